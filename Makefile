@@ -1,0 +1,35 @@
+# Every target is one or two words to type; what they do lives in tools/, where a shell script may be as long as it needs.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check bless bench chaos
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## Install what this machine lacks, saying what and why
+	@tools/setup
+
+demo: setup ## Build, start a server, walk through the API, and say how to go on
+	cargo build --bin muster
+	@tools/demo
+
+test: ## Everything that must pass, in stages with a time budget each (runs setup first)
+	@tools/test
+
+check: setup ## Formatting, lints, house rules and generated files, without running a test
+	@tools/check
+
+bless: setup ## Rewrite the golden files from what the code does now; read the diff before committing
+	cargo run -p xtask -- bless
+	@tools/check-edges --bless
+	MUSTER_BLESS=1 MUSTER_PG_FAST=1 tools/with-postgres cargo nextest run --workspace \
+		--no-tests=warn -E 'test(/golden/)' # golden tests have the word in their path
+	@git --no-pager diff --stat
+
+bench: ## Measure us and our peers side by side and print ratios
+	@tools/setup --with-bench
+	@bench/run
+
+chaos: setup ## Kill servers and databases under load, then check the laws
+	@tools/with-postgres tests/chaos/run

@@ -1,0 +1,251 @@
+//! The OpenAPI 3.1 document, assembled from the table of operations.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::shape::{Schemas, Shape};
+use crate::{Answer, Code, Credential, Kind, Operation, Problem, operations, shape};
+
+/// The version of the contract: additive changes raise the minor number.
+pub const VERSION: &str = "1.0.0";
+
+/// The whole document.
+pub fn document() -> Value {
+    let operations = operations();
+    let mut paths: Map<String, Value> = Map::new();
+    for operation in &operations {
+        let item = paths.entry(operation.path).or_insert_with(|| json!({}));
+        item[operation.method.as_str().to_ascii_lowercase()] = describe(operation);
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Muster",
+            "version": VERSION,
+            "description": "The app platform of a GPU cloud. Every command is idempotent, audited and told as an event; \
+                            every \"done\" is proved.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "security": [{"token": []}, {"session": []}],
+        "paths": paths,
+        "components": {
+            "schemas": components(&operations),
+            "securitySchemes": {
+                "token": {"type": "http", "scheme": "bearer", "description": "A token: mst_pat_… or mst_sat_…"},
+                "session": {"type": "apiKey", "in": "cookie", "name": "muster_session",
+                            "description": "A browser session; requests that change something also send X-CSRF-Token"},
+            },
+        },
+    })
+}
+
+/// Every schema that an operation uses, by name, in order.
+fn components(operations: &[Operation]) -> Value {
+    let mut collected: Schemas = Vec::new();
+    shape::<Problem>().collect(&mut collected);
+    for operation in operations {
+        for shape in operation.body.iter().chain(operation.query.iter()) {
+            shape.collect(&mut collected);
+        }
+        answer_shape(operation).collect(&mut collected);
+    }
+    let mut schemas: BTreeMap<String, Value> = BTreeMap::new();
+    for (name, schema) in collected {
+        let mut schema = serde_json::to_value(schema).expect("a schema is JSON");
+        absent_instead_of_null(&mut schema);
+        schemas.insert(name, schema);
+    }
+    serde_json::to_value(schemas).expect("a map of JSON is JSON")
+}
+
+fn answer_shape(operation: &Operation) -> Shape {
+    match operation.answer {
+        Answer::Json(shape) | Answer::EventStream(shape) | Answer::JsonLines(shape) => shape,
+    }
+}
+
+/// Our JSON leaves out what is not there; it never says null. Schema derivation cannot know that, so the document is
+/// corrected here, once, instead of by an attribute on every optional field.
+fn absent_instead_of_null(schema: &mut Value) {
+    match schema {
+        Value::Object(object) => {
+            if let Some(Value::Array(types)) = object.get("type") {
+                let left: Vec<Value> = types.iter().filter(|kind| *kind != "null").cloned().collect();
+                if left.len() == 1 {
+                    object.insert("type".to_owned(), left[0].clone());
+                }
+            }
+            if let Some(Value::Array(choices)) = object.get("oneOf") {
+                let left: Vec<Value> = choices.iter().filter(|choice| choice["type"] != "null").cloned().collect();
+                if left.len() == 1 && left.len() < choices.len() {
+                    object.remove("oneOf");
+                    if let Value::Object(only) = left[0].clone() {
+                        object.extend(only);
+                    }
+                }
+            }
+            object.values_mut().for_each(absent_instead_of_null);
+        }
+        Value::Array(array) => array.iter_mut().for_each(absent_instead_of_null),
+        _ => {}
+    }
+}
+
+fn reference(shape: Shape) -> Value {
+    json!({"$ref": format!("#/components/schemas/{}", shape.name())})
+}
+
+fn describe(operation: &Operation) -> Value {
+    let mut described = json!({
+        "operationId": operation.id,
+        "tags": [operation.path.split('/').nth(2).unwrap_or("v1")],
+        "summary": operation.summary,
+        "x-kind": operation.kind.as_str(),
+        "parameters": parameters(operation),
+        "responses": responses(operation),
+    });
+    if !operation.description.is_empty() {
+        described["description"] = json!(operation.description);
+    }
+    if !operation.permission.is_empty() {
+        described["x-permission"] = json!(operation.permission);
+    }
+    if let Some(body) = operation.body {
+        described["requestBody"] =
+            json!({"required": true, "content": {"application/json": {"schema": reference(body)}}});
+    }
+    if operation.credential == Credential::None {
+        described["security"] = json!([]);
+    }
+    described
+}
+
+fn parameters(operation: &Operation) -> Vec<Value> {
+    let mut parameters: Vec<Value> = operation
+        .path_parameters()
+        .into_iter()
+        .map(|name| {
+            json!({"name": name, "in": "path", "required": true, "description": "An id or a name.",
+                   "schema": {"type": "string", "minLength": 1, "maxLength": 254}})
+        })
+        .collect();
+    if operation.needs_idempotency_key() {
+        parameters.push(json!({
+            "name": "Idempotency-Key", "in": "header", "required": true,
+            "description": "Any text of your own. The same key and body give the same answer for a day, and one effect.",
+            "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"}}));
+    }
+    if operation.if_match {
+        parameters.push(json!({
+            "name": "If-Match", "in": "header", "required": true,
+            "description": "The version that you read, in quotes, or * for whatever it is now.",
+            "schema": {"type": "string", "pattern": "^(\\*|\"[0-9]{1,18}\")$"}}));
+    }
+    if operation.id == "event_stream" {
+        parameters.push(json!({
+            "name": "Last-Event-ID", "in": "header", "required": false,
+            "description": "The last number that was seen.", "schema": {"type": "string", "pattern": "^[0-9]{1,15}$"}}));
+    }
+    if let Some(query) = operation.query {
+        parameters.extend(query_parameters(query));
+    }
+    parameters
+}
+
+/// A query is declared as a type like a body is; each of its fields becomes a parameter.
+fn query_parameters(query: Shape) -> Vec<Value> {
+    let mut collected: Schemas = Vec::new();
+    query.collect(&mut collected);
+    let mut schema = serde_json::to_value(&collected[0].1).expect("a schema is JSON");
+    absent_instead_of_null(&mut schema);
+    let required: Vec<String> = schema["required"]
+        .as_array()
+        .map(|names| names.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect())
+        .unwrap_or_default();
+    let Value::Object(properties) = schema["properties"].take() else { return Vec::new() };
+    properties
+        .into_iter()
+        .map(|(name, mut schema)| {
+            let description = schema.as_object_mut().and_then(|object| object.remove("description"));
+            json!({"name": name, "in": "query", "required": required.contains(&name),
+                   "description": description.unwrap_or_else(|| json!("")), "schema": schema})
+        })
+        .collect()
+}
+
+fn responses(operation: &Operation) -> Value {
+    let (media_type, schema) = match operation.answer {
+        Answer::Json(shape) => ("application/json", reference(shape)),
+        Answer::EventStream(_) => ("text/event-stream", json!({"type": "string"})),
+        Answer::JsonLines(_) => ("application/x-ndjson", json!({"type": "string"})),
+    };
+    let mut headers = json!({"X-Correlation-Id": {"description": "The thread through audit, events and logs.",
+                                                  "schema": {"type": "string"}}});
+    if matches!(operation.answer, Answer::Json(_)) {
+        headers["ETag"] = json!({"description": "The version, in quotes, of a resource that has one.",
+                                 "schema": {"type": "string"}});
+    }
+    if operation.kind == Kind::Command {
+        headers["Idempotency-Replayed"] = json!({"description": "`true` when this is the stored first answer.",
+                                                 "schema": {"type": "string"}});
+    }
+    let mut responses = Map::new();
+    responses.insert(
+        operation.status.to_string(),
+        json!({"description": operation.summary, "headers": headers, "content": {media_type: {"schema": schema}}}),
+    );
+    let mut by_status: BTreeMap<u16, Vec<&str>> = BTreeMap::new();
+    for code in Code::ALL.iter().filter(|code| can_answer(operation, **code)) {
+        by_status.entry(code.status()).or_default().push(code.as_str());
+    }
+    for (status, codes) in by_status {
+        responses.insert(
+            status.to_string(),
+            json!({"description": codes.join(", "),
+                   "content": {"application/problem+json": {"schema": reference(shape::<Problem>())}}}),
+        );
+    }
+    Value::Object(responses)
+}
+
+/// Which problems an operation can answer with, by what it is.
+fn can_answer(operation: &Operation, code: Code) -> bool {
+    let command = operation.kind == Kind::Command;
+    match code {
+        Code::Internal => false,
+        Code::MethodNotAllowed => false,
+        Code::IdempotencyKeyRequired | Code::IdempotencyKeyReused => operation.needs_idempotency_key(),
+        Code::NameTaken | Code::NotEmpty | Code::InvalidState | Code::LastOperator => command,
+        Code::CsrfRequired | Code::OriginNotAllowed => command,
+        Code::VersionMismatch | Code::VersionRequired => operation.if_match,
+        Code::UrlNotAllowed => operation.id.starts_with("webhook_") && command,
+        Code::BodyTooLarge | Code::UnsupportedMediaType => operation.body.is_some(),
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_unique_and_every_answer_is_described() {
+        let document = document();
+        let mut seen = std::collections::BTreeSet::new();
+        for operation in operations() {
+            assert!(seen.insert(operation.id), "{} stands twice", operation.id);
+            assert!(!operation.summary.is_empty(), "{} has no summary", operation.id);
+            let described = &document["paths"][operation.path][operation.method.as_str().to_ascii_lowercase()];
+            for (status, response) in described["responses"].as_object().unwrap() {
+                assert!(response["description"].is_string(), "{} {status}", operation.id);
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_in_the_document_is_nullable() {
+        assert!(!document().to_string().contains("\"null\""));
+    }
+}

@@ -1,0 +1,47 @@
+//! The public contract, apart from the server: what can be asked, in which words, and what comes back.
+//!
+//! Operations are data (`Operation`), not annotations on handlers: the same table gives the OpenAPI document, the
+//! router, the golden list of commands and reads, the access matrix and the command line. Annotating handlers was
+//! rejected because the contract would then only compile together with the server and its database.
+
+mod document;
+mod operation;
+pub mod problem;
+mod shape;
+
+pub mod audit;
+pub mod event;
+pub mod me;
+pub mod project;
+pub mod role_binding;
+pub mod service_account;
+pub mod session;
+pub mod status;
+pub mod tenant;
+pub mod token;
+pub mod user;
+pub mod webhook;
+
+pub use document::{VERSION, document};
+pub use operation::{Answer, Credential, Kind, Method, Operation};
+pub use problem::{Code, FieldError, Problem};
+pub use shape::{Labels, ListQuery, Object, Shape, shape};
+
+/// Every operation of the public API, in the order of the document.
+pub fn operations() -> Vec<Operation> {
+    [
+        me::OPERATIONS,
+        session::OPERATIONS,
+        tenant::OPERATIONS,
+        project::OPERATIONS,
+        user::OPERATIONS,
+        role_binding::OPERATIONS,
+        service_account::OPERATIONS,
+        token::OPERATIONS,
+        event::OPERATIONS,
+        webhook::OPERATIONS,
+        audit::OPERATIONS,
+        status::OPERATIONS,
+    ]
+    .concat()
+}

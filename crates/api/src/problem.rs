@@ -1,0 +1,144 @@
+//! Problems (RFC 9457): every answer that is not a success.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+macro_rules! codes {
+    ($($variant:ident = $word:literal, $status:literal, $retryable:literal, $title:literal;)*) => {
+        /// The closed list of codes. A code is stable; its text may improve.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+        #[serde(rename_all = "snake_case")]
+        pub enum Code { $(#[doc = $title] $variant,)* }
+
+        impl Code {
+            /// All of them.
+            pub const ALL: &'static [Code] = &[$(Code::$variant,)*];
+
+            /// The word on the wire.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Code::$variant => $word,)* }
+            }
+
+            /// The HTTP status.
+            pub fn status(self) -> u16 {
+                match self { $(Code::$variant => $status,)* }
+            }
+
+            /// Whether the very same request may succeed later.
+            pub fn retryable(self) -> bool {
+                match self { $(Code::$variant => $retryable,)* }
+            }
+
+            /// The title.
+            pub fn title(self) -> &'static str {
+                match self { $(Code::$variant => $title,)* }
+            }
+        }
+    };
+}
+
+codes! {
+    MalformedRequest = "malformed_request", 400, false, "The request cannot be read";
+    InvalidRequest = "invalid_request", 400, false, "The request does not fit the schema";
+    BadCursor = "bad_cursor", 400, false, "The page token is not one of ours for this list";
+    IdempotencyKeyRequired = "idempotency_key_required", 400, false, "The command needs an Idempotency-Key";
+    Unauthenticated = "unauthenticated", 401, false, "No valid credential was given";
+    PermissionDenied = "permission_denied", 403, false, "The actor may not do this";
+    CsrfRequired = "csrf_required", 403, false, "The session's CSRF token is missing or wrong";
+    OriginNotAllowed = "origin_not_allowed", 403, false, "The request comes from another site";
+    NotFound = "not_found", 404, false, "There is no such thing, or it is not yours to see";
+    MethodNotAllowed = "method_not_allowed", 405, false, "The path does not take this method";
+    RequestTimeout = "request_timeout", 408, true, "The request did not arrive in time";
+    NameTaken = "name_taken", 409, false, "Something else has this name";
+    AmbiguousName = "ambiguous_name", 409, false, "The name fits several things";
+    NotEmpty = "not_empty", 409, false, "It still holds other things";
+    InvalidState = "invalid_state", 409, false, "Its state does not allow this";
+    LastOperator = "last_operator", 409, false, "The platform would be left without an operator";
+    VersionMismatch = "version_mismatch", 412, false, "It has changed since you read it";
+    BodyTooLarge = "body_too_large", 413, false, "The body is too large";
+    UnsupportedMediaType = "unsupported_media_type", 415, false, "The body is not JSON";
+    HostNotAllowed = "host_not_allowed", 421, false, "The server does not answer to this host name";
+    IdempotencyKeyReused = "idempotency_key_reused", 422, false, "The key was used for another request";
+    UrlNotAllowed = "url_not_allowed", 422, false, "The platform does not call such addresses";
+    VersionRequired = "version_required", 428, false, "The command needs If-Match";
+    RateLimited = "rate_limited", 429, true, "Too many requests";
+    Internal = "internal", 500, true, "The server failed";
+    Unavailable = "unavailable", 503, true, "The server cannot answer now";
+}
+
+/// One fault of a request, by the place where it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FieldError {
+    /// A JSON pointer into the body, or `query/NAME`, `header/NAME`, `path/NAME`.
+    pub pointer: String,
+    /// What is wrong there.
+    pub detail: String,
+}
+
+/// Why a request was not carried out.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct Problem {
+    /// A stable reference for the code.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The code in words.
+    pub title: String,
+    /// The HTTP status.
+    pub status: u16,
+    /// What happened, and what to do next.
+    pub detail: String,
+    /// The code.
+    pub code: Code,
+    /// Give it when you ask for help.
+    pub correlation_id: String,
+    /// Whether the same request may succeed later.
+    pub retryable: bool,
+    /// Where the code is explained.
+    pub docs: String,
+    /// The faults one by one, where there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    #[schema(required = false)]
+    pub errors: Vec<FieldError>,
+}
+
+impl Problem {
+    /// A problem with this code and sentence; the correlation id is filled in at the door.
+    pub fn new(code: Code, detail: impl Into<String>) -> Self {
+        Self {
+            kind: format!("urn:muster:problem:{}", code.as_str()),
+            title: code.title().to_owned(),
+            status: code.status(),
+            detail: detail.into(),
+            code,
+            correlation_id: String::new(),
+            retryable: code.retryable(),
+            docs: format!("docs/reference/errors.md#{}", code.as_str()),
+            errors: Vec::new(),
+        }
+    }
+
+    /// With faults by field.
+    pub fn with_errors(mut self, errors: Vec<FieldError>) -> Self {
+        self.errors = errors;
+        self
+    }
+
+    /// A fault of one field.
+    pub fn field(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
+        let (pointer, detail) = (pointer.into(), detail.into());
+        Self::new(Code::InvalidRequest, format!("{pointer}: {detail}")).with_errors(vec![FieldError { pointer, detail }])
+    }
+
+    /// The one answer for what is absent and for what is invisible: the same words for both.
+    pub fn not_found(noun: &str) -> Self {
+        Self::new(Code::NotFound, format!("there is no such {noun}, or you may not see it"))
+    }
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.code.as_str(), self.detail)
+    }
+}
+
+impl std::error::Error for Problem {}

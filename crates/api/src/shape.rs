@@ -1,0 +1,74 @@
+//! A type's schema as a constant that can stand in a table.
+
+use std::borrow::Cow;
+
+use utoipa::ToSchema;
+use utoipa::openapi::{RefOr, schema::Schema};
+
+/// Named schemas, as they are collected for the document.
+pub(crate) type Schemas = Vec<(String, RefOr<Schema>)>;
+
+/// A handle on the schema of a type.
+#[derive(Debug, Clone, Copy)]
+pub struct Shape {
+    name: fn() -> Cow<'static, str>,
+    collect: fn(&mut Schemas),
+}
+
+impl Shape {
+    /// The component's name.
+    pub fn name(&self) -> String {
+        (self.name)().into_owned()
+    }
+
+    pub(crate) fn collect(&self, schemas: &mut Schemas) {
+        (self.collect)(schemas);
+    }
+}
+
+/// The shape of `T`.
+pub const fn shape<T: ToSchema>() -> Shape {
+    Shape { name: T::name, collect: collect::<T> }
+}
+
+fn collect<T: ToSchema>(schemas: &mut Schemas) {
+    schemas.push((T::name().into_owned(), T::schema()));
+    T::schemas(schemas);
+}
+
+/// Declares the page type of a list: `items` and the token of the next page.
+macro_rules! page {
+    ($(#[$doc:meta])* $name:ident of $item:ty) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, serde::Serialize, serde::Deserialize, utoipa::ToSchema)]
+        pub struct $name {
+            /// This page, oldest first.
+            pub items: Vec<$item>,
+            /// Give it as `page_token` to get the next page; absent on the last.
+            #[serde(skip_serializing_if = "Option::is_none", default)]
+            pub next_page_token: Option<String>,
+        }
+    };
+}
+pub(crate) use page;
+
+/// A free JSON object. A type of its own so that every schema says "object", never "anything".
+pub type Object = serde_json::Map<String, serde_json::Value>;
+
+/// Labels on the wire.
+pub type Labels = std::collections::BTreeMap<String, String>;
+
+/// What lists of labelled things take.
+#[derive(Debug, Clone, Default, serde::Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListQuery {
+    /// How many at most; 50 if not given.
+    #[schema(minimum = 1, maximum = 200)]
+    pub page_size: Option<u16>,
+    /// The token that the page before gave.
+    #[schema(max_length = 1024)]
+    pub page_token: Option<String>,
+    /// Only those with these labels: `team=ml,stage!=test`.
+    #[schema(max_length = 1024)]
+    pub labels: Option<String>,
+}

@@ -1,0 +1,125 @@
+//! The table: every permission, and which role holds it inside the scope where the role is bound.
+
+use muster_model::Role;
+
+macro_rules! permissions {
+    ($($variant:ident = $word:literal: $roles:literal;)*) => {
+        /// A right, named like the operation it guards: `member.add` guards `member_add`.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Permission { $(#[doc = $word] $variant,)* }
+
+        impl Permission {
+            /// All of them.
+            pub const ALL: &'static [Permission] = &[$(Permission::$variant,)*];
+
+            /// `noun.verb`.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Permission::$variant => $word,)* }
+            }
+
+            /// The roles that hold it, as letters of the table below.
+            fn holders(self) -> &'static str {
+                match self { $(Permission::$variant => $roles,)* }
+            }
+        }
+    };
+}
+
+// O platform_operator · T tenant_admin · A project_admin · V project_viewer · S a service account whose allow list
+// names it. A role counts inside the scope where it is bound, and nowhere else.
+permissions! {
+    TenantCreate = "tenant.create": "O";
+    TenantList = "tenant.list": "OT";
+    TenantGet = "tenant.get": "OT";
+    TenantUpdate = "tenant.update": "OT";
+    TenantDelete = "tenant.delete": "O";
+    TenantRotateKey = "tenant.rotate_key": "OT";
+
+    ProjectCreate = "project.create": "OT";
+    ProjectList = "project.list": "OTAVS";
+    ProjectGet = "project.get": "OTAVS";
+    ProjectUpdate = "project.update": "OTA";
+    ProjectDelete = "project.delete": "OT";
+
+    UserCreate = "user.create": "OT";
+    UserList = "user.list": "OT";
+    UserGet = "user.get": "OT";
+    UserUpdate = "user.update": "OT";
+    UserSetPassword = "user.set_password": "OT";
+    UserDelete = "user.delete": "OT";
+
+    RoleBindingCreate = "role_binding.create": "OTA";
+    RoleBindingList = "role_binding.list": "OTA";
+    RoleBindingGet = "role_binding.get": "OTA";
+    RoleBindingDelete = "role_binding.delete": "OTA";
+
+    ServiceAccountCreate = "service_account.create": "TA";
+    ServiceAccountList = "service_account.list": "TA";
+    ServiceAccountGet = "service_account.get": "TA";
+    ServiceAccountUpdate = "service_account.update": "TA";
+    ServiceAccountDelete = "service_account.delete": "TA";
+
+    TokenIssue = "token.issue": "TA";
+    TokenList = "token.list": "OTA";
+    TokenGet = "token.get": "OTA";
+    TokenRotate = "token.rotate": "TA";
+    TokenRevoke = "token.revoke": "OTA";
+
+    EventList = "event.list": "OTAVS";
+    EventStream = "event.stream": "OTAVS";
+
+    WebhookCreate = "webhook.create": "OTAS";
+    WebhookList = "webhook.list": "OTAS";
+    WebhookGet = "webhook.get": "OTAS";
+    WebhookUpdate = "webhook.update": "OTAS";
+    WebhookDelete = "webhook.delete": "OTAS";
+    WebhookDeliveries = "webhook.deliveries": "OTAS";
+
+    AuditList = "audit.list": "OTA";
+    AuditExport = "audit.export": "OT";
+    AuditHead = "audit.head": "OT";
+}
+
+impl Permission {
+    /// The permission that is written so.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|permission| permission.as_str() == text)
+    }
+
+    /// Whether `role` holds it, inside the scope of the role.
+    pub fn held_by(self, role: Role) -> bool {
+        let letter = match role {
+            Role::PlatformOperator => 'O',
+            Role::TenantAdmin => 'T',
+            Role::ProjectAdmin => 'A',
+            Role::ProjectViewer => 'V',
+        };
+        self.holders().contains(letter)
+    }
+
+    /// Whether an allow list may name it.
+    pub fn allowable(self) -> bool {
+        self.holders().contains('S')
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_unique_and_parse_back() {
+        for permission in Permission::ALL {
+            assert_eq!(Permission::parse(permission.as_str()), Some(*permission));
+            assert!(permission.holders().chars().all(|letter| "OTAVS".contains(letter)));
+        }
+    }
+
+    #[test]
+    fn a_viewer_holds_only_reads() {
+        for permission in Permission::ALL.iter().filter(|p| p.held_by(Role::ProjectViewer)) {
+            let verb = permission.as_str().rsplit('.').next().unwrap();
+            assert!(["list", "get", "stream"].contains(&verb), "{}", permission.as_str());
+        }
+    }
+}

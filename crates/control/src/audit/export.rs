@@ -1,0 +1,38 @@
+//! A whole chain as lines of JSON, in pages from the database, so that its length does not matter.
+
+use futures::Stream;
+use muster_api::audit::AuditChainQuery;
+use muster_authz::Permission;
+use muster_store::{AuditFilter, StoreError};
+
+use super::line;
+use crate::Cx;
+use crate::refuse::{Result, refuse};
+
+const PAGE: i64 = 500;
+
+/// Opens `audit_export`: a line an entry, up to what is sealed when it starts.
+pub async fn export(cx: &Cx, query: AuditChainQuery) -> Result<impl Stream<Item = Result<String>> + Send + 'static + use<>> {
+    let scope = cx.scope(query.tenant.as_deref(), None).await?;
+    cx.authorize(Permission::AuditExport, scope, "chain")?;
+    let chain = scope.chain();
+    let store = cx.platform.store.clone();
+    let head = store.audit_head(&chain).await.map_err(refuse)?;
+    let start = (head.pruned_sequence, store, chain, head.sequence);
+    Ok(futures::stream::try_unfold(start, |(after, store, chain, until)| async move {
+        if after >= until {
+            return Ok(None);
+        }
+        let filter = AuditFilter { after, limit: PAGE.min(until - after), ..AuditFilter::default() };
+        let entries = store.audit_list(&chain, &filter).await.map_err(refuse)?;
+        let Some(last) = entries.last().map(|entry| entry.sequence) else {
+            return Err(refuse(StoreError::Corrupt("a whole audit chain")));
+        };
+        let mut lines = String::new();
+        for entry in &entries {
+            lines.push_str(&line(entry)?);
+            lines.push('\n');
+        }
+        Ok(Some((lines, (last, store, chain, until))))
+    }))
+}

@@ -1,0 +1,21 @@
+//! The end of a chain, as far as it is sealed.
+
+use muster_api::audit::{AuditChainQuery, AuditHead};
+use muster_authz::Permission;
+
+use crate::refuse::{Result, refuse};
+use crate::{Answer, Cx};
+
+/// Answers `audit_head`.
+pub async fn head(cx: &Cx, query: AuditChainQuery) -> Result<Answer> {
+    let scope = cx.scope(query.tenant.as_deref(), None).await?;
+    cx.authorize(Permission::AuditHead, scope, "chain")?;
+    let head = cx.platform.store.audit_head(&scope.chain()).await.map_err(refuse)?;
+    Ok(Answer::new(&AuditHead {
+        chain: head.chain,
+        sequence: head.sequence,
+        hash: head.hash,
+        pruned_sequence: head.pruned_sequence,
+        pruned_hash: head.pruned_hash,
+    }))
+}

@@ -1,0 +1,139 @@
+//! What a command's preparation hands to the door.
+
+use futures::future::BoxFuture;
+use muster_api::Problem;
+use muster_ids::EventId;
+use muster_model::Scope;
+use muster_model::audit::Target;
+use muster_model::event::{Draft, EventType};
+use muster_store::{StoreError, Tx};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::Cx;
+
+/// What the caller gets.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// The body, without secrets: it is stored for replays.
+    pub body: Value,
+    /// A member of the body that is shown now and kept nowhere.
+    pub secret: Option<(&'static str, String)>,
+    /// The resource's version, for `ETag`.
+    pub version: Option<i64>,
+    /// A cookie to set.
+    pub cookie: Option<String>,
+}
+
+impl Answer {
+    /// An answer with this body.
+    pub fn new(body: &impl Serialize) -> Self {
+        let body = serde_json::to_value(body).expect("an API type is JSON");
+        let version = body["version"].as_i64();
+        Self { body, secret: None, version, cookie: None }
+    }
+
+    /// With a secret that is shown once.
+    pub fn with_secret(mut self, member: &'static str, secret: &str) -> Self {
+        self.secret = Some((member, secret.to_owned()));
+        self
+    }
+
+    /// With a cookie.
+    pub fn with_cookie(mut self, cookie: String) -> Self {
+        self.cookie = Some(cookie);
+        self
+    }
+}
+
+/// Why the statements did not go through: the store's word, or a rule that only the transaction could check.
+pub enum WriteError {
+    /// The store's.
+    Store(StoreError),
+    /// A rule's.
+    Refused(Box<Problem>),
+}
+
+impl From<StoreError> for WriteError {
+    fn from(error: StoreError) -> Self {
+        WriteError::Store(error)
+    }
+}
+
+impl From<Problem> for WriteError {
+    fn from(problem: Problem) -> Self {
+        WriteError::Refused(Box::new(problem))
+    }
+}
+
+type Write = Box<dyn for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<Answer, WriteError>> + Send>;
+
+/// A prepared command: what it touches, what it tells, and its statements.
+pub struct Commit {
+    pub(crate) scope: Scope,
+    pub(crate) target: Target,
+    pub(crate) detail: Value,
+    pub(crate) events: Vec<Draft>,
+    pub(crate) write: Write,
+    pub(crate) revokes: bool,
+    pub(crate) actor: Option<muster_model::audit::Actor>,
+}
+
+impl Commit {
+    /// A command on `target` at `scope`, whose statements are `write`.
+    pub fn new<W>(scope: Scope, target: Target, write: W) -> Self
+    where
+        W: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<Answer, WriteError>> + Send + 'static,
+    {
+        Self {
+            scope,
+            target,
+            detail: Value::Object(Map::new()),
+            events: Vec::new(),
+            write: Box::new(write),
+            revokes: false,
+            actor: None,
+        }
+    }
+
+    /// Tells an event. Its data is also the detail of the audit entry; neither may hold a secret.
+    pub fn event(mut self, cx: &Cx, event_type: EventType, subject: String, data: Value) -> Self {
+        self.detail = data.clone();
+        self.events.push(Draft {
+            id: cx.platform.world.id::<EventId>(),
+            event_type: event_type.as_str().to_owned(),
+            subject,
+            at: cx.now,
+            tenant_id: self.scope.tenant(),
+            project_id: self.scope.project(),
+            correlation_id: cx.correlation_id.clone(),
+            actor_id: self.actor.as_ref().map_or_else(|| cx.actor_id(), |actor| actor.id.clone()),
+            data,
+        });
+        self
+    }
+
+    /// Takes a right away from somebody: cached credentials are dropped at once on this server, and within seconds on others.
+    pub fn revokes(mut self) -> Self {
+        self.revokes = true;
+        self
+    }
+
+    /// Acts in the name of somebody who only became known by the command itself: a login.
+    pub fn acting_as(mut self, actor: muster_model::audit::Actor) -> Self {
+        self.actor = Some(actor);
+        self
+    }
+}
+
+/// The audit's name for a resource.
+pub(crate) fn target(kind: &str, id: impl std::fmt::Display, name: &str) -> Target {
+    Target { kind: kind.to_owned(), id: id.to_string(), name: Some(name.to_owned()) }
+}
+
+/// Which fields a change touched, with the new values: the audit's detail of an update.
+pub(crate) fn changed(fields: &[(&str, Option<Value>)]) -> Value {
+    let changed: Map<String, Value> =
+        fields.iter().filter_map(|(name, value)| Some(((*name).to_owned(), value.clone()?))).collect();
+    json!({"changed": changed})
+}

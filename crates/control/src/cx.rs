@@ -1,0 +1,121 @@
+//! The context of one request: who asks, when, and on which thread.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use muster_api::{Code, Problem};
+use muster_authz::{Decision, Permission, Principal, PrincipalKind, decide};
+use muster_ids::UserId;
+use muster_model::{Role, Scope};
+
+use crate::authn::Authenticated;
+use crate::refuse::Result;
+use crate::{Limits, Platform};
+
+/// What `If-Match` said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expected {
+    /// This version.
+    Version(i64),
+    /// Whatever it is now.
+    Any,
+}
+
+fn version_required() -> Problem {
+    Problem::new(
+        Code::VersionRequired,
+        "say which version you saw, as in `If-Match: \"3\"` (it is in `ETag` and `version`), or `*`",
+    )
+}
+
+/// One request.
+#[derive(Clone)]
+pub struct Cx {
+    /// The shared parts.
+    pub platform: Arc<Platform>,
+    /// Who asks; nobody on the way to a credential.
+    pub actor: Option<Arc<Authenticated>>,
+    /// The thread through rows, events, audit and logs.
+    pub correlation_id: String,
+    /// When it was asked: one instant for everything it writes.
+    pub now: Timestamp,
+    /// The version that the caller saw.
+    pub if_match: Option<Expected>,
+}
+
+impl Cx {
+    /// Who asks; 401 if nobody.
+    pub fn authenticated(&self) -> Result<&Authenticated> {
+        self.actor
+            .as_deref()
+            .ok_or_else(|| Problem::new(Code::Unauthenticated, "send a token as `Authorization: Bearer …`"))
+    }
+
+    /// Who asks, for decisions.
+    pub fn principal(&self) -> Result<&Principal> {
+        Ok(&self.authenticated()?.principal)
+    }
+
+    pub(crate) fn actor_id(&self) -> String {
+        self.actor.as_ref().map_or_else(|| "anonymous".to_owned(), |actor| actor.principal.id())
+    }
+
+    /// The person who asks, if it is one.
+    pub(crate) fn user_id(&self) -> Option<UserId> {
+        match &self.actor.as_ref()?.principal.kind {
+            PrincipalKind::User { id, .. } => Some(*id),
+            PrincipalKind::ServiceAccount { .. } => None,
+        }
+    }
+
+    /// Goes on only if the actor may. What it may not even see is answered as absent, as a `noun`.
+    pub fn authorize(&self, permission: Permission, scope: Scope, noun: &str) -> Result<()> {
+        match decide(self.principal()?, permission, scope) {
+            Decision::Allowed(_) => Ok(()),
+            Decision::Denied(reason) => Err(Problem::new(Code::PermissionDenied, reason)),
+            Decision::Invisible => Err(Problem::not_found(noun)),
+        }
+    }
+
+    /// Whether the actor holds one of these roles over `scope`.
+    pub(crate) fn holds(&self, roles: &[Role], scope: Scope) -> bool {
+        match self.actor.as_ref().map(|actor| &actor.principal.kind) {
+            Some(PrincipalKind::User { grants, .. }) => {
+                grants.iter().any(|grant| roles.contains(&grant.role) && grant.scope.contains(scope))
+            }
+            Some(PrincipalKind::ServiceAccount { .. }) | None => false,
+        }
+    }
+
+    /// Whether the actor runs the platform.
+    pub(crate) fn is_operator(&self) -> bool {
+        self.holds(&[Role::PlatformOperator], Scope::Platform)
+    }
+
+    /// Compares `If-Match` with the version that was read.
+    pub(crate) fn expect_version(&self, version: i64) -> Result<()> {
+        match self.if_match {
+            Some(Expected::Any) => Ok(()),
+            Some(Expected::Version(expected)) if expected == version => Ok(()),
+            Some(Expected::Version(expected)) => Err(Problem::new(
+                Code::VersionMismatch,
+                format!("you saw version {expected}, it is now {version}: read it again and repeat"),
+            )),
+            None => Err(version_required()),
+        }
+    }
+
+    /// Refuses a request that does not say which version it saw.
+    pub fn needs_version(&self) -> Result<()> {
+        if self.if_match.is_some() { Ok(()) } else { Err(version_required()) }
+    }
+
+    /// Whether the actor may see what the platform as a whole does.
+    pub fn may_read_metrics(&self) -> bool {
+        self.is_operator()
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.platform.limits
+    }
+}

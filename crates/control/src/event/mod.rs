@@ -1,0 +1,30 @@
+//! Events: a page of a stream, or its live end.
+
+mod list;
+mod stream;
+
+pub use list::list;
+pub use stream::{Item, stream};
+
+use muster_api::event as api;
+use muster_model::Scope;
+use muster_model::event::Event;
+
+/// The event as the stream of `scope` shows it; `None` if it is not part of that stream.
+pub(crate) fn view(event: &Event, scope: Scope) -> Option<api::Event> {
+    let draft = &event.draft;
+    Some(api::Event {
+        specversion: "1.0".to_owned(),
+        id: draft.id,
+        event_type: draft.event_type.clone(),
+        source: "/muster".to_owned(),
+        subject: draft.subject.clone(),
+        time: draft.at,
+        sequence: event.sequence_in(scope)?,
+        correlationid: draft.correlation_id.clone(),
+        actorid: draft.actor_id.clone(),
+        tenantid: draft.tenant_id,
+        projectid: draft.project_id,
+        data: draft.data.as_object().cloned().unwrap_or_default(),
+    })
+}

@@ -1,0 +1,51 @@
+//! The use-cases. A noun is a folder, a verb is a file; the door (`door.rs`) is the only way in for commands.
+//!
+//! A command's file prepares: look-ups, authorization, planning, hashing, with no transaction open. What it returns (a
+//! `Commit`) holds the statements; the door runs them in one transaction together with the idempotency key, the audit
+//! entry and the events, so that no verb can forget them.
+
+mod authn;
+mod bootstrap;
+mod commit;
+mod cursor;
+mod cx;
+mod deliverer;
+mod door;
+mod envelope;
+mod limits;
+mod metrics;
+mod outbound;
+mod password;
+mod platform;
+mod refuse;
+mod resolve;
+mod root_key;
+mod sealer;
+mod sweeper;
+mod tail;
+
+pub mod audit;
+pub mod event;
+pub mod me;
+pub mod project;
+pub mod role_binding;
+pub mod service_account;
+pub mod session;
+pub mod status;
+pub mod tenant;
+pub mod token;
+pub mod user;
+pub mod webhook;
+
+pub use authn::Authenticated;
+pub use bootstrap::{FirstStart, first_start};
+pub use commit::{Answer, Commit};
+pub use cx::{Cx, Expected};
+pub use door::{Command, Reply, execute};
+pub use limits::{Limits, Verdict};
+pub use metrics::{Metrics, RequestLabels};
+pub use platform::{Options, Platform};
+pub use refuse::Result;
+pub use root_key::{RootKeys, RootKeyError};
+pub use sealer::{SealError, Sealer};
+pub use tail::Tail;

@@ -1,0 +1,21 @@
+//! Ask whether something is allowed, and why. What may not be seen is answered like what is not there.
+
+use muster_api::Problem;
+use muster_api::me::{CanI, CanIQuery};
+use muster_authz::{Decision, Permission, decide};
+
+use crate::{Answer, Cx, Result};
+
+/// Answers `can_i`.
+pub async fn can_i(cx: &Cx, query: CanIQuery) -> Result<Answer> {
+    let permission = Permission::parse(&query.permission).ok_or_else(|| {
+        Problem::field("query/permission", format!("`{}` is no permission; it should be noun.verb", query.permission))
+    })?;
+    let scope = cx.scope(query.tenant.as_deref(), query.project.as_deref()).await?;
+    let (allowed, reason) = match decide(cx.principal()?, permission, scope) {
+        Decision::Allowed(reason) => (true, reason),
+        Decision::Denied(reason) => (false, reason),
+        Decision::Invisible => return Err(Problem::not_found("scope")),
+    };
+    Ok(Answer::new(&CanI { permission: query.permission, allowed, reason }))
+}

@@ -1,0 +1,89 @@
+//! Counters for Prometheus. Never labelled by id: a tenant's growth must not be the metrics' growth.
+
+use prometheus_client::encoding::{EncodeLabelSet, text::encode};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+
+/// A request by operation and status.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct RequestLabels {
+    /// The operation's id.
+    pub operation: String,
+    /// The HTTP status.
+    pub status: u16,
+}
+
+/// One word.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct Word {
+    /// What it was.
+    pub what: String,
+}
+
+/// The counters of a server.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    /// Requests.
+    pub requests: Family<RequestLabels, Counter>,
+    /// How long they took.
+    pub seconds: Histogram,
+    /// Refusals of callers without a credential: counted, not audited.
+    pub anonymous_refusals: Counter,
+    /// Stored answers that were given again.
+    pub replays: Counter,
+    /// Requests that were told to wait.
+    pub rate_limited: Counter,
+    /// Rows sealed.
+    pub sealed: Counter,
+    /// Rows that wait for the sealer.
+    pub unsealed: Gauge,
+    /// Times that this server was refused because another had taken over.
+    pub fenced: Counter,
+    /// Live streams.
+    pub streams: Gauge,
+    /// Attempts to deliver to webhooks, by outcome.
+    pub deliveries: Family<Word, Counter>,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let metrics = Self {
+            registry: Registry::with_prefix("muster"),
+            requests: Family::default(),
+            seconds: Histogram::new(exponential_buckets(0.0005, 2.0, 14)),
+            anonymous_refusals: Counter::default(),
+            replays: Counter::default(),
+            rate_limited: Counter::default(),
+            sealed: Counter::default(),
+            unsealed: Gauge::default(),
+            fenced: Counter::default(),
+            streams: Gauge::default(),
+            deliveries: Family::default(),
+        };
+        let mut registry = Registry::with_prefix("muster");
+        registry.register("http_requests", "Requests by operation and status", metrics.requests.clone());
+        registry.register("http_request_seconds", "How long requests took", metrics.seconds.clone());
+        registry.register("anonymous_refusals", "Refusals without a credential", metrics.anonymous_refusals.clone());
+        registry.register("idempotent_replays", "Stored answers given again", metrics.replays.clone());
+        registry.register("rate_limited", "Requests told to wait", metrics.rate_limited.clone());
+        registry.register("sealed_rows", "Audit rows sealed by this server", metrics.sealed.clone());
+        registry.register("unsealed_rows", "Rows that wait for the sealer", metrics.unsealed.clone());
+        registry.register("fenced", "Writes refused because another server took over", metrics.fenced.clone());
+        registry.register("streams", "Live event streams", metrics.streams.clone());
+        registry.register("webhook_deliveries", "Attempts to deliver, by outcome", metrics.deliveries.clone());
+        Self { registry, ..metrics }
+    }
+}
+
+impl Metrics {
+    /// All of them, as OpenMetrics text.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        encode(&mut text, &self.registry).expect("writing to a string cannot fail");
+        text
+    }
+}

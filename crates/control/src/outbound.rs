@@ -1,0 +1,127 @@
+//! Calls to addresses that a tenant wrote down. The name is resolved once and only public addresses are connected to, so
+//! that neither a private address nor a name that changes its mind reaches into the operator's network.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use muster_api::{Code, Problem};
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use url::{Host, Url};
+
+use crate::refuse::Result;
+
+/// Whether an address is on the public internet.
+pub(crate) fn is_public(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => {
+            let [a, b, ..] = v4.octets();
+            !(v4.is_private()
+                || v4.is_loopback()
+                || v4.is_link_local()
+                || v4.is_broadcast()
+                || v4.is_documentation()
+                || v4.is_multicast()
+                || a == 0
+                || a >= 240
+                || (a == 100 && (64..128).contains(&b))
+                || (a == 198 && (18..20).contains(&b)))
+        }
+        IpAddr::V6(v6) => match v6.to_ipv4_mapped() {
+            Some(v4) => is_public(IpAddr::V4(v4)),
+            None => {
+                let head = v6.segments()[0];
+                !(v6.is_loopback()
+                    || v6.is_unspecified()
+                    || v6.is_multicast()
+                    || (head & 0xfe00) == 0xfc00
+                    || (head & 0xffc0) == 0xfe80
+                    || head == 0x2001 && v6.segments()[1] == 0xdb8
+                    || head == 0x64)
+            }
+        },
+    }
+}
+
+/// Checks a URL before it is stored; it is checked again with every call, when its name is resolved.
+pub(crate) fn check_url(text: &str, private: bool) -> Result<Url> {
+    let refused = |why: &str| Problem::new(Code::UrlNotAllowed, why);
+    let url = Url::parse(text).map_err(|error| Problem::field("/url", format!("not a URL: {error}")))?;
+    if url.scheme() != "https" && !(private && url.scheme() == "http") {
+        return Err(refused("only https URLs are called"));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(refused("a URL with a password in it would be shown to everybody who may read the webhook"));
+    }
+    let inside = match url.host() {
+        None => return Err(refused("the URL names no host")),
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost") || name.ends_with(".internal"),
+        Some(Host::Ipv4(address)) => !is_public(address.into()),
+        Some(Host::Ipv6(address)) => !is_public(address.into()),
+    };
+    if inside && !private {
+        return Err(refused("addresses inside the operator's network are not called"));
+    }
+    Ok(url)
+}
+
+struct PublicOnly {
+    private: bool,
+}
+
+impl Resolve for PublicOnly {
+    fn resolve(&self, name: Name) -> Resolving {
+        let private = self.private;
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            let allowed: Vec<SocketAddr> = found.filter(|address| private || is_public(address.ip())).collect();
+            if allowed.is_empty() {
+                return Err("the name leads to no public address".into());
+            }
+            Ok(Box::new(allowed.into_iter()) as Addrs)
+        })
+    }
+}
+
+/// The client for such calls: no redirects, no proxy, no waiting for ever.
+pub(crate) fn client(private: bool) -> reqwest::Result<reqwest::Client> {
+    reqwest::Client::builder()
+        .dns_resolver(Arc::new(PublicOnly { private }))
+        .redirect(reqwest::redirect::Policy::none())
+        .no_proxy()
+        .connect_timeout(Duration::from_secs(5))
+        .timeout(Duration::from_secs(10))
+        .user_agent(concat!("muster/", env!("CARGO_PKG_VERSION")))
+        .build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_leads_inside_is_refused() {
+        for bad in [
+            "http://hooks.example/x",
+            "https://127.0.0.1/x",
+            "https://[::1]/x",
+            "https://[::ffff:10.0.0.1]/x",
+            "https://169.254.169.254/latest/meta-data",
+            "https://10.1.2.3/",
+            "https://100.64.0.1/",
+            "https://0.0.0.0/",
+            "https://localhost/x",
+            "https://metadata.google.internal/",
+            "https://user:pass@hooks.example/",
+            "file:///etc/passwd",
+            "gopher://x/",
+            "not a url",
+            "https://2130706433/",
+            "https://0x7f.1/",
+        ] {
+            assert!(check_url(bad, false).is_err(), "{bad}");
+        }
+        assert!(check_url("https://hooks.example/x?y=1", false).is_ok());
+        assert!(check_url("http://127.0.0.1:9/x", true).is_ok());
+    }
+}

@@ -1,0 +1,124 @@
+//! What all requests share.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use muster_ids::{ReplicaId, World};
+use muster_store::Store;
+use tokio::sync::Notify;
+
+use crate::authn::Authn;
+use crate::envelope::Envelope;
+use crate::{Limits, Metrics, RootKeys, Tail};
+
+/// Settings that use-cases need.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// How long a browser session lives.
+    pub session_length: SignedDuration,
+    /// How long a checked credential is believed without asking the database; half of the five seconds in which a
+    /// revoked one must be dead everywhere.
+    pub credential_cache: Duration,
+    /// How long stored answers are kept.
+    pub idempotency_retention: SignedDuration,
+    /// How long events are kept; for ever if absent.
+    pub event_retention: Option<SignedDuration>,
+    /// How long audit entries are kept; for ever if absent.
+    pub audit_retention: Option<SignedDuration>,
+    /// Whether webhooks may go to loopback and private addresses, and by plain http.
+    pub webhooks_to_private: bool,
+    /// Whether session cookies demand TLS.
+    pub secure_cookies: bool,
+    /// Requests per second and actor.
+    pub actor_rate: u32,
+    /// Requests per second and tenant.
+    pub tenant_rate: u32,
+    /// Requests of one tenant that may be under way at once.
+    pub tenant_in_flight: u32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            session_length: SignedDuration::from_hours(12),
+            credential_cache: Duration::from_secs(2),
+            idempotency_retention: SignedDuration::from_hours(24),
+            event_retention: Some(SignedDuration::from_hours(24 * 30)),
+            audit_retention: None,
+            webhooks_to_private: false,
+            secure_cookies: false,
+            actor_rate: 200,
+            tenant_rate: 1000,
+            tenant_in_flight: 64,
+        }
+    }
+}
+
+/// The shared parts of a server. Nothing in here is lost by a crash but caches and counters.
+pub struct Platform {
+    /// Time and randomness.
+    pub world: World,
+    /// The database.
+    pub store: Store,
+    /// Settings.
+    pub options: Options,
+    /// This server.
+    pub replica: ReplicaId,
+    /// Counters.
+    pub metrics: Metrics,
+    /// Live events.
+    pub tail: Tail,
+    /// Rates.
+    pub limits: Limits,
+    /// True once the server stops: streams end then, instead of holding it up.
+    pub stopping: tokio::sync::watch::Sender<bool>,
+    pub(crate) authn: Authn,
+    pub(crate) envelope: Envelope,
+    /// Wakes the sealer of this server after a commit.
+    pub(crate) unsealed: Notify,
+}
+
+impl Platform {
+    /// Puts the parts together.
+    pub fn new(world: World, store: Store, root_keys: RootKeys, options: Options) -> Arc<Self> {
+        Arc::new(Self {
+            replica: world.id(),
+            authn: Authn::new(options.credential_cache),
+            envelope: Envelope::new(root_keys),
+            limits: Limits::new(options.actor_rate, options.tenant_rate, options.tenant_in_flight),
+            metrics: Metrics::default(),
+            tail: Tail::default(),
+            stopping: tokio::sync::watch::Sender::new(false),
+            unsealed: Notify::new(),
+            world,
+            store,
+            options,
+        })
+    }
+
+    /// The root keys, for rotation.
+    pub fn root_keys(&self) -> &RootKeys {
+        self.envelope.root_keys()
+    }
+
+    /// Fails when the root key file and the database do not belong together: better at the start than at the first secret.
+    pub async fn check_keys(&self) -> crate::Result<()> {
+        self.envelope.derive(&self.store, "start").await.map(drop).map_err(|_| {
+            muster_api::Problem::new(
+                muster_api::Code::Unavailable,
+                "the root key file does not open this database's keys: copy root.key from the replica that made the database",
+            )
+        })
+    }
+
+    /// Forgets checked credentials, so that the next request asks the database.
+    pub fn forget_credentials(&self) {
+        self.authn.forget();
+    }
+
+    /// Writes down which tokens were seen since the last time.
+    pub async fn note_used_tokens(&self) -> muster_store::Result<()> {
+        self.authn.note_used(&self.store).await
+    }
+}

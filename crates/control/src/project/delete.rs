@@ -1,0 +1,36 @@
+//! Remove a project and, if asked, everything in it.
+
+use std::collections::BTreeMap;
+
+use muster_api::tenant::DeleteQuery;
+use muster_authz::Permission;
+use muster_model::event::EventType;
+use serde_json::json;
+
+use super::path;
+use crate::commit::target;
+use crate::tenant::{refuse_if_not_empty, removed_view};
+use crate::{Answer, Commit, Cx, Result};
+
+/// Prepares `project_delete`.
+pub async fn delete(cx: &Cx, reference: &str, query: DeleteQuery) -> Result<Commit> {
+    let project = cx.project(reference).await?;
+    cx.authorize(Permission::ProjectDelete, project.scope(), "project")?;
+    cx.expect_version(project.version)?;
+    let cascade = query.cascade.unwrap_or(false);
+    let (subject, told) = (path(&project), json!({"name": project.name, "cascade": cascade}));
+    let (id, version) = (project.id, project.version);
+    let commit = Commit::new(project.scope(), target("project", id, &project.name), move |tx| {
+        Box::pin(async move {
+            let mut removed = BTreeMap::new();
+            removed.insert("webhooks", tx.webhook_delete_of_project(id).await?);
+            removed.insert("tokens", tx.token_delete_of_project(id).await?);
+            removed.insert("role_bindings", tx.role_binding_delete_of_project(id).await?);
+            removed.insert("service_accounts", tx.service_account_delete_of_project(id).await?);
+            refuse_if_not_empty("project", &removed, cascade)?;
+            tx.project_delete(id, version).await?;
+            Ok(Answer::new(&removed_view(&id, removed)))
+        })
+    });
+    Ok(commit.revokes().event(cx, EventType::ProjectDeleted, subject, told))
+}

@@ -1,0 +1,165 @@
+//! From the words of a request (an id or a name) to the thing, or to the one answer for absent and invisible.
+
+use muster_api::{Code, Problem};
+use muster_authz::PrincipalKind;
+use muster_ids::{ProjectId, ServiceAccountId, TenantId, UserId};
+use muster_model::token::Token;
+use muster_model::webhook::Webhook;
+use muster_model::{Project, RoleBinding, Scope, ServiceAccount, Tenant, User};
+use muster_store::ProjectsOf;
+
+use crate::Cx;
+use crate::refuse::{Result, refuse};
+
+impl Cx {
+    /// A tenant by id or slug.
+    pub(crate) async fn tenant(&self, reference: &str) -> Result<Tenant> {
+        let store = &self.platform.store;
+        let found = match reference.parse::<TenantId>() {
+            Ok(id) => store.tenant_lookup(id).await,
+            Err(_) => store.tenant_by_slug(reference).await,
+        };
+        let tenant = found.map_err(refuse)?.ok_or_else(|| Problem::not_found("tenant"))?;
+        self.only_if_seen(Scope::Tenant(tenant.id), "tenant")?;
+        Ok(tenant)
+    }
+
+    /// A project by id, by `tenant.name`, or by a name that is unique among those the actor sees.
+    pub(crate) async fn project(&self, reference: &str) -> Result<Project> {
+        let store = &self.platform.store;
+        let found = match (reference.parse::<ProjectId>(), reference.split_once('.')) {
+            (Ok(id), _) => store.project_lookup(id).await.map_err(refuse)?,
+            (Err(_), Some((slug, name))) => store.project_by_qualified_name(slug, name).await.map_err(refuse)?,
+            (Err(_), None) => {
+                let mut found = store.project_by_name(reference, self.projects_seen()?).await.map_err(refuse)?;
+                if found.len() > 1 {
+                    let names: Vec<String> =
+                        found.iter().map(|project| format!("{}.{}", project.tenant_slug, project.name)).collect();
+                    return Err(Problem::new(
+                        Code::AmbiguousName,
+                        format!("several projects have this name; say which: {}", names.join(", ")),
+                    ));
+                }
+                found.pop()
+            }
+        };
+        let project = found.ok_or_else(|| Problem::not_found("project"))?;
+        self.only_if_seen(project.scope(), "project")?;
+        Ok(project)
+    }
+
+    /// Whose projects the actor sees.
+    pub(crate) fn projects_seen(&self) -> Result<ProjectsOf> {
+        Ok(match &self.principal()?.kind {
+            PrincipalKind::User { .. } if self.is_operator() => ProjectsOf::All,
+            PrincipalKind::User { id, .. } => ProjectsOf::User(*id),
+            PrincipalKind::ServiceAccount { project, .. } => ProjectsOf::Only(*project),
+        })
+    }
+
+    /// A person by id or address. Platform people are seen by operators and by themselves only.
+    pub(crate) async fn user(&self, reference: &str) -> Result<User> {
+        let store = &self.platform.store;
+        let found = match reference.parse::<UserId>() {
+            Ok(id) => store.user_lookup(id).await,
+            Err(_) => store.user_by_email(&reference.to_lowercase()).await,
+        };
+        let absent = || Problem::not_found("person");
+        let user = found.map_err(refuse)?.ok_or_else(absent)?;
+        let seen = self.user_id() == Some(user.id)
+            || match user.scope() {
+                Scope::Platform => self.is_operator(),
+                scope => self.principal()?.sees(scope),
+            };
+        if seen { Ok(user) } else { Err(absent()) }
+    }
+
+    /// A service account of a project, by id or name.
+    pub(crate) async fn service_account(&self, project: &Project, reference: &str) -> Result<ServiceAccount> {
+        let store = &self.platform.store;
+        let found = match reference.parse::<ServiceAccountId>() {
+            Ok(id) => store.service_account_lookup(id).await,
+            Err(_) => store.service_account_by_name(project.id, reference).await,
+        };
+        found
+            .map_err(refuse)?
+            .filter(|account| account.project_id == project.id)
+            .ok_or_else(|| Problem::not_found("service account"))
+    }
+
+    /// A service account by id alone.
+    pub(crate) async fn service_account_anywhere(&self, reference: &str) -> Result<ServiceAccount> {
+        let absent = || Problem::not_found("service account");
+        let id: ServiceAccountId = reference.parse().map_err(|_| absent())?;
+        let found = self.platform.store.service_account_lookup(id).await.map_err(refuse)?;
+        let account = found.ok_or_else(absent)?;
+        self.only_if_seen(account.scope(), "service account")?;
+        Ok(account)
+    }
+
+    /// A role binding by id.
+    pub(crate) async fn role_binding(&self, reference: &str) -> Result<RoleBinding> {
+        let absent = || Problem::not_found("role binding");
+        let id = reference.parse().map_err(|_| absent())?;
+        let found = self.platform.store.role_binding_lookup(id).await.map_err(refuse)?;
+        let binding = found.ok_or_else(absent)?;
+        let seen = match binding.scope {
+            Scope::Platform => self.is_operator(),
+            scope => self.principal()?.sees(scope),
+        };
+        if seen { Ok(binding) } else { Err(absent()) }
+    }
+
+    /// A webhook by id.
+    pub(crate) async fn webhook(&self, reference: &str) -> Result<Webhook> {
+        let absent = || Problem::not_found("webhook");
+        let id = reference.parse().map_err(|_| absent())?;
+        let found = self.platform.store.webhook_lookup(id).await.map_err(refuse)?;
+        let webhook = found.ok_or_else(absent)?;
+        let seen = match webhook.scope {
+            Scope::Platform => self.is_operator(),
+            scope => self.principal()?.sees(scope),
+        };
+        if seen { Ok(webhook) } else { Err(absent()) }
+    }
+
+    /// A token by id, with the place where its subject lives; one's own is always seen.
+    pub(crate) async fn token(&self, reference: &str) -> Result<(Token, Scope, bool)> {
+        let absent = || Problem::not_found("token");
+        let id = reference.parse().map_err(|_| absent())?;
+        let store = &self.platform.store;
+        let token = store.token_lookup(id).await.map_err(refuse)?.ok_or_else(absent)?;
+        let (scope, own) = match (token.subject, &self.principal()?.kind) {
+            (muster_model::token::Subject::User(id), kind) => {
+                let user = store.user_lookup(id).await.map_err(refuse)?.ok_or_else(absent)?;
+                (user.scope(), matches!(kind, PrincipalKind::User { id: me, .. } if *me == id))
+            }
+            (muster_model::token::Subject::ServiceAccount(id), kind) => {
+                let account = store.service_account_lookup(id).await.map_err(refuse)?.ok_or_else(absent)?;
+                (account.scope(), matches!(kind, PrincipalKind::ServiceAccount { id: me, .. } if *me == id))
+            }
+        };
+        let seen = own
+            || match scope {
+                Scope::Platform => self.is_operator(),
+                scope => self.principal()?.sees(scope),
+            };
+        if seen { Ok((token, scope, own)) } else { Err(absent()) }
+    }
+
+    /// The place that `tenant` and `project` of a request name; the platform with neither.
+    pub(crate) async fn scope(&self, tenant: Option<&str>, project: Option<&str>) -> Result<Scope> {
+        match (tenant, project) {
+            (Some(_), Some(_)) => {
+                Err(Problem::field("/project", "give a tenant or a project, not both; `tenant.project` names one of a tenant"))
+            }
+            (Some(tenant), None) => Ok(Scope::Tenant(self.tenant(tenant).await?.id)),
+            (None, Some(project)) => Ok(self.project(project).await?.scope()),
+            (None, None) => Ok(Scope::Platform),
+        }
+    }
+
+    fn only_if_seen(&self, scope: Scope, noun: &str) -> Result<()> {
+        if self.principal()?.sees(scope) { Ok(()) } else { Err(Problem::not_found(noun)) }
+    }
+}

@@ -1,0 +1,56 @@
+//! Give a person a role. Nobody gives one that reaches further than their own.
+
+use muster_api::Problem;
+use muster_api::role_binding::{Role as ApiRole, RoleBindingCreate};
+use muster_authz::Permission;
+use muster_ids::RoleBindingId;
+use muster_model::event::EventType;
+use muster_model::{Role, RoleBinding};
+use serde_json::json;
+
+use super::{only_by_the_tenant, view};
+use crate::commit::target;
+use crate::{Answer, Commit, Cx, Result};
+
+/// Prepares `role_binding_create`.
+pub async fn create(cx: &Cx, body: RoleBindingCreate) -> Result<Commit> {
+    let role = match body.role {
+        ApiRole::PlatformOperator => Role::PlatformOperator,
+        ApiRole::TenantAdmin => Role::TenantAdmin,
+        ApiRole::ProjectAdmin => Role::ProjectAdmin,
+        ApiRole::ProjectViewer => Role::ProjectViewer,
+    };
+    let scope = cx.scope(body.tenant.as_deref(), body.project.as_deref()).await?;
+    // A role reaches exactly as far as its scope, so whoever may bind at a scope binds nothing above itself.
+    cx.authorize(Permission::RoleBindingCreate, scope, "scope")?;
+    only_by_the_tenant(cx, scope)?;
+    if !role.fits(scope) {
+        let needs = match role {
+            Role::PlatformOperator => "neither tenant nor project",
+            Role::TenantAdmin => "a tenant",
+            Role::ProjectAdmin | Role::ProjectViewer => "a project",
+        };
+        return Err(Problem::field("/role", format!("{} is bound with {needs}", role.as_str())));
+    }
+    let user = cx.user(&body.user).await.map_err(|_| Problem::field("/user", "there is no such person here"))?;
+    if user.tenant_id != scope.tenant() {
+        return Err(Problem::field("/user", "there is no such person here"));
+    }
+    let binding = RoleBinding {
+        id: cx.platform.world.id::<RoleBindingId>(),
+        user_id: user.id,
+        user_email: user.email,
+        role,
+        scope,
+        created_at: cx.now,
+    };
+    let subject = format!("/v1/role-bindings/{}", binding.id);
+    let told = json!({"user_id": binding.user_id, "user_email": binding.user_email, "role": role.as_str()});
+    let commit = Commit::new(scope, target("role_binding", binding.id, role.as_str()), move |tx| {
+        Box::pin(async move {
+            tx.role_binding_insert(&binding).await?;
+            Ok(Answer::new(&view(&binding)))
+        })
+    });
+    Ok(commit.revokes().event(cx, EventType::RoleBindingCreated, subject, told))
+}

@@ -1,0 +1,47 @@
+//! Role bindings.
+
+mod create;
+mod delete;
+mod get;
+mod list;
+
+pub use create::create;
+pub use delete::delete;
+pub use get::get;
+pub use list::list;
+
+use muster_api::role_binding as api;
+use muster_api::{Code, Problem};
+use muster_model::{Role, RoleBinding, Scope};
+
+use crate::{Cx, Result};
+
+pub(crate) fn role_view(role: Role) -> api::Role {
+    match role {
+        Role::PlatformOperator => api::Role::PlatformOperator,
+        Role::TenantAdmin => api::Role::TenantAdmin,
+        Role::ProjectAdmin => api::Role::ProjectAdmin,
+        Role::ProjectViewer => api::Role::ProjectViewer,
+    }
+}
+
+pub(crate) fn view(binding: &RoleBinding) -> api::RoleBinding {
+    api::RoleBinding {
+        id: binding.id,
+        user_id: binding.user_id,
+        user_email: binding.user_email.clone(),
+        role: role_view(binding.role),
+        tenant_id: binding.scope.tenant(),
+        project_id: binding.scope.project(),
+        created_at: binding.created_at,
+        version: 1,
+    }
+}
+
+/// Operators give and take roles of the platform and of tenants; a project's roles are its tenant's to give.
+pub(crate) fn only_by_the_tenant(cx: &Cx, scope: Scope) -> Result<()> {
+    if scope.project().is_none() || cx.holds(&[Role::TenantAdmin, Role::ProjectAdmin], scope) {
+        return Ok(());
+    }
+    Err(Problem::new(Code::PermissionDenied, "a project's roles are given and taken by its own admins and its tenant's"))
+}

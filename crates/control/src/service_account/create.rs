@@ -1,0 +1,40 @@
+//! Make a service account.
+
+use muster_api::service_account::ServiceAccountCreate;
+use muster_authz::Permission;
+use muster_ids::ServiceAccountId;
+use muster_model::ServiceAccount;
+use muster_model::event::EventType;
+use serde_json::json;
+
+use super::{allow_list, path, view};
+use crate::commit::target;
+use crate::tenant::checked_labels;
+use crate::{Answer, Commit, Cx, Result};
+
+/// Prepares `service_account_create`.
+pub async fn create(cx: &Cx, project: &str, body: ServiceAccountCreate) -> Result<Commit> {
+    let project = cx.project(project).await?;
+    cx.authorize(Permission::ServiceAccountCreate, project.scope(), "project")?;
+    let account = ServiceAccount {
+        id: cx.platform.world.id::<ServiceAccountId>(),
+        tenant_id: project.tenant_id,
+        project_id: project.id,
+        name: body.name,
+        description: body.description.unwrap_or_default(),
+        permissions: allow_list(cx, project.scope(), body.permissions)?,
+        disabled: false,
+        labels: checked_labels(body.labels)?,
+        created_at: cx.now,
+        updated_at: cx.now,
+        version: 1,
+    };
+    let (subject, told) = (path(&account), json!({"name": account.name, "permissions": account.permissions}));
+    let commit = Commit::new(account.scope(), target("service_account", account.id, &account.name), move |tx| {
+        Box::pin(async move {
+            tx.service_account_insert(&account).await?;
+            Ok(Answer::new(&view(&account)))
+        })
+    });
+    Ok(commit.event(cx, EventType::ServiceAccountCreated, subject, told))
+}

@@ -1,0 +1,23 @@
+//! List a project's service accounts.
+
+use muster_api::ListQuery;
+use muster_api::service_account::ServiceAccountPage;
+use muster_authz::Permission;
+use muster_ids::TypedId as _;
+
+use super::view;
+use crate::refuse::refuse;
+use crate::tenant::selector;
+use crate::{Answer, Cx, Result};
+
+/// Answers `service_account_list`.
+pub async fn list(cx: &Cx, project: &str, query: ListQuery) -> Result<Answer> {
+    let project = cx.project(project).await?;
+    cx.authorize(Permission::ServiceAccountList, project.scope(), "project")?;
+    let list = format!("service accounts {} {:?}", project.id, query.labels);
+    let page = cx.page(&list, query.page_size, query.page_token.as_deref()).await?;
+    let labels = selector(query.labels.as_deref())?;
+    let mut items = cx.platform.store.service_account_list(page, project.id, &labels).await.map_err(refuse)?;
+    let next_page_token = cx.next_page(&list, page, &mut items, |account| account.id.uuid()).await?;
+    Ok(Answer::new(&ServiceAccountPage { items: items.iter().map(view).collect(), next_page_token }))
+}

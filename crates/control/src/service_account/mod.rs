@@ -1,0 +1,60 @@
+//! Service accounts.
+
+mod create;
+mod delete;
+mod get;
+mod list;
+mod update;
+
+pub use create::create;
+pub use delete::delete;
+pub use get::get;
+pub use list::list;
+pub use update::update;
+
+use muster_api::{Code, Problem, service_account as api};
+use muster_authz::{Permission, decide};
+use muster_model::{Scope, ServiceAccount};
+
+use crate::{Cx, Result};
+
+pub(crate) fn view(account: &ServiceAccount) -> api::ServiceAccount {
+    api::ServiceAccount {
+        id: account.id,
+        project_id: account.project_id,
+        name: account.name.clone(),
+        description: account.description.clone(),
+        permissions: account.permissions.clone(),
+        disabled: account.disabled,
+        labels: account.labels.clone(),
+        created_at: account.created_at,
+        updated_at: account.updated_at,
+        version: account.version,
+    }
+}
+
+pub(crate) fn path(account: &ServiceAccount) -> String {
+    format!("/v1/projects/{}/service-accounts/{}", account.project_id, account.id)
+}
+
+/// An allow list as it may stand: known permissions that such accounts can have, and that the giver has too. Sorted, once
+/// each, so that two lists that mean the same are the same.
+fn allow_list(cx: &Cx, scope: Scope, words: Vec<String>) -> Result<Vec<String>> {
+    let mut list = Vec::new();
+    for (at, word) in words.into_iter().enumerate() {
+        let pointer = format!("/permissions/{at}");
+        let permission = Permission::parse(&word).ok_or_else(|| {
+            Problem::field(&pointer, format!("`{word}` is no permission: see docs/reference/permissions.md"))
+        })?;
+        if !permission.allowable() {
+            return Err(Problem::field(&pointer, format!("`{word}` can never be given to a service account")));
+        }
+        if !decide(cx.principal()?, permission, scope).is_allowed() {
+            return Err(Problem::new(Code::PermissionDenied, format!("you do not hold {word} yourself")));
+        }
+        list.push(word);
+    }
+    list.sort();
+    list.dedup();
+    Ok(list)
+}

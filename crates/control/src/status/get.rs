@@ -1,0 +1,61 @@
+//! Versions, health and replicas.
+
+use jiff::SignedDuration;
+use muster_api::status::{Check, Replica, Status};
+
+use crate::refuse::{Result, refuse};
+use crate::{Answer, Cx};
+
+/// A replica that was silent for longer than this is not shown.
+const SILENT: SignedDuration = SignedDuration::from_secs(30);
+/// More rows than this waiting for the sealer is a fault.
+const UNSEALED: i64 = 5_000;
+
+/// Answers `status_get`.
+pub async fn get(cx: &Cx) -> Result<Answer> {
+    cx.authenticated()?;
+    let store = &cx.platform.store;
+    let schema_version = store.schema_version().await.map_err(refuse)?;
+    let unsealed = store.unsealed_count().await.map_err(refuse)?;
+    let replicas = store.replica_list(cx.now - SILENT).await.map_err(refuse)?;
+    let mut versions: Vec<&str> = replicas.iter().map(|replica| replica.version.as_str()).collect();
+    versions.sort_unstable();
+    versions.dedup();
+    let checks = vec![
+        Check { name: "database".to_owned(), ok: true, detail: format!("{} answers", store.kind()) },
+        Check {
+            name: "sealer".to_owned(),
+            ok: unsealed < UNSEALED,
+            detail: format!("{unsealed} rows wait to be sealed"),
+        },
+        Check {
+            name: "versions".to_owned(),
+            ok: versions.len() <= 1,
+            detail: if versions.len() <= 1 {
+                "all replicas run the same version".to_owned()
+            } else {
+                format!("replicas run {}: finish the upgrade", versions.join(" and "))
+            },
+        },
+    ];
+    let replicas = if cx.is_operator() { replicas } else { Vec::new() };
+    Ok(Answer::new(&Status {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        api_version: muster_api::VERSION.to_owned(),
+        database: store.kind().to_owned(),
+        schema_version,
+        now: cx.now,
+        healthy: checks.iter().all(|check| check.ok),
+        checks,
+        replicas: replicas
+            .into_iter()
+            .map(|replica| Replica {
+                id: replica.id,
+                address: replica.address,
+                version: replica.version,
+                started_at: replica.started_at,
+                seen_at: replica.seen_at,
+            })
+            .collect(),
+    }))
+}

@@ -1,0 +1,5 @@
+//! The platform at one look.
+
+mod get;
+
+pub use get::get;

@@ -1,0 +1,90 @@
+//! Live events: read once per server, handed to every stream.
+//!
+//! Each stream asking the database by itself was rejected: a thousand watchers would be a thousand queries an event.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use muster_model::Scope;
+use muster_model::event::Event;
+use muster_store::EventFilter;
+use tokio::sync::{Notify, broadcast};
+
+use crate::Platform;
+
+/// How many events a slow stream may fall behind before it has to read them from the database instead.
+const BEHIND: usize = 4096;
+
+/// The live end of all streams.
+pub struct Tail {
+    sender: broadcast::Sender<Arc<Event>>,
+    woken: Notify,
+}
+
+impl Default for Tail {
+    fn default() -> Self {
+        Self { sender: broadcast::Sender::new(BEHIND), woken: Notify::new() }
+    }
+}
+
+impl Tail {
+    /// Everything from now on.
+    pub fn subscribe(&self) -> broadcast::Receiver<Arc<Event>> {
+        self.sender.subscribe()
+    }
+
+    /// Says that something was sealed.
+    pub fn wake(&self) {
+        self.woken.notify_one();
+    }
+}
+
+impl Platform {
+    /// Follows the sealed events and hands them out; runs until dropped.
+    pub async fn run_tail(self: Arc<Self>) {
+        let mut last = loop {
+            match self.store.event_stream_head(Scope::Platform).await {
+                Ok((last, _)) => break last,
+                Err(error) => {
+                    tracing::warn!(%error, "live events wait for the database");
+                    tokio::time::sleep(Duration::from_millis(500)).await;
+                }
+            }
+        };
+        loop {
+            let filter = EventFilter { after: last, event_type: None, limit: 500 };
+            match self.store.event_list(Scope::Platform, &filter).await {
+                Ok(events) if events.is_empty() => {
+                    // Polling behind the wake-up: a lost notification costs a second, never an event.
+                    let _ = tokio::time::timeout(Duration::from_secs(1), self.tail.woken.notified()).await;
+                }
+                Ok(events) => {
+                    for event in events {
+                        last = event.platform_sequence;
+                        let _ = self.tail.sender.send(Arc::new(event));
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "live events wait for the database");
+                    tokio::time::sleep(Duration::from_millis(500)).await;
+                }
+            }
+        }
+    }
+
+    /// Listens for other replicas' wake-ups; runs until dropped, and at once returns where there are none.
+    pub async fn run_listener(self: Arc<Self>) {
+        loop {
+            match self.store.listener().await {
+                Ok(None) => return,
+                Ok(Some(mut listener)) => {
+                    while listener.wait().await.is_ok() {
+                        self.tail.wake();
+                    }
+                }
+                Err(error) => tracing::warn!(%error, "the wake-up channel is lost; polling goes on"),
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    }
+}

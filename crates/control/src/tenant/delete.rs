@@ -1,0 +1,58 @@
+//! Remove a tenant and, if asked, everything in it. Its keys are destroyed; its audit chain stays.
+
+use std::collections::BTreeMap;
+
+use muster_api::tenant::{DeleteQuery, Removed};
+use muster_api::{Code, Problem};
+use muster_authz::Permission;
+use muster_model::Scope;
+use muster_model::event::EventType;
+use serde_json::json;
+
+use super::path;
+use crate::commit::target;
+use crate::{Answer, Commit, Cx, Result};
+
+/// Prepares `tenant_delete`.
+pub async fn delete(cx: &Cx, reference: &str, query: DeleteQuery) -> Result<Commit> {
+    let tenant = cx.tenant(reference).await?;
+    cx.authorize(Permission::TenantDelete, Scope::Tenant(tenant.id), "tenant")?;
+    cx.expect_version(tenant.version)?;
+    let cascade = query.cascade.unwrap_or(false);
+    let (subject, told) = (path(&tenant), json!({"slug": tenant.slug, "cascade": cascade}));
+    let (id, version, owner) = (tenant.id, tenant.version, tenant.id.to_string());
+    let platform = cx.platform.clone();
+    let commit = Commit::new(Scope::Tenant(id), target("tenant", id, &tenant.slug), move |tx| {
+        Box::pin(async move {
+            let mut removed = BTreeMap::new();
+            removed.insert("webhooks", tx.webhook_delete_of_tenant(id).await?);
+            removed.insert("tokens", tx.token_delete_of_tenant(id).await?);
+            removed.insert("role_bindings", tx.role_binding_delete_of_tenant(id).await?);
+            removed.insert("service_accounts", tx.service_account_delete_of_tenant(id).await?);
+            removed.insert("projects", tx.project_delete_of_tenant(id).await?);
+            removed.insert("users", tx.user_delete_of_tenant(id).await?);
+            refuse_if_not_empty("tenant", &removed, cascade)?;
+            tx.sealing_key_delete_of(&owner).await?;
+            tx.tenant_delete(id, version).await?;
+            platform.envelope.forget(&owner);
+            Ok(Answer::new(&removed_view(&id, removed)))
+        })
+    });
+    Ok(commit.revokes().event(cx, EventType::TenantDeleted, subject, told))
+}
+
+/// Counting happened by deleting, inside the transaction that is rolled back here: no race can slip something in.
+pub(crate) fn refuse_if_not_empty(noun: &str, removed: &BTreeMap<&'static str, i64>, cascade: bool) -> Result<()> {
+    let held: Vec<String> =
+        removed.iter().filter(|(_, count)| **count > 0).map(|(noun, count)| format!("{count} {noun}")).collect();
+    if held.is_empty() || cascade {
+        return Ok(());
+    }
+    let detail = format!("the {noun} still holds {}: remove them first, or repeat with cascade=true", held.join(", "));
+    Err(Problem::new(Code::NotEmpty, detail))
+}
+
+pub(crate) fn removed_view(id: &impl std::fmt::Display, removed: BTreeMap<&'static str, i64>) -> Removed {
+    let removed = removed.into_iter().filter(|(_, count)| *count > 0);
+    Removed { id: id.to_string(), removed: removed.map(|(noun, count)| (noun.to_owned(), count)).collect() }
+}

@@ -1,0 +1,50 @@
+//! Tenants.
+
+mod create;
+mod delete;
+mod get;
+mod list;
+mod rotate_key;
+mod update;
+
+pub use create::create;
+pub use delete::delete;
+pub(crate) use delete::{refuse_if_not_empty, removed_view};
+pub use get::get;
+pub use list::list;
+pub use rotate_key::rotate_key;
+pub use update::update;
+
+use muster_api::tenant as api;
+use muster_model::Tenant;
+
+pub(crate) fn view(tenant: &Tenant) -> api::Tenant {
+    api::Tenant {
+        id: tenant.id,
+        slug: tenant.slug.clone(),
+        display_name: tenant.display_name.clone(),
+        labels: tenant.labels.clone(),
+        created_at: tenant.created_at,
+        updated_at: tenant.updated_at,
+        version: tenant.version,
+    }
+}
+
+pub(crate) fn path(tenant: &Tenant) -> String {
+    format!("/v1/tenants/{}", tenant.id)
+}
+
+/// Labels as they came, if they can be kept.
+pub(crate) fn checked_labels(labels: Option<muster_api::Labels>) -> crate::Result<muster_model::Labels> {
+    let labels = labels.unwrap_or_default();
+    match muster_model::labels::fault(&labels) {
+        Some(fault) => Err(muster_api::Problem::field("/labels", fault)),
+        None => Ok(labels),
+    }
+}
+
+/// A list's label filter.
+pub(crate) fn selector(labels: Option<&str>) -> crate::Result<muster_model::LabelSelector> {
+    muster_model::LabelSelector::parse(labels.unwrap_or_default())
+        .map_err(|fault| muster_api::Problem::field("query/labels", fault))
+}

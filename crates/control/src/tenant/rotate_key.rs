@@ -1,0 +1,35 @@
+//! Give a tenant a new encryption key, and seal what it has anew under it.
+
+use muster_api::{Code, Problem};
+use muster_authz::Permission;
+use muster_model::Scope;
+use muster_model::event::EventType;
+use serde_json::json;
+
+use super::{path, view};
+use crate::commit::target;
+use crate::refuse::refuse;
+use crate::{Answer, Commit, Cx, Result};
+
+/// Prepares `tenant_rotate_key`. The old versions stay, so that whatever is read meanwhile still opens.
+pub async fn rotate_key(cx: &Cx, reference: &str) -> Result<Commit> {
+    let mut tenant = cx.tenant(reference).await?;
+    cx.authorize(Permission::TenantRotateKey, Scope::Tenant(tenant.id), "tenant")?;
+    let platform = cx.platform.clone();
+    let owner = tenant.id.to_string();
+    let newest = platform.store.sealing_key_newest(&owner).await.map_err(refuse)?;
+    let newest = newest.ok_or_else(|| Problem::new(Code::InvalidState, "the tenant has no key"))?;
+    let key = platform.envelope.make(&platform.world, &owner, newest.key_version + 1)?;
+    tenant.updated_at = cx.now;
+    tenant.version += 1;
+    let told = json!({"key_version": key.key_version});
+    let (subject, id, at) = (path(&tenant), tenant.id, cx.now);
+    let commit = Commit::new(Scope::Tenant(id), target("tenant", id, &tenant.slug), move |tx| {
+        Box::pin(async move {
+            tx.sealing_key_insert(&key, at).await?;
+            tx.tenant_update(&tenant).await?;
+            Ok(Answer::new(&view(&tenant)))
+        })
+    });
+    Ok(commit.event(cx, EventType::TenantKeyRotated, subject, told))
+}

@@ -1,0 +1,54 @@
+//! Issue a token for oneself or for a service account. Nobody issues one for another person: that would be to become them.
+
+use muster_api::token::TokenIssue;
+use muster_api::{Code, Problem};
+use muster_authz::{Permission, PrincipalKind};
+use muster_ids::TokenId;
+use muster_model::Scope;
+use muster_model::event::EventType;
+use muster_model::token::{Secret, Subject, Token, TokenKind};
+use serde_json::json;
+
+use super::{lifetime, path, view};
+use crate::commit::target;
+use crate::{Answer, Commit, Cx, Result};
+
+/// Prepares `token_issue`.
+pub async fn issue(cx: &Cx, body: TokenIssue) -> Result<Commit> {
+    let (kind, subject, scope) = match (&body.service_account, &cx.principal()?.kind) {
+        (Some(reference), _) => {
+            let account = cx.service_account_anywhere(reference).await?;
+            cx.authorize(Permission::TokenIssue, account.scope(), "service account")?;
+            (TokenKind::ServiceAccount, Subject::ServiceAccount(account.id), account.scope())
+        }
+        (None, PrincipalKind::User { id, tenant, .. }) => {
+            (TokenKind::Personal, Subject::User(*id), tenant.map_or(Scope::Platform, Scope::Tenant))
+        }
+        (None, PrincipalKind::ServiceAccount { .. }) => {
+            let detail = "a service account does not issue tokens; it can rotate the one it has";
+            return Err(Problem::new(Code::PermissionDenied, detail));
+        }
+    };
+    let secret = Secret::make(kind, &cx.platform.world);
+    let token = Token {
+        id: cx.platform.world.id::<TokenId>(),
+        kind,
+        subject,
+        name: body.name,
+        hint: secret.hint(),
+        created_at: cx.now,
+        expires_at: cx.now + lifetime(body.expires_in_seconds),
+        revoked_at: None,
+        last_used_at: None,
+        version: 1,
+    };
+    let told = json!({"name": token.name, "hint": token.hint, "expires_at": token.expires_at});
+    let path = path(&token);
+    let commit = Commit::new(scope, target("token", token.id, &token.name), move |tx| {
+        Box::pin(async move {
+            tx.token_insert(&token, secret.hash()).await?;
+            Ok(Answer::new(&view(&token)).with_secret("secret", secret.reveal()))
+        })
+    });
+    Ok(commit.event(cx, EventType::TokenIssued, path, told))
+}

@@ -1,0 +1,54 @@
+//! Tokens.
+
+mod get;
+mod issue;
+mod list;
+mod revoke;
+mod rotate;
+
+pub use get::get;
+pub use issue::issue;
+pub use list::list;
+pub use revoke::revoke;
+pub use rotate::rotate;
+
+use jiff::SignedDuration;
+use muster_api::token as api;
+use muster_model::token::{Subject, Token, TokenKind};
+
+/// How long a token lives if nobody says otherwise.
+const LIFETIME: u32 = 90 * 24 * 3600;
+
+pub(crate) fn lifetime(seconds: Option<u32>) -> SignedDuration {
+    SignedDuration::from_secs(i64::from(seconds.unwrap_or(LIFETIME)))
+}
+
+pub(crate) fn view(token: &Token) -> api::Token {
+    let (user_id, service_account_id) = match token.subject {
+        Subject::User(id) => (Some(id), None),
+        Subject::ServiceAccount(id) => (None, Some(id)),
+    };
+    api::Token {
+        id: token.id,
+        kind: match token.kind {
+            TokenKind::Personal => api::TokenKind::Personal,
+            TokenKind::ServiceAccount => api::TokenKind::ServiceAccount,
+            TokenKind::Session => api::TokenKind::Session,
+        },
+        user_id,
+        service_account_id,
+        name: token.name.clone(),
+        hint: token.hint.clone(),
+        created_at: token.created_at,
+        expires_at: token.expires_at,
+        revoked_at: token.revoked_at,
+        last_used_at: token.last_used_at,
+        version: token.version,
+        secret: None,
+        secret_shown_once: None,
+    }
+}
+
+pub(crate) fn path(token: &Token) -> String {
+    format!("/v1/tokens/{}", token.id)
+}

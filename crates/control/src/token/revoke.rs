@@ -1,0 +1,32 @@
+//! Revoke a token: it is dead on every replica within five seconds, and with it every stream that it opened.
+
+use muster_api::{Code, Problem};
+use muster_authz::Permission;
+use muster_model::event::EventType;
+use serde_json::json;
+
+use super::{path, view};
+use crate::commit::target;
+use crate::{Answer, Commit, Cx, Result};
+
+/// Prepares `token_revoke`.
+pub async fn revoke(cx: &Cx, reference: &str) -> Result<Commit> {
+    let (mut token, scope, own) = cx.token(reference).await?;
+    if !own {
+        cx.authorize(Permission::TokenRevoke, scope, "token")?;
+    }
+    if token.revoked_at.is_some() {
+        return Err(Problem::new(Code::InvalidState, "the token was revoked before"));
+    }
+    token.revoked_at = Some(cx.now);
+    token.version += 1;
+    let (id, at, path) = (token.id, cx.now, path(&token));
+    let told = json!({"name": token.name, "hint": token.hint});
+    let commit = Commit::new(scope, target("token", id, &token.name), move |tx| {
+        Box::pin(async move {
+            tx.token_revoke(id, at).await?;
+            Ok(Answer::new(&view(&token)))
+        })
+    });
+    Ok(commit.revokes().event(cx, EventType::TokenRevoked, path, told))
+}

@@ -1,0 +1,53 @@
+//! Replace a token by a new one; for a while both work, so that nothing that uses it has to stop.
+
+use jiff::SignedDuration;
+use muster_api::token::TokenRotate;
+use muster_api::{Code, Problem};
+use muster_authz::Permission;
+use muster_ids::TokenId;
+use muster_model::event::EventType;
+use muster_model::token::{Secret, Token, TokenKind};
+use serde_json::json;
+
+use super::{lifetime, path, view};
+use crate::commit::target;
+use crate::{Answer, Commit, Cx, Result};
+
+/// Prepares `token_rotate`.
+pub async fn rotate(cx: &Cx, reference: &str, body: TokenRotate) -> Result<Commit> {
+    let (old, scope, own) = cx.token(reference).await?;
+    if !own {
+        cx.authorize(Permission::TokenRotate, scope, "token")?;
+        if old.kind != TokenKind::ServiceAccount {
+            return Err(Problem::new(Code::PermissionDenied, "nobody rotates another person's token; revoke it instead"));
+        }
+    }
+    if old.kind == TokenKind::Session {
+        return Err(Problem::new(Code::InvalidState, "a browser session is not rotated: log in again"));
+    }
+    if old.revoked_at.is_some() || old.expires_at <= cx.now {
+        return Err(Problem::new(Code::InvalidState, "the token has ended: issue a new one"));
+    }
+    let overlap = SignedDuration::from_secs(i64::from(body.overlap_seconds.unwrap_or(3600)));
+    let ends_at = (cx.now + overlap).min(old.expires_at);
+    let secret = Secret::make(old.kind, &cx.platform.world);
+    let fresh = Token {
+        id: cx.platform.world.id::<TokenId>(),
+        hint: secret.hint(),
+        created_at: cx.now,
+        expires_at: cx.now + lifetime(body.expires_in_seconds),
+        last_used_at: None,
+        version: 1,
+        ..old.clone()
+    };
+    let told = json!({"replaces": old.id, "old_ends_at": ends_at, "hint": fresh.hint, "expires_at": fresh.expires_at});
+    let path = path(&fresh);
+    let commit = Commit::new(scope, target("token", fresh.id, &fresh.name), move |tx| {
+        Box::pin(async move {
+            tx.token_shorten(old.id, ends_at, old.version).await?;
+            tx.token_insert(&fresh, secret.hash()).await?;
+            Ok(Answer::new(&view(&fresh)).with_secret("secret", secret.reveal()))
+        })
+    });
+    Ok(commit.revokes().event(cx, EventType::TokenRotated, path, told))
+}

@@ -1,0 +1,32 @@
+//! Remove a person, with tokens, sessions and role bindings.
+
+use std::collections::BTreeMap;
+
+use muster_authz::Permission;
+use muster_model::event::EventType;
+use serde_json::json;
+
+use super::{keep_an_operator, path};
+use crate::commit::target;
+use crate::tenant::removed_view;
+use crate::{Answer, Commit, Cx, Result};
+
+/// Prepares `user_delete`.
+pub async fn delete(cx: &Cx, reference: &str) -> Result<Commit> {
+    let user = cx.user(reference).await?;
+    cx.authorize(Permission::UserDelete, user.scope(), "person")?;
+    cx.expect_version(user.version)?;
+    let (subject, told) = (path(&user), json!({"email": user.email}));
+    let (id, version) = (user.id, user.version);
+    let commit = Commit::new(user.scope(), target("user", id, &user.email), move |tx| {
+        Box::pin(async move {
+            keep_an_operator(tx, id).await?;
+            let mut removed = BTreeMap::new();
+            removed.insert("tokens", tx.token_delete_of_user(id).await?);
+            removed.insert("role_bindings", tx.role_binding_delete_of_user(id).await?);
+            tx.user_delete(id, version).await?;
+            Ok(Answer::new(&removed_view(&id, removed)))
+        })
+    });
+    Ok(commit.revokes().event(cx, EventType::UserDeleted, subject, told))
+}

@@ -1,0 +1,29 @@
+//! Remove a webhook.
+
+use std::collections::BTreeMap;
+
+use muster_authz::Permission;
+use muster_model::event::EventType;
+use serde_json::json;
+
+use super::path;
+use crate::commit::target;
+use crate::tenant::removed_view;
+use crate::{Answer, Commit, Cx, Result};
+
+/// Prepares `webhook_delete`.
+pub async fn delete(cx: &Cx, reference: &str) -> Result<Commit> {
+    let webhook = cx.webhook(reference).await?;
+    cx.authorize(Permission::WebhookDelete, webhook.scope, "webhook")?;
+    cx.expect_version(webhook.version)?;
+    let (subject, told) = (path(&webhook), json!({"name": webhook.name}));
+    let (id, version) = (webhook.id, webhook.version);
+    let commit = Commit::new(webhook.scope, target("webhook", id, &webhook.name), move |tx| {
+        Box::pin(async move {
+            let mut removed = BTreeMap::new();
+            removed.insert("deliveries", tx.webhook_delete(id, version).await?);
+            Ok(Answer::new(&removed_view(&id, removed)))
+        })
+    });
+    Ok(commit.event(cx, EventType::WebhookDeleted, subject, told))
+}

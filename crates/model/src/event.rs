@@ -1,0 +1,118 @@
+//! Events: what happened, for timelines, streams and webhooks.
+
+use jiff::Timestamp;
+use muster_ids::{EventId, ProjectId, TenantId};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::Scope;
+
+macro_rules! event_types {
+    ($($variant:ident = $word:literal, $meaning:literal;)*) => {
+        /// Everything that can happen, as a closed list; the golden file `events.txt` shows it in review.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum EventType { $(#[doc = $meaning] $variant,)* }
+
+        impl EventType {
+            /// All of them.
+            pub const ALL: &'static [EventType] = &[$(EventType::$variant,)*];
+
+            /// The CloudEvents type.
+            pub fn as_str(self) -> &'static str {
+                match self { $(EventType::$variant => concat!("dev.muster.", $word, ".v1"),)* }
+            }
+
+            /// What it says, in a sentence.
+            pub fn meaning(self) -> &'static str {
+                match self { $(EventType::$variant => $meaning,)* }
+            }
+        }
+    };
+}
+
+event_types! {
+    TenantCreated = "tenant.created", "A tenant was made.";
+    TenantUpdated = "tenant.updated", "A tenant's description changed.";
+    TenantDeleted = "tenant.deleted", "A tenant and everything in it was removed.";
+    TenantKeyRotated = "tenant.key_rotated", "A tenant's encryption key has a new version.";
+    ProjectCreated = "project.created", "A project was made.";
+    ProjectUpdated = "project.updated", "A project's description changed.";
+    ProjectDeleted = "project.deleted", "A project and everything in it was removed.";
+    UserCreated = "user.created", "A person was added.";
+    UserUpdated = "user.updated", "A person's entry changed, or the person was disabled or enabled.";
+    UserPasswordSet = "user.password_set", "A person's password was set; all of the person's tokens and sessions ended.";
+    UserDeleted = "user.deleted", "A person was removed, with tokens, sessions and role bindings.";
+    RoleBindingCreated = "role_binding.created", "A person was given a role.";
+    RoleBindingDeleted = "role_binding.deleted", "A role was taken from a person.";
+    ServiceAccountCreated = "service_account.created", "A service account was made.";
+    ServiceAccountUpdated = "service_account.updated", "A service account's allow list or description changed.";
+    ServiceAccountDeleted = "service_account.deleted", "A service account was removed, with its tokens.";
+    TokenIssued = "token.issued", "A token was issued.";
+    TokenRotated = "token.rotated", "A token was replaced; the old one ends after the overlap.";
+    TokenRevoked = "token.revoked", "A token was revoked.";
+    SessionCreated = "session.created", "A person logged in.";
+    SessionDeleted = "session.deleted", "A person logged out.";
+    WebhookCreated = "webhook.created", "A webhook was made.";
+    WebhookUpdated = "webhook.updated", "A webhook changed.";
+    WebhookDeleted = "webhook.deleted", "A webhook was removed.";
+    WebhookGaveUp = "webhook.gave_up", "A webhook got nothing through for a day and was switched off.";
+}
+
+/// An event as the command that caused it writes it: everything but its numbers.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Draft {
+    /// Its id.
+    pub id: EventId,
+    /// Its type, in CloudEvents form.
+    #[serde(rename = "type")]
+    pub event_type: String,
+    /// The resource's path.
+    pub subject: String,
+    /// When it happened.
+    pub at: Timestamp,
+    /// In which tenant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenant_id: Option<TenantId>,
+    /// In which project.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project_id: Option<ProjectId>,
+    /// The thread.
+    pub correlation_id: String,
+    /// Whose command it was.
+    pub actor_id: String,
+    /// What a reader of the timeline wants to see.
+    pub data: Value,
+}
+
+/// An event with its numbers: one in the platform's stream, and one in its tenant's and its project's.
+#[derive(Debug, Clone)]
+pub struct Event {
+    /// The event.
+    pub draft: Draft,
+    /// Its number among all events, from 1, without gaps.
+    pub platform_sequence: i64,
+    /// Its number in the tenant's stream.
+    pub tenant_sequence: Option<i64>,
+    /// Its number in the project's stream.
+    pub project_sequence: Option<i64>,
+}
+
+impl Event {
+    /// Its number in the stream of `scope`; `None` when it is not part of that stream.
+    pub fn sequence_in(&self, scope: Scope) -> Option<i64> {
+        match scope {
+            Scope::Platform => Some(self.platform_sequence),
+            Scope::Tenant(tenant) => self.tenant_sequence.filter(|_| self.draft.tenant_id == Some(tenant)),
+            Scope::Project(_, project) => self.project_sequence.filter(|_| self.draft.project_id == Some(project)),
+        }
+    }
+}
+
+/// The stream's name in the table of counters.
+pub fn stream_name(scope: Scope) -> String {
+    match scope {
+        Scope::Platform => "platform".to_owned(),
+        Scope::Tenant(tenant) => tenant.to_string(),
+        Scope::Project(_, project) => project.to_string(),
+    }
+}

@@ -1,0 +1,47 @@
+//! `muster`: the server, everything on one machine, and the command line, in one program.
+
+mod backup;
+mod logs;
+mod root_key;
+mod server;
+mod up;
+
+use std::process::ExitCode;
+
+use clap::ArgMatches;
+
+/// The whole command line: what the contract gives, and what runs on this machine.
+fn command() -> clap::Command {
+    muster_cli::command().subcommand(server::command()).subcommand(up::command())
+}
+
+fn main() -> ExitCode {
+    // One cryptography library for everything; reqwest and sqlx take the default that is installed first.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let matches = command().get_matches();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return failed(&anyhow::Error::from(error)),
+    };
+    runtime.block_on(run(&matches))
+}
+
+async fn run(matches: &ArgMatches) -> ExitCode {
+    let result = match matches.subcommand() {
+        Some(("server", matches)) => server::run(matches).await,
+        Some(("up", matches)) => up::run(matches).await,
+        Some(("completion", matches)) => {
+            return muster_cli::print_completion(matches, &mut command());
+        }
+        _ => return muster_cli::run(matches).await,
+    };
+    match result {
+        Ok(code) => code,
+        Err(error) => failed(&error),
+    }
+}
+
+fn failed(error: &anyhow::Error) -> ExitCode {
+    eprintln!("muster: {error:#}");
+    ExitCode::FAILURE
+}

@@ -1,0 +1,68 @@
+//! `muster server root-key`: the root keys, rotated without stopping anything.
+
+use std::process::ExitCode;
+
+use anyhow::bail;
+use clap::{Arg, ArgMatches, Command};
+use muster_control::RootKeys;
+use muster_ids::World;
+use muster_store::{Location, Store};
+
+use crate::server::{settings, with_settings};
+
+fn id() -> Arg {
+    Arg::new("id").value_name("ID").required(true).help("The key's id, as `list` shows it")
+}
+
+pub(crate) fn command() -> Command {
+    Command::new("root-key")
+        .about("List and rotate the keys that everything else is encrypted under")
+        .long_about(
+            "List and rotate the keys that everything else is encrypted under.\n\nOn one machine: `rotate`, and a minute \
+             later `retire OLD`. With several replicas: `add` on one, copy the file to all, `activate` on all, and when \
+             `retire OLD` agrees, copy the file again. Running servers read the file anew by themselves.",
+        )
+        .subcommand_required(true)
+        .subcommand(with_settings(Command::new("list")).about("Show the ids, the active one first"))
+        .subcommand(with_settings(Command::new("add")).about("Add a fresh key without using it yet"))
+        .subcommand(with_settings(Command::new("activate")).about("Use a key of the file from now on").arg(id()))
+        .subcommand(with_settings(Command::new("rotate")).about("Add a fresh key and use it from now on"))
+        .subcommand(with_settings(Command::new("retire")).about("Remove a key that nothing needs any more").arg(id()))
+}
+
+pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
+    let Some((verb, matches)) = matches.subcommand() else { bail!("say what to do") };
+    let settings = settings(matches)?;
+    let file = settings.file("keys.root_key_file", "root.key");
+    let id = matches.try_get_one::<String>("id").ok().flatten().cloned().unwrap_or_default();
+    match verb {
+        "list" => {
+            for (at, id) in RootKeys::list(&file)?.iter().enumerate() {
+                println!("{id}{}", if at == 0 { "  active" } else { "" });
+            }
+        }
+        "add" => println!("added {}; activate it once every replica has the file", RootKeys::add(&file, &World::system())?),
+        "activate" => {
+            RootKeys::activate(&file, &id)?;
+            println!("{id} is active; running servers move everything under it within a minute");
+        }
+        "rotate" => {
+            let old = RootKeys::list(&file)?.into_iter().next().unwrap_or_default();
+            let id = RootKeys::add(&file, &World::system())?;
+            RootKeys::activate(&file, &id)?;
+            println!("{id} is active; in a minute remove the old one with `muster server root-key retire {old}`");
+        }
+        _ => {
+            let location = match settings.text("database.url") {
+                "" => Location::Sqlite(settings.data_dir().join("muster.db")),
+                url => Location::parse(url),
+            };
+            let store = Store::open(&location, 2).await?;
+            let wrapped = store.sealing_keys_under(&id).await?;
+            store.close().await;
+            RootKeys::retire(&file, &id, wrapped)?;
+            println!("{id} is gone from the file; old backups that need it need the file that was backed up with them");
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

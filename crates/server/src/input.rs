@@ -1,0 +1,107 @@
+//! What a handler gets of a request, read and checked.
+
+use muster_api::{Code, Problem};
+use muster_control::{Expected, Result};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// The parts of a request.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Input {
+    /// The path's parameters, in order.
+    pub(crate) path: Vec<String>,
+    /// The query, as its schema says.
+    pub(crate) query: Value,
+    /// The body, as its schema says.
+    pub(crate) body: Value,
+    /// The number in `Last-Event-ID`.
+    pub(crate) last_event_id: Option<i64>,
+    /// The credential, for streams that must check it again.
+    pub(crate) secret: String,
+}
+
+impl Input {
+    pub(crate) fn path(&self, at: usize) -> &str {
+        self.path.get(at).map_or("", String::as_str)
+    }
+
+    pub(crate) fn query<T: DeserializeOwned>(&self) -> Result<T> {
+        read(&self.query, "query")
+    }
+
+    pub(crate) fn body<T: DeserializeOwned>(&self) -> Result<T> {
+        read(&self.body, "body")
+    }
+}
+
+/// The schema let it through; what the type still refuses is named all the same.
+fn read<T: DeserializeOwned>(value: &Value, place: &str) -> Result<T> {
+    T::deserialize(value).map_err(|error| Problem::new(Code::InvalidRequest, format!("{place}: {error}")))
+}
+
+/// `If-Match`: a version in quotes, or `*`.
+pub(crate) fn if_match(text: Option<&str>) -> Result<Option<Expected>> {
+    let Some(text) = text else { return Ok(None) };
+    let number = |text: &str| text.strip_prefix('"')?.strip_suffix('"')?.parse().ok();
+    match (text.trim(), number(text.trim())) {
+        ("*", _) => Ok(Some(Expected::Any)),
+        (_, Some(version)) => Ok(Some(Expected::Version(version))),
+        _ => Err(Problem::field("header/If-Match", "it should be a version in quotes, as in \"3\", or *")),
+    }
+}
+
+/// `Idempotency-Key`: visible ASCII, as a bare word or as a quoted string.
+pub(crate) fn idempotency_key(text: Option<&str>) -> Result<String> {
+    let Some(text) = text else {
+        return Err(Problem::new(
+            Code::IdempotencyKeyRequired,
+            "send a text of your own as `Idempotency-Key`: the same key and body are carried out once, however often sent",
+        ));
+    };
+    let bare = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(text);
+    if bare.is_empty() || bare.len() > 255 || !bare.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(Problem::field("header/Idempotency-Key", "it should be 1 to 255 visible ASCII characters"));
+    }
+    Ok(bare.to_owned())
+}
+
+/// The thread of a request: the caller's own, the trace's, or a fresh one.
+pub(crate) fn correlation_id(given: Option<&str>, traceparent: Option<&str>, fresh: impl FnOnce() -> String) -> String {
+    let fits = |text: &&str| {
+        (1..=64).contains(&text.len())
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+    };
+    if let Some(given) = given.filter(fits) {
+        return given.to_owned();
+    }
+    let trace = traceparent.and_then(|parent| parent.split('-').nth(1)).filter(|trace| {
+        trace.len() == 32 && trace.bytes().all(|byte| byte.is_ascii_hexdigit()) && trace.bytes().any(|byte| byte != b'0')
+    });
+    trace.map_or_else(fresh, str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_read_strictly() {
+        assert_eq!(if_match(Some("\"3\"")).unwrap(), Some(Expected::Version(3)));
+        assert_eq!(if_match(Some("*")).unwrap(), Some(Expected::Any));
+        assert!(if_match(Some("3")).is_err());
+        assert_eq!(idempotency_key(Some("\"a\"")).unwrap(), "a");
+        assert!(idempotency_key(Some("a b")).is_err());
+        assert!(idempotency_key(Some("")).is_err());
+        assert!(idempotency_key(None).is_err());
+    }
+
+    #[test]
+    fn a_thread_is_taken_over_or_made() {
+        let fresh = || "fresh".to_owned();
+        assert_eq!(correlation_id(Some("mine-1"), None, fresh), "mine-1");
+        assert_eq!(correlation_id(Some("line\nbreak"), None, fresh), "fresh");
+        let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        assert_eq!(correlation_id(None, Some(trace), fresh), "0af7651916cd43dd8448eb211c80319c");
+        assert_eq!(correlation_id(None, Some("00-0-1-1"), fresh), "fresh");
+    }
+}

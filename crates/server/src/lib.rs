@@ -1,0 +1,18 @@
+//! HTTP glue around the use-cases: the router is made of the contract's table, so a route that is not in the document
+//! cannot be served, and an operation without a handler cannot start.
+
+mod bind;
+mod door;
+mod hosts;
+mod input;
+mod listen;
+mod probes;
+mod respond;
+mod run;
+mod schema;
+mod settings;
+mod stream;
+
+pub use bind::handled;
+pub use run::{Running, StartError, start};
+pub use settings::{Setting, Settings, SettingsError, TABLE};

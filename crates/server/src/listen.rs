@@ -1,0 +1,119 @@
+//! Accepting connections: plain on loopback, TLS anywhere else; slow clients are timed out, and stopping is graceful.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use rustls_pki_types::pem::PemObject as _;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio_rustls::TlsAcceptor;
+
+use crate::StartError;
+
+/// The TLS side of a listener.
+pub(crate) fn tls(cert_file: &Path, key_file: &Path) -> Result<TlsAcceptor, StartError> {
+    let fail = |path: &Path, why: String| StartError::Tls(format!("{}: {why}", path.display()));
+    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(cert_file)
+        .and_then(Iterator::collect)
+        .map_err(|error| fail(cert_file, error.to_string()))?;
+    let key = PrivateKeyDer::from_pem_file(key_file).map_err(|error| fail(key_file, error.to_string()))?;
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let mut config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| StartError::Tls(error.to_string()))?
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .map_err(|error| StartError::Tls(format!("the certificate and the key do not fit: {error}")))?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+/// Serves until told to stop, then lets requests that are under way finish.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    acceptor: Option<TlsAcceptor>,
+    router: Router,
+    timeout: Duration,
+    connections: usize,
+    mut stop: watch::Receiver<bool>,
+) {
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(timeout).max_buf_size(64 * 1024);
+    let builder = Arc::new(builder);
+    let graceful = GracefulShutdown::new();
+    let slots = Arc::new(Semaphore::new(connections));
+    loop {
+        let (stream, slot) = tokio::select! {
+            accepted = accept(&listener, &slots) => match accepted {
+                Some(accepted) => accepted,
+                None => continue,
+            },
+            _ = stop.changed() => break,
+        };
+        let service = TowerToHyperService::new(router.clone());
+        let (builder, acceptor) = (builder.clone(), acceptor.clone());
+        let watcher = graceful.watcher();
+        tokio::spawn(async move {
+            let _slot = slot;
+            match acceptor {
+                None => connection(&builder, stream, service, watcher).await,
+                Some(acceptor) => match tokio::time::timeout(timeout, acceptor.accept(stream)).await {
+                    Ok(Ok(stream)) => connection(&builder, stream, service, watcher).await,
+                    Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
+                    Err(_) => tracing::debug!("a TLS handshake took too long"),
+                },
+            }
+        });
+    }
+    drop(listener);
+    if tokio::time::timeout(Duration::from_secs(10), graceful.shutdown()).await.is_err() {
+        tracing::warn!("some requests were still under way after ten seconds and were cut off");
+    }
+}
+
+async fn accept(
+    listener: &TcpListener,
+    slots: &Arc<Semaphore>,
+) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
+    let slot = slots.clone().acquire_owned().await.ok()?;
+    match listener.accept().await {
+        Ok((stream, _)) => {
+            let _ = stream.set_nodelay(true);
+            Some((stream, slot))
+        }
+        Err(error) => {
+            // Out of descriptors, most likely: accepting at once again would spin.
+            tracing::warn!(%error, "a connection could not be accepted");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            None
+        }
+    }
+}
+
+async fn connection<S>(
+    builder: &http1::Builder,
+    stream: S,
+    service: TowerToHyperService<Router>,
+    watcher: hyper_util::server::graceful::Watcher,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    if let Err(error) = watcher.watch(connection).await {
+        tracing::debug!(%error, "a connection ended badly");
+    }
+}
+
+/// Whether an address may be served without TLS.
+pub(crate) fn may_be_plain(address: SocketAddr) -> bool {
+    address.ip().is_loopback()
+}

@@ -1,0 +1,250 @@
+//! Starting and stopping a server.
+
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{RawPathParams, Request};
+use axum::routing::{MethodFilter, MethodRouter, get, on};
+use jiff::SignedDuration;
+use muster_api::{Code, Method, Problem};
+use muster_control::{Options, Platform, RootKeyError, RootKeys, Sealer, first_start};
+use muster_ids::World;
+use muster_store::{Location, Replica, Store, StoreError};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::door::Server;
+use crate::hosts::Hosts;
+use crate::schema::Schemas;
+use crate::{Settings, SettingsError, bind, listen, probes, respond};
+
+/// Why a server did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A setting.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// The database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The root keys.
+    #[error(transparent)]
+    RootKey(#[from] RootKeyError),
+    /// The data folder.
+    #[error("the data folder {path}: {error}")]
+    Data {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// The first start.
+    #[error("the first start failed: {0}")]
+    FirstStart(String),
+    /// The address.
+    #[error("cannot listen on {address}: {error}")]
+    Listen {
+        /// Which.
+        address: SocketAddr,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// Plain HTTP beyond loopback.
+    #[error(
+        "{0} can be reached from outside, and tokens would travel in clear: set tls.cert_file and tls.key_file, or listen \
+         on 127.0.0.1 and put a proxy in front"
+    )]
+    Exposed(SocketAddr),
+    /// TLS.
+    #[error("TLS: {0}")]
+    Tls(String),
+}
+
+/// A server that runs.
+pub struct Running {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// Where the first start wrote the operator's token, if this was one.
+    pub first_token_file: Option<PathBuf>,
+    /// The shared parts, for tests.
+    pub platform: Arc<Platform>,
+    stop: watch::Sender<bool>,
+    stopping: Arc<AtomicBool>,
+    tasks: JoinSet<()>,
+}
+
+impl Running {
+    /// Stops: no new connections, requests under way finish, leases are given back.
+    pub async fn stop(mut self) {
+        self.stopping.store(true, Ordering::Relaxed);
+        let _ = self.platform.stopping.send_replace(true);
+        let _ = self.stop.send(true);
+        let finish = async { while self.tasks.join_next().await.is_some() {} };
+        if tokio::time::timeout(Duration::from_secs(15), finish).await.is_err() {
+            tracing::warn!("background work did not end in time and was cut off");
+            self.tasks.abort_all();
+        }
+        let _ = self.platform.note_used_tokens().await;
+        let now = self.platform.world.now();
+        let _ = self.platform.store.replica_gone(self.platform.replica, now - SignedDuration::from_hours(1)).await;
+        self.platform.store.close().await;
+    }
+
+    /// Drops everything at once, as a crash would: for tests.
+    pub fn crash(mut self) {
+        self.tasks.abort_all();
+    }
+}
+
+fn options(settings: &Settings, secure: bool) -> Result<Options, SettingsError> {
+    let days = |key| settings.parsed::<u32>(key).map(|days| (days > 0).then(|| SignedDuration::from_hours(24 * i64::from(days))));
+    Ok(Options {
+        session_length: SignedDuration::from_hours(settings.parsed::<u32>("sessions.hours")?.max(1).into()),
+        idempotency_retention: SignedDuration::from_hours(
+            settings.parsed::<u32>("retention.idempotency_hours")?.max(1).into(),
+        ),
+        event_retention: days("retention.events_days")?,
+        audit_retention: days("retention.audit_days")?,
+        webhooks_to_private: settings.parsed("webhooks.allow_private")?,
+        actor_rate: settings.parsed::<u32>("limits.actor_per_second")?.max(1),
+        tenant_rate: settings.parsed::<u32>("limits.tenant_per_second")?.max(1),
+        tenant_in_flight: settings.parsed::<u32>("limits.tenant_in_flight")?.max(1),
+        secure_cookies: secure,
+        ..Options::default()
+    })
+}
+
+/// Starts a server with these settings.
+pub async fn start(settings: &Settings, world: World) -> Result<Running, StartError> {
+    let address: SocketAddr = settings.parsed("http.listen")?;
+    let acceptor = match (settings.text("tls.cert_file"), settings.text("tls.key_file")) {
+        ("", "") if listen::may_be_plain(address) => None,
+        ("", "") => return Err(StartError::Exposed(address)),
+        (cert, key) => Some(listen::tls(Path::new(cert), Path::new(key))?),
+    };
+    let options = options(settings, acceptor.is_some())?;
+    let timeout = Duration::from_secs(settings.parsed::<u64>("http.timeout_seconds")?.max(1));
+    let data = settings.data_dir();
+    std::fs::create_dir_all(&data).map_err(|error| StartError::Data { path: data.clone(), error })?;
+    let location = match settings.text("database.url") {
+        "" => Location::Sqlite(data.join("muster.db")),
+        url => Location::parse(url),
+    };
+    let store = Store::open(&location, settings.parsed::<u32>("database.connections")?.max(2)).await?;
+    // A fresh root key is made only for a fresh database: for any other it could open nothing.
+    let fresh = store.sealing_key_newest("platform").await?.is_none();
+    let root_keys = RootKeys::open(&settings.file("keys.root_key_file", "root.key"), fresh, &world)?;
+    let platform = Platform::new(world, store, root_keys, options);
+    let token_file = settings.file("operator.token_file", "operator.token");
+    let first = first_start(&platform, |made| write_token(&token_file, made.operator_token.reveal()))
+        .await
+        .map_err(|problem| StartError::FirstStart(problem.detail))?;
+    platform.check_keys().await.map_err(|problem| StartError::FirstStart(problem.detail))?;
+
+    let listener =
+        TcpListener::bind(address).await.map_err(|error| StartError::Listen { address, error })?;
+    let address = listener.local_addr().map_err(|error| StartError::Listen { address, error })?;
+    let stopping = Arc::new(AtomicBool::new(false));
+    let server = Arc::new(Server {
+        platform: platform.clone(),
+        schemas: Schemas::new(),
+        hosts: Hosts::new(address, settings.text("http.hosts")),
+        body_limit: settings.parsed("http.body_limit_bytes")?,
+        timeout,
+    });
+    let (stop, stopped) = watch::channel(false);
+    let mut tasks = JoinSet::new();
+    background(&mut tasks, &platform, address, &stopped);
+    let connections = settings.parsed::<usize>("http.max_connections")?.max(1);
+    let router = router(&server, &stopping);
+    tasks.spawn(listen::serve(listener, acceptor, router, timeout, connections, stopped));
+    let first_token_file = first.map(|_| token_file);
+    Ok(Running { address, first_token_file, platform, stop, stopping, tasks })
+}
+
+fn write_token(path: &Path, token: &str) -> std::io::Result<()> {
+    let mut file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    file.write_all(token.as_bytes())?;
+    file.write_all(b"\n")?;
+    file.sync_all()
+}
+
+fn background(tasks: &mut JoinSet<()>, platform: &Arc<Platform>, address: SocketAddr, stop: &watch::Receiver<bool>) {
+    tasks.spawn(Sealer::new(platform.clone()).run(stop.clone()));
+    tasks.spawn(platform.clone().run_deliverer(stop.clone()));
+    tasks.spawn(platform.clone().run_sweeper(Duration::from_secs(20), stop.clone()));
+    tasks.spawn(until_stopped(stop.clone(), platform.clone().run_tail()));
+    tasks.spawn(until_stopped(stop.clone(), platform.clone().run_listener()));
+    tasks.spawn(until_stopped(stop.clone(), heartbeat(platform.clone(), address)));
+}
+
+async fn until_stopped(mut stop: watch::Receiver<bool>, work: impl Future<Output = ()>) {
+    tokio::select! {
+        () = work => {}
+        _ = stop.changed() => {}
+    }
+}
+
+async fn heartbeat(platform: Arc<Platform>, address: SocketAddr) {
+    let started_at = platform.world.now();
+    loop {
+        let replica = Replica {
+            id: platform.replica,
+            address: address.to_string(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            started_at,
+            seen_at: platform.world.now(),
+        };
+        if let Err(error) = platform.store.replica_seen(&replica).await {
+            tracing::debug!(%error, "the heartbeat waits for the database");
+        }
+        tokio::time::sleep(Duration::from_secs(10)).await;
+    }
+}
+
+fn router(server: &Arc<Server>, stopping: &Arc<AtomicBool>) -> Router {
+    let mut paths: std::collections::BTreeMap<&str, MethodRouter> = std::collections::BTreeMap::new();
+    for operation in muster_api::operations() {
+        let handler = bind::handler(operation.id).expect("a test holds that every operation has a handler");
+        let filter = match operation.method {
+            Method::Get => MethodFilter::GET,
+            Method::Post => MethodFilter::POST,
+            Method::Patch => MethodFilter::PATCH,
+            Method::Delete => MethodFilter::DELETE,
+        };
+        let server = server.clone();
+        let serve = move |params: RawPathParams, request: Request| {
+            let path = params.iter().map(|(_, value)| value.to_owned()).collect();
+            server.clone().serve(operation, handler, path, request)
+        };
+        let routes = paths.remove(operation.path).unwrap_or_default();
+        paths.insert(operation.path, routes.merge(on(filter, serve)));
+    }
+    let mut router = Router::new();
+    for (path, routes) in paths {
+        router = router.route(path, routes);
+    }
+    let (absent, wrong) = (server.clone(), server.clone());
+    let (ready, metrics, document) = (server.clone(), server.clone(), server.clone());
+    let stopping = stopping.clone();
+    router
+        .route("/healthz", get(async || probes::healthz()))
+        .route("/readyz", get(async move || probes::readyz(&ready, &stopping).await))
+        .route("/metrics", get(async move |request: Request| probes::metrics(&metrics, request.headers()).await))
+        .route("/openapi.json", get(async move || probes::document(&document)))
+        .fallback(async move |request: Request| {
+            let problem = Problem::new(Code::NotFound, "there is nothing at this path; /openapi.json lists what there is");
+            respond::problem(problem, &absent.correlation(request.headers()))
+        })
+        .method_not_allowed_fallback(async move |request: Request| {
+            let problem = Problem::new(Code::MethodNotAllowed, "the path does not take this method; see `Allow`");
+            respond::problem(problem, &wrong.correlation(request.headers()))
+        })
+}

@@ -1,0 +1,268 @@
+//! One table of settings: it reads the file, the environment and the flags, and it is the documentation.
+//!
+//! A layering crate was rejected: it would merge the sources, but the table of names, defaults and meanings (and the
+//! flags made of it) would still be ours to keep in step.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// A setting as it is documented.
+#[derive(Debug, Clone, Copy)]
+pub struct Setting {
+    /// `section.name` in the file; `MUSTER_SECTION_NAME` in the environment; `--section-name` as a flag.
+    pub key: &'static str,
+    /// The value if nobody says otherwise.
+    pub default: &'static str,
+    /// What it does.
+    pub meaning: &'static str,
+}
+
+impl Setting {
+    /// Its name in the environment.
+    pub fn environment(&self) -> String {
+        format!("MUSTER_{}", self.key.replace('.', "_").to_uppercase())
+    }
+
+    /// Its name as a flag, without the dashes.
+    pub fn flag(&self) -> String {
+        self.key.replace(['.', '_'], "-")
+    }
+}
+
+/// Every setting of the server.
+pub const TABLE: &[Setting] = &[
+    Setting { key: "http.listen", default: "127.0.0.1:7480", meaning: "Where to listen. Beyond loopback only with TLS." },
+    Setting { key: "http.hosts", default: "", meaning: "Names that the server answers to besides its address and localhost, with commas between." },
+    Setting { key: "http.body_limit_bytes", default: "1048576", meaning: "The largest body of a request." },
+    Setting { key: "http.timeout_seconds", default: "15", meaning: "How long a client may take to send its headers, and then its body." },
+    Setting { key: "http.max_connections", default: "4096", meaning: "Connections at once; further ones wait to be accepted." },
+    Setting { key: "tls.cert_file", default: "", meaning: "The certificate chain, PEM." },
+    Setting { key: "tls.key_file", default: "", meaning: "Its private key, PEM." },
+    Setting { key: "data.dir", default: "~/.local/share/muster", meaning: "Where the embedded database, the root key and the operator's first token are, unless said otherwise." },
+    Setting { key: "database.url", default: "", meaning: "postgres://… for PostgreSQL, or the path of a SQLite file; muster.db in data.dir if empty." },
+    Setting { key: "database.connections", default: "20", meaning: "Connections to PostgreSQL at most." },
+    Setting { key: "keys.root_key_file", default: "", meaning: "The root keys, mode 0600; root.key in data.dir if empty." },
+    Setting { key: "operator.token_file", default: "", meaning: "Where the first start writes the operator's token, mode 0600; operator.token in data.dir if empty." },
+    Setting { key: "limits.actor_per_second", default: "200", meaning: "Requests per second and actor." },
+    Setting { key: "limits.tenant_per_second", default: "1000", meaning: "Requests per second and tenant." },
+    Setting { key: "limits.tenant_in_flight", default: "64", meaning: "Requests of one tenant that may be under way at once." },
+    Setting { key: "sessions.hours", default: "12", meaning: "How long a browser session lives." },
+    Setting { key: "retention.events_days", default: "30", meaning: "How long events are kept; 0 is for ever." },
+    Setting { key: "retention.audit_days", default: "0", meaning: "How long audit entries are kept; 0 is for ever." },
+    Setting { key: "retention.idempotency_hours", default: "24", meaning: "How long answers are kept for replays." },
+    Setting { key: "webhooks.allow_private", default: "false", meaning: "Whether webhooks may go to loopback and private addresses, and by plain http." },
+    Setting { key: "log.format", default: "json", meaning: "json or text." },
+    Setting { key: "log.level", default: "info", meaning: "error, warn, info, debug or trace, or a tracing filter." },
+];
+
+/// Why settings cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    /// The file cannot be read.
+    #[error("the settings file {path}: {why}")]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// A key that is not in the table.
+    #[error("{source_name}: there is no setting `{key}`{hint}; `muster server settings` lists them")]
+    Unknown {
+        /// Where it stands.
+        source_name: String,
+        /// The key.
+        key: String,
+        /// What it might have meant.
+        hint: String,
+    },
+    /// A value that does not fit.
+    #[error("{key} = `{value}` (from {source_name}): {why}")]
+    Value {
+        /// The key.
+        key: String,
+        /// The value.
+        value: String,
+        /// Where it stands.
+        source_name: String,
+        /// Why not.
+        why: String,
+    },
+}
+
+/// The settings, each with where it came from.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    values: BTreeMap<&'static str, (String, String)>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let default = |setting: &Setting| (setting.key, (setting.default.to_owned(), "default".to_owned()));
+        Self { values: TABLE.iter().map(default).collect() }
+    }
+}
+
+fn find(key: &str) -> Option<&'static Setting> {
+    TABLE.iter().find(|setting| setting.key == key)
+}
+
+impl Settings {
+    /// Defaults, then the file, then the environment, then flags: the later wins.
+    pub fn load(
+        file: Option<&Path>,
+        environment: impl IntoIterator<Item = (String, String)>,
+        flags: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, SettingsError> {
+        let mut settings = Self::default();
+        if let Some(path) = file {
+            let fail = |why: String| SettingsError::File { path: path.to_owned(), why };
+            let text = std::fs::read_to_string(path).map_err(|error| fail(error.to_string()))?;
+            let table: toml::Table = text.parse().map_err(|error: toml::de::Error| fail(error.to_string()))?;
+            for (key, value) in flatten(&table) {
+                settings.set(&key, value, &path.display().to_string())?;
+            }
+        }
+        let environment: BTreeMap<String, String> = environment.into_iter().collect();
+        for setting in TABLE {
+            if let Some(value) = environment.get(&setting.environment()) {
+                settings.set(setting.key, value.clone(), &setting.environment())?;
+            }
+        }
+        // What looks like one of ours and is none is a typing error that would otherwise be obeyed by nobody.
+        for name in environment.keys() {
+            let sections = TABLE.iter().map(|setting| setting.key.split('.').next().unwrap_or_default());
+            let ours = sections.map(str::to_uppercase).any(|section| name.starts_with(&format!("MUSTER_{section}_")));
+            if ours && !TABLE.iter().any(|setting| setting.environment() == *name) {
+                return Err(SettingsError::Unknown {
+                    source_name: "the environment".to_owned(),
+                    key: name.clone(),
+                    hint: String::new(),
+                });
+            }
+        }
+        for (key, value) in flags {
+            settings.set(&key, value, "a flag")?;
+        }
+        Ok(settings)
+    }
+
+    /// Sets one value.
+    pub fn set(&mut self, key: &str, value: String, source_name: &str) -> Result<(), SettingsError> {
+        let setting = find(key).ok_or_else(|| SettingsError::Unknown {
+            source_name: source_name.to_owned(),
+            key: key.to_owned(),
+            hint: TABLE
+                .iter()
+                .find(|setting| setting.key.ends_with(key.rsplit('.').next().unwrap_or(key)))
+                .map_or_else(String::new, |setting| format!(" (did you mean `{}`?)", setting.key)),
+        })?;
+        self.values.insert(setting.key, (value, source_name.to_owned()));
+        Ok(())
+    }
+
+    /// A value as text.
+    pub fn text(&self, key: &str) -> &str {
+        self.values.get(key).map_or("", |(value, _)| value)
+    }
+
+    /// A value, parsed.
+    pub fn parsed<T: std::str::FromStr>(&self, key: &str) -> Result<T, SettingsError>
+    where
+        T::Err: std::fmt::Display,
+    {
+        let (value, source_name) = self.values.get(key).cloned().unwrap_or_default();
+        value.parse().map_err(|error: T::Err| SettingsError::Value {
+            key: key.to_owned(),
+            value,
+            source_name,
+            why: error.to_string(),
+        })
+    }
+
+    /// The data folder, with `~` resolved.
+    pub fn data_dir(&self) -> PathBuf {
+        let text = self.text("data.dir");
+        match (text.strip_prefix("~/"), std::env::var_os("HOME")) {
+            (Some(rest), Some(home)) => PathBuf::from(home).join(rest),
+            _ => PathBuf::from(text),
+        }
+    }
+
+    /// A file that is in the data folder unless said otherwise.
+    pub fn file(&self, key: &str, name: &str) -> PathBuf {
+        match self.text(key) {
+            "" => self.data_dir().join(name),
+            path => PathBuf::from(path),
+        }
+    }
+
+    /// Every setting with its value and where it came from; the database's password is not shown.
+    pub fn effective(&self) -> Vec<(&'static str, String, String)> {
+        let shown = |key: &str, value: &str| {
+            if key == "database.url"
+                && let Ok(mut url) = url::Url::parse(value)
+                && url.password().is_some()
+            {
+                let _ = url.set_password(Some("…"));
+                return url.to_string();
+            }
+            value.to_owned()
+        };
+        self.values.iter().map(|(key, (value, from))| (*key, shown(key, value), from.clone())).collect()
+    }
+}
+
+fn flatten(table: &toml::Table) -> Vec<(String, String)> {
+    let text = |value: &toml::Value| match value {
+        toml::Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let mut flat = Vec::new();
+    for (section, value) in table {
+        match value {
+            toml::Value::Table(inner) => {
+                flat.extend(inner.iter().map(|(name, value)| (format!("{section}.{name}"), text(value))));
+            }
+            other => flat.push((section.clone(), text(other))),
+        }
+    }
+    flat
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(key: &str, value: &str) -> Vec<(String, String)> {
+        vec![(key.to_owned(), value.to_owned())]
+    }
+
+    #[test]
+    fn flags_win_over_environment_over_file_over_defaults() {
+        let file = std::env::temp_dir().join(format!("muster-settings-{}.toml", std::process::id()));
+        std::fs::write(&file, "[http]\nlisten = \"127.0.0.1:1\"\nbody_limit_bytes = 7\n").unwrap();
+        let settings =
+            Settings::load(Some(&file), one("MUSTER_HTTP_LISTEN", "127.0.0.1:2"), one("sessions.hours", "3")).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(settings.text("http.listen"), "127.0.0.1:2");
+        assert_eq!(settings.parsed::<u64>("http.body_limit_bytes").unwrap(), 7);
+        assert_eq!(settings.parsed::<u32>("sessions.hours").unwrap(), 3);
+        assert_eq!(settings.text("log.format"), "json");
+    }
+
+    #[test]
+    fn unknown_keys_are_refused_by_name() {
+        let error = Settings::load(None, one("MUSTER_HTTP_LISTN", "x"), Vec::new()).unwrap_err().to_string();
+        assert!(error.contains("MUSTER_HTTP_LISTN"), "{error}");
+        let error = Settings::load(None, Vec::new(), one("web.listen", "x")).unwrap_err().to_string();
+        assert!(error.contains("did you mean `http.listen`"), "{error}");
+        assert!(Settings::load(None, one("MUSTER_TOKEN", "x"), Vec::new()).is_ok(), "the command line's own");
+    }
+
+    #[test]
+    fn a_password_is_not_shown() {
+        let settings = Settings::load(None, Vec::new(), one("database.url", "postgres://a:secret@h/d")).unwrap();
+        assert!(!format!("{:?}", settings.effective()).contains("secret"));
+    }
+}

@@ -1,0 +1,63 @@
+//! Answers that go on: server-sent events, and downloads line by line.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use futures::{Stream, StreamExt as _};
+use http::Response;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use muster_control::event::Item;
+use muster_control::{Cx, Result, audit as audits, event};
+
+use crate::input::Input;
+
+/// A comment goes out when nothing else does, so that proxies and clients know that the line is alive.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+fn streaming(content_type: &'static str, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// Answers `event_stream`.
+pub(crate) async fn events(cx: &Cx, input: &Input) -> Result<Response<Body>> {
+    let items = event::stream(cx, input.query()?, input.last_event_id, input.secret.clone()).await?;
+    Ok(streaming("text/event-stream", Body::from_stream(with_heartbeat(items.map(frame)))))
+}
+
+/// Answers `audit_export`.
+pub(crate) async fn audit(cx: &Cx, input: &Input) -> Result<Response<Body>> {
+    let lines = audits::export(cx, input.query()?).await?;
+    // An error in the middle cuts the transfer off: a client sees a broken download, never a short one that looks whole.
+    let chunks = lines.map(|lines| lines.map(Bytes::from).map_err(std::io::Error::other));
+    Ok(streaming("application/x-ndjson", Body::from_stream(chunks)))
+}
+
+fn frame(item: Item) -> Bytes {
+    Bytes::from(match item {
+        Item::Event(event) => {
+            let data = serde_json::to_string(&event).expect("an event is JSON");
+            format!("id: {}\nevent: event\ndata: {data}\n\n", event.sequence)
+        }
+        Item::Reset(after) => format!("id: {after}\nevent: reset\ndata: {{\"after\":{after}}}\n\n"),
+        Item::End(why) => format!("event: end\ndata: {}\n\n", serde_json::json!({"detail": why})),
+    })
+}
+
+fn with_heartbeat(
+    frames: impl Stream<Item = Bytes> + Send + 'static,
+) -> impl Stream<Item = std::result::Result<Bytes, Infallible>> + Send + 'static {
+    // The opening comment makes the headers leave at once, so that a client knows it is connected.
+    let opening = futures::stream::once(async { Ok(Bytes::from_static(b": muster\n\n")) });
+    let rest = futures::stream::unfold(Box::pin(frames), |mut frames| async move {
+        match tokio::time::timeout(HEARTBEAT, frames.next()).await {
+            Ok(Some(frame)) => Some((Ok(frame), frames)),
+            Ok(None) => None,
+            Err(_) => Some((Ok(Bytes::from_static(b": alive\n\n")), frames)),
+        }
+    });
+    opening.chain(rest)
+}

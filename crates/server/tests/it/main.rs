@@ -1,0 +1,3 @@
+//! The API over real HTTP, on real databases.
+
+mod smoke;

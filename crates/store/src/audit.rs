@@ -1,0 +1,80 @@
+//! Sealed audit entries.
+
+use muster_ids::ProjectId;
+use muster_model::audit::{GENESIS, Head, Sealed};
+
+use crate::sql::{Row, args, both, statements};
+use crate::{Result, Store};
+
+statements! {
+    AUDIT_LIST = both(
+        "SELECT chain, sequence, previous_hash, hash, entry FROM audit_entries
+         WHERE chain = $1 AND sequence > $2 AND ($3 OR action = $4) AND ($5 OR actor_id = $6) AND ($7 OR project_id = $8)
+         ORDER BY sequence LIMIT $9");
+    AUDIT_HEAD = both("SELECT sequence, hash, pruned_sequence, pruned_hash FROM streams WHERE name = $1");
+}
+
+/// Which entries of a chain.
+#[derive(Debug, Clone, Default)]
+pub struct AuditFilter {
+    /// After this number.
+    pub after: i64,
+    /// Of this action.
+    pub action: Option<String>,
+    /// Of this actor.
+    pub actor: Option<String>,
+    /// Of this project.
+    pub project: Option<ProjectId>,
+    /// So many at most.
+    pub limit: i64,
+}
+
+fn sealed(row: &Row) -> Result<Sealed> {
+    Ok(Sealed {
+        chain: row.get(0)?,
+        sequence: row.get(1)?,
+        previous_hash: row.get(2)?,
+        hash: row.get(3)?,
+        entry_text: row.get(4)?,
+    })
+}
+
+impl Store {
+    /// Entries of a chain, in order.
+    pub async fn audit_list(&self, chain: &str, filter: &AuditFilter) -> Result<Vec<Sealed>> {
+        let args = args![
+            chain,
+            filter.after,
+            filter.action.is_none(),
+            filter.action.clone(),
+            filter.actor.is_none(),
+            filter.actor.clone(),
+            filter.project.is_none(),
+            filter.project,
+            filter.limit
+        ];
+        self.fetch_all(&AUDIT_LIST, args).await?.iter().map(sealed).collect()
+    }
+
+    /// The end of a chain.
+    pub async fn audit_head(&self, chain: &str) -> Result<Head> {
+        let row = self.fetch_optional(&AUDIT_HEAD, args![format!("audit:{chain}")]).await?;
+        let genesis = || GENESIS.to_owned();
+        Ok(match row {
+            Some(row) => Head {
+                chain: chain.to_owned(),
+                sequence: row.get(0)?,
+                hash: row.get::<Option<String>>(1)?.unwrap_or_else(genesis),
+                pruned_sequence: row.get(2)?,
+                pruned_hash: row.get::<Option<String>>(3)?.unwrap_or_else(genesis),
+            },
+            None => Head {
+                chain: chain.to_owned(),
+                sequence: 0,
+                hash: genesis(),
+                pruned_sequence: 0,
+                pruned_hash: genesis(),
+            },
+        })
+    }
+}

@@ -1,0 +1,90 @@
+//! Sealed events.
+
+use muster_model::Scope;
+use muster_model::event::{Draft, Event, stream_name};
+
+use crate::sql::{Row, args, both, statements};
+use crate::{Result, Store};
+
+macro_rules! columns {
+    () => {
+        "SELECT platform_sequence, id, type, subject, at, tenant_id, tenant_sequence, project_id, project_sequence,
+                correlation_id, actor_id, data
+         FROM events "
+    };
+}
+
+statements! {
+    EVENT_LIST_PLATFORM = both(concat!(columns!(), "WHERE platform_sequence > $1 AND ($2 OR type = $3 OR
+        (type >= $4 AND type < $5)) ORDER BY platform_sequence LIMIT $6"));
+    EVENT_LIST_TENANT = both(concat!(columns!(), "WHERE tenant_id = $7 AND tenant_sequence > $1 AND ($2 OR type = $3 OR
+        (type >= $4 AND type < $5)) ORDER BY tenant_sequence LIMIT $6"));
+    EVENT_LIST_PROJECT = both(concat!(columns!(), "WHERE project_id = $7 AND project_sequence > $1 AND ($2 OR type = $3 OR
+        (type >= $4 AND type < $5)) ORDER BY project_sequence LIMIT $6"));
+    EVENT_STREAM_HEAD = both("SELECT sequence, pruned_sequence FROM streams WHERE name = $1");
+}
+
+/// Which events of a stream.
+#[derive(Debug, Clone, Default)]
+pub struct EventFilter {
+    /// After this number.
+    pub after: i64,
+    /// Of this type; a trailing `*` matches the rest.
+    pub event_type: Option<String>,
+    /// So many at most.
+    pub limit: i64,
+}
+
+fn event(row: &Row) -> Result<Event> {
+    Ok(Event {
+        platform_sequence: row.get(0)?,
+        tenant_sequence: row.get(6)?,
+        project_sequence: row.get(8)?,
+        draft: Draft {
+            id: row.get(1)?,
+            event_type: row.get(2)?,
+            subject: row.get(3)?,
+            at: row.get(4)?,
+            tenant_id: row.get(5)?,
+            project_id: row.get(7)?,
+            correlation_id: row.get(9)?,
+            actor_id: row.get(10)?,
+            data: row.get(11)?,
+        },
+    })
+}
+
+impl Store {
+    /// Events of a stream, in order.
+    pub async fn event_list(&self, scope: Scope, filter: &EventFilter) -> Result<Vec<Event>> {
+        let (exact, from, to) = match filter.event_type.as_deref() {
+            None => (String::new(), String::new(), String::new()),
+            Some(pattern) => match pattern.strip_suffix('*') {
+                Some(prefix) => (String::new(), prefix.to_owned(), format!("{prefix}\u{10ffff}")),
+                None => (pattern.to_owned(), String::new(), String::new()),
+            },
+        };
+        let mut args = args![filter.after, filter.event_type.is_none(), exact, from, to, filter.limit];
+        let sql = match scope {
+            Scope::Platform => &EVENT_LIST_PLATFORM,
+            Scope::Tenant(tenant) => {
+                args.extend(args![tenant]);
+                &EVENT_LIST_TENANT
+            }
+            Scope::Project(_, project) => {
+                args.extend(args![project]);
+                &EVENT_LIST_PROJECT
+            }
+        };
+        self.fetch_all(sql, args).await?.iter().map(event).collect()
+    }
+
+    /// The last number of a stream, and the last one that retention removed.
+    pub async fn event_stream_head(&self, scope: Scope) -> Result<(i64, i64)> {
+        let name = format!("event:{}", stream_name(scope));
+        match self.fetch_optional(&EVENT_STREAM_HEAD, args![name]).await? {
+            Some(row) => Ok((row.get(0)?, row.get(1)?)),
+            None => Ok((0, 0)),
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! The store: the only crate that knows SQL.
+//!
+//! One `Store` over two databases. Reads are methods of `Store`; writes are methods of `Tx`, so that what belongs together
+//! commits together. Files are named for nouns; each declares its statements at the top.
+
+mod error;
+mod fault;
+mod open;
+mod sql;
+mod tx;
+mod writer;
+
+mod audit;
+mod event;
+mod idempotency;
+mod lease;
+mod project;
+mod refusal;
+mod replica;
+mod role_binding;
+mod seal;
+mod sealing_key;
+mod service_account;
+mod sweep;
+mod tenant;
+mod token;
+mod user;
+mod webhook;
+
+use std::sync::Arc;
+
+use sqlx::{PgPool, SqlitePool};
+
+pub use error::StoreError;
+pub use event::EventFilter;
+pub use audit::AuditFilter;
+pub use fault::{Fault, Faults};
+pub use idempotency::{Door, Replay};
+pub use lease::Lease;
+pub use open::{Location, newest_migration};
+pub use project::ProjectsOf;
+pub use replica::Replica;
+pub use seal::{SealBatch, UnsealedRow};
+pub use sealing_key::SealingKey;
+pub use sql::Sql;
+pub use token::Credential;
+pub use tx::{Meter, Tx};
+pub use webhook::Delivery;
+
+use sql::{Row, Value, bind_pg, bind_sqlite};
+
+/// The result of a call to the store.
+pub type Result<T> = std::result::Result<T, StoreError>;
+
+/// A page of a list: where it starts and how long it is.
+#[derive(Debug, Clone, Copy)]
+pub struct Page {
+    /// After this id; the nil UUID for the first page.
+    pub after: uuid::Uuid,
+    /// So many at most.
+    pub size: i64,
+}
+
+/// One database, opened.
+#[derive(Clone)]
+pub struct Store {
+    backend: Backend,
+    faults: Arc<Faults>,
+    meter: Arc<Meter>,
+    location: Location,
+}
+
+#[derive(Clone)]
+enum Backend {
+    Pg(PgPool),
+    Sqlite { read: SqlitePool, writer: Arc<writer::Writer> },
+}
+
+impl Store {
+    /// `postgres` or `sqlite`.
+    pub fn kind(&self) -> &'static str {
+        match self.backend {
+            Backend::Pg(_) => "postgres",
+            Backend::Sqlite { .. } => "sqlite",
+        }
+    }
+
+    /// Where it is.
+    pub fn location(&self) -> &Location {
+        &self.location
+    }
+
+    /// The tests' handle for faults.
+    pub fn faults(&self) -> &Faults {
+        &self.faults
+    }
+
+    /// How long transactions were held.
+    pub fn meter(&self) -> &Meter {
+        &self.meter
+    }
+
+    /// Opens a transaction that may write.
+    pub async fn begin(&self) -> Result<Tx> {
+        let inner = match &self.backend {
+            Backend::Pg(pool) => tx::Inner::Pg(pool.begin().await?),
+            Backend::Sqlite { writer, .. } => tx::Inner::Sqlite(writer.begin().await?),
+        };
+        Ok(Tx::new(inner, self.faults.clone(), self.meter.clone()))
+    }
+
+    /// Closes all connections.
+    pub async fn close(&self) {
+        match &self.backend {
+            Backend::Pg(pool) => pool.close().await,
+            Backend::Sqlite { read, writer } => {
+                read.close().await;
+                writer.close().await;
+            }
+        }
+    }
+
+    async fn fetch_all(&self, sql: &Sql, args: Vec<Value>) -> Result<Vec<Row>> {
+        Ok(match &self.backend {
+            Backend::Pg(pool) => bind_pg(sql, args).fetch_all(pool).await?.into_iter().map(Row::Pg).collect(),
+            Backend::Sqlite { read, .. } => {
+                bind_sqlite(sql, args).fetch_all(read).await?.into_iter().map(Row::Sqlite).collect()
+            }
+        })
+    }
+
+    async fn fetch_optional(&self, sql: &Sql, args: Vec<Value>) -> Result<Option<Row>> {
+        Ok(self.fetch_all(sql, args).await?.into_iter().next())
+    }
+
+    /// One statement of the store by itself, for tests that break things on purpose.
+    pub async fn sabotage(&self, statement: &'static str) -> Result<()> {
+        match &self.backend {
+            Backend::Pg(pool) => {
+                sqlx::raw_sql(statement).execute(pool).await?;
+            }
+            Backend::Sqlite { writer, .. } => {
+                let mut tx = writer.begin().await?;
+                sqlx::raw_sql(statement).execute(tx.connection()?).await?;
+                tx.commit().await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Every statement of the store.
+pub fn statements() -> Vec<Sql> {
+    [
+        audit::ALL,
+        event::ALL,
+        idempotency::ALL,
+        lease::ALL,
+        project::ALL,
+        refusal::ALL,
+        replica::ALL,
+        role_binding::ALL,
+        seal::ALL,
+        sealing_key::ALL,
+        service_account::ALL,
+        sweep::ALL,
+        tenant::ALL,
+        token::ALL,
+        user::ALL,
+        webhook::ALL,
+    ]
+    .concat()
+}

@@ -1,0 +1,229 @@
+//! Opening a database: connections, migrations, the wake-up channel, backups.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
+use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::{ConnectOptions as _, Connection as _, Executor as _, SqlSafeStr as _};
+
+use crate::fault::Faults;
+use crate::tx::Meter;
+use crate::writer::Writer;
+use crate::{Backend, Result, Store, StoreError};
+
+/// The migrations, in order: number, name, PostgreSQL's text, SQLite's. A released one is never changed.
+const MIGRATIONS: &[(i64, &str, &str, &str)] = &[(
+    1,
+    "foundation",
+    include_str!("../migrations/postgres/0001_foundation.sql"),
+    include_str!("../migrations/sqlite/0001_foundation.sql"),
+)];
+
+fn migrator(texts: fn(&(i64, &'static str, &'static str, &'static str)) -> &'static str) -> Migrator {
+    let migration = |entry: &(i64, &'static str, &'static str, &'static str)| {
+        Migration::new(entry.0, entry.1.into(), MigrationType::Simple, texts(entry).into_sql_str(), false)
+    };
+    Migrator::with_migrations(MIGRATIONS.iter().map(migration).collect())
+}
+
+/// The channel that the sealer wakes the replicas on. A wake-up only: it carries nothing.
+const CHANNEL: &str = "muster_sealed";
+
+/// Where a database is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Location {
+    /// A file.
+    Sqlite(PathBuf),
+    /// A connection URL.
+    Postgres(String),
+}
+
+impl Location {
+    /// `postgres://…` is PostgreSQL; anything else is the path of a SQLite file, `sqlite:` before it or not.
+    pub fn parse(text: &str) -> Self {
+        if text.starts_with("postgres://") || text.starts_with("postgresql://") {
+            Location::Postgres(text.to_owned())
+        } else {
+            Location::Sqlite(PathBuf::from(text.strip_prefix("sqlite:").unwrap_or(text)))
+        }
+    }
+}
+
+/// The newest migration that this program knows.
+pub fn newest_migration() -> i64 {
+    MIGRATIONS.iter().map(|migration| migration.0).max().unwrap_or(0)
+}
+
+fn sqlite_options(path: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(path)
+        .journal_mode(SqliteJournalMode::Wal)
+        // NORMAL would lose acknowledged commits when the power fails.
+        .synchronous(SqliteSynchronous::Full)
+        .foreign_keys(true)
+        .busy_timeout(Duration::from_secs(5))
+        .disable_statement_logging()
+}
+
+impl Store {
+    /// Opens the database and brings an older schema up to date; refuses a newer one.
+    pub async fn open(location: &Location, connections: u32) -> Result<Self> {
+        let backend = match location {
+            Location::Sqlite(path) => open_sqlite(path).await?,
+            Location::Postgres(url) => open_postgres(url, connections).await?,
+        };
+        Ok(Self {
+            backend,
+            faults: Arc::new(Faults::default()),
+            meter: Arc::new(Meter::default()),
+            location: location.clone(),
+        })
+    }
+
+    /// The newest migration in the database.
+    pub async fn schema_version(&self) -> Result<i64> {
+        const VERSION: &str = "SELECT COALESCE(MAX(version), 0) FROM _sqlx_migrations";
+        Ok(match &self.backend {
+            Backend::Pg(pool) => sqlx::query_scalar(VERSION).fetch_one(pool).await?,
+            Backend::Sqlite { read, .. } => sqlx::query_scalar(VERSION).fetch_one(read).await?,
+        })
+    }
+
+    /// Whether the database answers.
+    pub async fn ping(&self) -> Result<()> {
+        match &self.backend {
+            Backend::Pg(pool) => pool.execute("SELECT 1").await.map(drop)?,
+            Backend::Sqlite { read, .. } => read.execute("SELECT 1").await.map(drop)?,
+        }
+        Ok(())
+    }
+
+    /// Wakes whoever waits in [`Store::wait_for_wake`] on other replicas.
+    pub async fn wake(&self) -> Result<()> {
+        if let Backend::Pg(pool) = &self.backend {
+            pool.execute("NOTIFY muster_sealed").await?;
+        }
+        Ok(())
+    }
+
+    /// A listener for wake-ups of other replicas; none where there can be no other.
+    pub async fn listener(&self) -> Result<Option<Listener>> {
+        match &self.location {
+            Location::Postgres(url) => {
+                let mut listener = PgListener::connect(url).await?;
+                listener.listen(CHANNEL).await?;
+                Ok(Some(Listener(listener)))
+            }
+            Location::Sqlite(_) => Ok(None),
+        }
+    }
+
+    /// Writes a consistent copy of an embedded database to a new file.
+    pub async fn backup_to(&self, target: &Path) -> Result<()> {
+        let Backend::Sqlite { read, .. } = &self.backend else {
+            return Err(StoreError::Unavailable("PostgreSQL is backed up with its own tools (pg_dump)".to_owned()));
+        };
+        let target = target.to_string_lossy().into_owned();
+        sqlx::query("VACUUM INTO $1").bind(target).execute(read).await?;
+        Ok(())
+    }
+
+    /// Prepares a statement without running it: how the tests know that each is valid on both.
+    pub async fn prepare(&self, sql: &crate::Sql) -> Result<()> {
+        match &self.backend {
+            Backend::Pg(pool) => pool.prepare(sql.pg.into_sql_str()).await.map(drop)?,
+            Backend::Sqlite { read, .. } => read.prepare(sql.sqlite.into_sql_str()).await.map(drop)?,
+        }
+        Ok(())
+    }
+
+    /// The schema as lines of text, the same for both databases where the schemas are the same.
+    pub async fn describe_schema(&self) -> Result<Vec<String>> {
+        const PG: &str = "SELECT c.table_name || '.' || c.column_name || ' ' || CASE c.data_type \
+             WHEN 'uuid' THEN 'text' WHEN 'jsonb' THEN 'text' WHEN 'timestamp with time zone' THEN 'integer' \
+             WHEN 'bigint' THEN 'integer' WHEN 'boolean' THEN 'integer' WHEN 'bytea' THEN 'blob' ELSE c.data_type END \
+             || CASE c.is_nullable WHEN 'NO' THEN ' not null' ELSE '' END \
+             FROM information_schema.columns c WHERE c.table_schema = 'public' AND c.table_name <> '_sqlx_migrations' \
+             ORDER BY 1";
+        const LITE: &str = "SELECT m.name || '.' || c.name || ' ' || lower(c.type) || \
+             CASE c.\"notnull\" WHEN 1 THEN ' not null' ELSE '' END \
+             FROM sqlite_master m JOIN pragma_table_info(m.name) c WHERE m.type = 'table' \
+             AND m.name NOT LIKE 'sqlite%' AND m.name <> '_sqlx_migrations' ORDER BY 1";
+        const PG_INDEX: &str = "SELECT CASE i.indisunique WHEN true THEN 'unique ' ELSE 'index ' END || t.relname || ' (' || \
+             (SELECT string_agg(a.attname, ', ' ORDER BY k.n) FROM unnest(i.indkey) WITH ORDINALITY AS k(attnum, n) \
+              JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = k.attnum) || ')' || \
+             CASE WHEN i.indpred IS NULL THEN '' ELSE ' partial' END \
+             FROM pg_index i JOIN pg_class t ON t.oid = i.indrelid JOIN pg_namespace n ON n.oid = t.relnamespace \
+             WHERE n.nspname = 'public' AND t.relname <> '_sqlx_migrations' ORDER BY 1";
+        const LITE_INDEX: &str = "SELECT CASE l.\"unique\" WHEN 1 THEN 'unique ' ELSE 'index ' END || m.name || ' (' || \
+             (SELECT group_concat(name, ', ') FROM (SELECT name FROM pragma_index_info(l.name) ORDER BY seqno)) || ')' || \
+             CASE l.partial WHEN 1 THEN ' partial' ELSE '' END \
+             FROM sqlite_master m JOIN pragma_index_list(m.name) l WHERE m.type = 'table' \
+             AND m.name <> '_sqlx_migrations' ORDER BY 1";
+        let (mut columns, indexes): (Vec<String>, Vec<String>) = match &self.backend {
+            Backend::Pg(pool) => {
+                (sqlx::query_scalar(PG).fetch_all(pool).await?, sqlx::query_scalar(PG_INDEX).fetch_all(pool).await?)
+            }
+            Backend::Sqlite { read, .. } => {
+                (sqlx::query_scalar(LITE).fetch_all(read).await?, sqlx::query_scalar(LITE_INDEX).fetch_all(read).await?)
+            }
+        };
+        columns.extend(indexes);
+        columns.sort();
+        Ok(columns)
+    }
+}
+
+/// Hears wake-ups.
+pub struct Listener(PgListener);
+
+impl Listener {
+    /// Returns when woken; reconnects by itself.
+    pub async fn wait(&mut self) -> Result<()> {
+        self.0.recv().await.map(drop).map_err(StoreError::from)
+    }
+}
+
+async fn open_sqlite(path: &Path) -> Result<Backend> {
+    let options = sqlite_options(path).create_if_missing(true);
+    let mut connection = options.connect().await?;
+    migrate(&migrator(|entry| entry.3), &mut connection).await?;
+    let read = SqlitePoolOptions::new()
+        .max_connections(4)
+        .min_connections(1)
+        .connect_with(sqlite_options(path).read_only(true))
+        .await?;
+    Ok(Backend::Sqlite { read, writer: Arc::new(Writer::new(connection)) })
+}
+
+async fn open_postgres(url: &str, connections: u32) -> Result<Backend> {
+    let options = PgConnectOptions::from_str(url)?.application_name("muster").disable_statement_logging();
+    let mut connection = options.connect().await?;
+    migrate(&migrator(|entry| entry.2), &mut connection).await?;
+    connection.close().await?;
+    let pool = PgPoolOptions::new()
+        .max_connections(connections)
+        .min_connections(1)
+        .acquire_timeout(Duration::from_secs(5))
+        // A dead connection is found by the statement that fails on it; asking before each use doubles the round trips.
+        .test_before_acquire(false)
+        .connect_with(options)
+        .await?;
+    Ok(Backend::Pg(pool))
+}
+
+async fn migrate<C>(migrator: &Migrator, connection: &mut C) -> Result<()>
+where
+    C: Migrate,
+{
+    match migrator.run_direct(None, connection, false).await {
+        Ok(()) => Ok(()),
+        Err(MigrateError::VersionMissing(found)) => Err(StoreError::TooNew { found, known: newest_migration() }),
+        Err(MigrateError::Execute(error)) => Err(error.into()),
+        Err(error) => Err(StoreError::Unavailable(format!("the schema could not be brought up to date: {error}"))),
+    }
+}

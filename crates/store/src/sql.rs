@@ -1,0 +1,245 @@
+//! The seam between our statements and the two drivers: a closed set of values, rows and statements.
+//!
+//! A repository trait with two implementations was rejected: the SQL text is the same for nearly every statement, and
+//! only the binding differs. Statements are constants; nothing builds SQL at run time.
+
+use jiff::Timestamp;
+use jiff_sqlx::ToSqlx as _;
+use muster_ids::TypedId;
+use serde_json::Value as Json;
+use sqlx::postgres::{PgArguments, PgRow, Postgres};
+use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteRow};
+use sqlx::{Row as _, query::Query};
+use uuid::Uuid;
+
+use crate::StoreError;
+
+/// A statement: one text for both databases, or a pair where PostgreSQL deserves more or SQLite needs other words.
+#[derive(Debug, Clone, Copy)]
+pub struct Sql {
+    /// Its name, for fault injection, the golden list of pairs, and logs.
+    pub name: &'static str,
+    /// For PostgreSQL.
+    pub pg: &'static str,
+    /// For SQLite.
+    pub sqlite: &'static str,
+}
+
+impl Sql {
+    /// Whether the two texts differ.
+    pub fn is_pair(&self) -> bool {
+        self.pg != self.sqlite
+    }
+}
+
+/// The texts of a statement.
+pub(crate) struct Texts(pub(crate) &'static str, pub(crate) &'static str);
+
+pub(crate) const fn both(text: &'static str) -> Texts {
+    Texts(text, text)
+}
+
+pub(crate) const fn pair(pg: &'static str, sqlite: &'static str) -> Texts {
+    Texts(pg, sqlite)
+}
+
+/// Declares the statements of a file, and `ALL` of them for the test that prepares each on both databases.
+macro_rules! statements {
+    ($($name:ident = $texts:expr;)*) => {
+        $(const $name: $crate::sql::Sql = {
+            let $crate::sql::Texts(pg, sqlite) = $texts;
+            $crate::sql::Sql { name: stringify!($name), pg, sqlite }
+        };)*
+        pub(crate) const ALL: &[$crate::sql::Sql] = &[$($name,)*];
+    };
+}
+pub(crate) use statements;
+
+/// The condition of a label selector over the column `labels`: `$equal` and `$not_equal` are JSON objects.
+macro_rules! labels_match {
+    (pg $equal:literal $not_equal:literal) => {
+        concat!(
+            " labels @> ", $equal, " AND NOT EXISTS (SELECT 1 FROM jsonb_each_text(", $not_equal,
+            ") AS term WHERE labels ->> term.key = term.value) "
+        )
+    };
+    (sqlite $equal:literal $not_equal:literal) => {
+        concat!(
+            " NOT EXISTS (SELECT 1 FROM json_each(", $equal, ") AS term WHERE labels ->> term.key IS NOT term.value)",
+            " AND NOT EXISTS (SELECT 1 FROM json_each(", $not_equal,
+            ") AS term WHERE labels ->> term.key = term.value) "
+        )
+    };
+}
+pub(crate) use labels_match;
+
+/// A value to bind. Each has room for NULL, so that NULL keeps its type.
+#[derive(Debug, Clone)]
+pub(crate) enum Value {
+    Bool(Option<bool>),
+    I64(Option<i64>),
+    Text(Option<String>),
+    Uuid(Option<Uuid>),
+    Time(Option<Timestamp>),
+    Json(Option<Json>),
+    Bytes(Option<Vec<u8>>),
+}
+
+macro_rules! values {
+    ($($from:ty => $variant:ident $convert:expr;)*) => {$(
+        impl From<$from> for Value {
+            fn from(value: $from) -> Self { Value::$variant(Some($convert(value))) }
+        }
+        impl From<Option<$from>> for Value {
+            fn from(value: Option<$from>) -> Self { Value::$variant(value.map($convert)) }
+        }
+    )*};
+}
+
+values! {
+    bool => Bool std::convert::identity;
+    i64 => I64 std::convert::identity;
+    String => Text std::convert::identity;
+    &str => Text str::to_owned;
+    &String => Text String::clone;
+    Uuid => Uuid std::convert::identity;
+    Timestamp => Time std::convert::identity;
+    Json => Json std::convert::identity;
+    Vec<u8> => Bytes std::convert::identity;
+    muster_ids::TenantId => Uuid TypedId::uuid;
+    muster_ids::ProjectId => Uuid TypedId::uuid;
+    muster_ids::UserId => Uuid TypedId::uuid;
+    muster_ids::ServiceAccountId => Uuid TypedId::uuid;
+    muster_ids::RoleBindingId => Uuid TypedId::uuid;
+    muster_ids::TokenId => Uuid TypedId::uuid;
+    muster_ids::WebhookId => Uuid TypedId::uuid;
+    muster_ids::DeliveryId => Uuid TypedId::uuid;
+    muster_ids::EventId => Uuid TypedId::uuid;
+    muster_ids::ReplicaId => Uuid TypedId::uuid;
+}
+
+impl From<&muster_model::Labels> for Value {
+    fn from(labels: &muster_model::Labels) -> Self {
+        Value::Json(Some(serde_json::to_value(labels).expect("labels are JSON")))
+    }
+}
+
+/// The values of a statement, in order.
+macro_rules! args {
+    ($($value:expr),* $(,)?) => { vec![$($crate::sql::Value::from($value)),*] };
+}
+pub(crate) use args;
+
+pub(crate) fn bind_pg(sql: &Sql, args: Vec<Value>) -> Query<'static, Postgres, PgArguments> {
+    args.into_iter().fold(sqlx::query(sql.pg), |query, value| match value {
+        Value::Bool(value) => query.bind(value),
+        Value::I64(value) => query.bind(value),
+        Value::Text(value) => query.bind(value),
+        Value::Uuid(value) => query.bind(value),
+        Value::Time(value) => query.bind(value.map(|time| time.to_sqlx())),
+        Value::Json(value) => query.bind(value),
+        Value::Bytes(value) => query.bind(value),
+    })
+}
+
+pub(crate) fn bind_sqlite(sql: &Sql, args: Vec<Value>) -> Query<'static, Sqlite, SqliteArguments> {
+    args.into_iter().fold(sqlx::query(sql.sqlite), |query, value| match value {
+        Value::Bool(value) => query.bind(value.map(i64::from)),
+        Value::I64(value) => query.bind(value),
+        Value::Text(value) => query.bind(value),
+        Value::Uuid(value) => query.bind(value.map(|uuid| uuid.to_string())),
+        Value::Time(value) => query.bind(value.map(|time| time.as_microsecond())),
+        Value::Json(value) => query.bind(value.map(|json| json.to_string())),
+        Value::Bytes(value) => query.bind(value),
+    })
+}
+
+/// A row of either driver.
+pub(crate) enum Row {
+    Pg(PgRow),
+    Sqlite(SqliteRow),
+}
+
+impl Row {
+    /// The column at `index`, counted from 0.
+    pub(crate) fn get<C: Column>(&self, index: usize) -> Result<C, StoreError> {
+        match self {
+            Row::Pg(row) => C::from_pg(row, index),
+            Row::Sqlite(row) => C::from_sqlite(row, index),
+        }
+    }
+}
+
+/// What can be read from a column.
+pub(crate) trait Column: Sized {
+    fn from_pg(row: &PgRow, index: usize) -> Result<Self, StoreError>;
+    fn from_sqlite(row: &SqliteRow, index: usize) -> Result<Self, StoreError>;
+}
+
+macro_rules! columns {
+    ($($column:ty: $pg:ty => $from_pg:expr, $sqlite:ty => $from_sqlite:expr;)*) => {$(
+        impl Column for $column {
+            fn from_pg(row: &PgRow, index: usize) -> Result<Self, StoreError> {
+                row.try_get::<$pg, _>(index).map_err(StoreError::from).and_then($from_pg)
+            }
+            fn from_sqlite(row: &SqliteRow, index: usize) -> Result<Self, StoreError> {
+                row.try_get::<$sqlite, _>(index).map_err(StoreError::from).and_then($from_sqlite)
+            }
+        }
+        impl Column for Option<$column> {
+            fn from_pg(row: &PgRow, index: usize) -> Result<Self, StoreError> {
+                row.try_get::<Option<$pg>, _>(index).map_err(StoreError::from)?.map($from_pg).transpose()
+            }
+            fn from_sqlite(row: &SqliteRow, index: usize) -> Result<Self, StoreError> {
+                row.try_get::<Option<$sqlite>, _>(index).map_err(StoreError::from)?.map($from_sqlite).transpose()
+            }
+        }
+    )*};
+}
+
+columns! {
+    bool: bool => Ok, i64 => |value| Ok(value != 0);
+    i64: i64 => Ok, i64 => Ok;
+    String: String => Ok, String => Ok;
+    Uuid: Uuid => Ok, String => |text| text.parse().map_err(|_| StoreError::Corrupt("a UUID"));
+    Timestamp: jiff_sqlx::Timestamp => |time| Ok(time.to_jiff()),
+        i64 => |micros| Timestamp::from_microsecond(micros).map_err(|_| StoreError::Corrupt("a time"));
+    Json: Json => Ok, String => |text| serde_json::from_str(&text).map_err(|_| StoreError::Corrupt("JSON"));
+    Vec<u8>: Vec<u8> => Ok, Vec<u8> => Ok;
+}
+
+macro_rules! id_columns {
+    ($($id:ty),* $(,)?) => {$(
+        impl Column for $id {
+            fn from_pg(row: &PgRow, index: usize) -> Result<Self, StoreError> {
+                Uuid::from_pg(row, index).map(<$id>::from_uuid)
+            }
+            fn from_sqlite(row: &SqliteRow, index: usize) -> Result<Self, StoreError> {
+                Uuid::from_sqlite(row, index).map(<$id>::from_uuid)
+            }
+        }
+        impl Column for Option<$id> {
+            fn from_pg(row: &PgRow, index: usize) -> Result<Self, StoreError> {
+                Ok(Option::<Uuid>::from_pg(row, index)?.map(<$id>::from_uuid))
+            }
+            fn from_sqlite(row: &SqliteRow, index: usize) -> Result<Self, StoreError> {
+                Ok(Option::<Uuid>::from_sqlite(row, index)?.map(<$id>::from_uuid))
+            }
+        }
+    )*};
+}
+
+id_columns! {
+    muster_ids::TenantId, muster_ids::ProjectId, muster_ids::UserId, muster_ids::ServiceAccountId,
+    muster_ids::RoleBindingId, muster_ids::TokenId, muster_ids::WebhookId, muster_ids::DeliveryId,
+    muster_ids::EventId, muster_ids::ReplicaId,
+}
+
+impl Column for muster_model::Labels {
+    fn from_pg(row: &PgRow, index: usize) -> Result<Self, StoreError> {
+        serde_json::from_value(Json::from_pg(row, index)?).map_err(|_| StoreError::Corrupt("labels"))
+    }
+    fn from_sqlite(row: &SqliteRow, index: usize) -> Result<Self, StoreError> {
+        serde_json::from_value(Json::from_sqlite(row, index)?).map_err(|_| StoreError::Corrupt("labels"))
+    }
+}

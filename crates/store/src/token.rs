@@ -1,0 +1,164 @@
+//! Tokens and sessions.
+
+use jiff::Timestamp;
+use muster_ids::{ProjectId, ServiceAccountId, TenantId, TokenId, UserId};
+use muster_model::token::{Subject, Token, TokenKind};
+
+use crate::sql::{Row, args, both, statements};
+use crate::{Page, Result, Store, StoreError, Tx};
+
+macro_rules! columns {
+    () => {
+        "SELECT id, kind, user_id, service_account_id, name, hint, created_at, expires_at, revoked_at, last_used_at, version
+         FROM tokens "
+    };
+}
+
+statements! {
+    TOKEN_INSERT = both(
+        "INSERT INTO tokens (id, kind, user_id, service_account_id, name, hint, hash, created_at, expires_at, version)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)");
+    TOKEN_GET = both(concat!(columns!(), "WHERE id = $1"));
+    // A credential as it is checked: the token, and whether its subject is shut out.
+    TOKEN_BY_HASH = both(
+        "SELECT t.id, t.kind, t.user_id, t.service_account_id, t.name, t.hint, t.created_at, t.expires_at, t.revoked_at,
+                t.last_used_at, t.version, COALESCE(u.disabled, s.disabled)
+         FROM tokens t LEFT JOIN users u ON u.id = t.user_id LEFT JOIN service_accounts s ON s.id = t.service_account_id
+         WHERE t.hash = $1");
+    TOKEN_LIST = both(concat!(columns!(),
+        "WHERE id > $1 AND ($2 OR user_id = $3) AND ($4 OR service_account_id = $5) ORDER BY id LIMIT $6"));
+    TOKEN_SHORTEN = both(
+        "UPDATE tokens SET expires_at = $2, version = version + 1 WHERE id = $1 AND version = $3 AND revoked_at IS NULL");
+    TOKEN_REVOKE = both(
+        "UPDATE tokens SET revoked_at = $2, version = version + 1 WHERE id = $1 AND revoked_at IS NULL");
+    TOKEN_REVOKE_OF_USER = both(
+        "UPDATE tokens SET revoked_at = $2, version = version + 1 WHERE user_id = $1 AND revoked_at IS NULL");
+    TOKEN_USED = both(
+        "UPDATE tokens SET last_used_at = $2 WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < $2)");
+    TOKEN_DELETE_OF_USER = both("DELETE FROM tokens WHERE user_id = $1");
+    TOKEN_DELETE_OF_SERVICE_ACCOUNT = both("DELETE FROM tokens WHERE service_account_id = $1");
+    TOKEN_DELETE_OF_PROJECT = both(
+        "DELETE FROM tokens WHERE service_account_id IN (SELECT id FROM service_accounts WHERE project_id = $1)");
+    TOKEN_DELETE_OF_TENANT = both(
+        "DELETE FROM tokens WHERE service_account_id IN (SELECT id FROM service_accounts WHERE tenant_id = $1)
+            OR user_id IN (SELECT id FROM users WHERE tenant_id = $1)");
+}
+
+fn token(row: &Row) -> Result<Token> {
+    let kind: String = row.get(1)?;
+    let user: Option<UserId> = row.get(2)?;
+    let account: Option<ServiceAccountId> = row.get(3)?;
+    let subject = match (user, account) {
+        (Some(user), None) => Subject::User(user),
+        (None, Some(account)) => Subject::ServiceAccount(account),
+        _ => return Err(StoreError::Corrupt("a token's subject")),
+    };
+    Ok(Token {
+        id: row.get(0)?,
+        kind: TokenKind::parse(&kind).ok_or(StoreError::Corrupt("a token's kind"))?,
+        subject,
+        name: row.get(4)?,
+        hint: row.get(5)?,
+        created_at: row.get(6)?,
+        expires_at: row.get(7)?,
+        revoked_at: row.get(8)?,
+        last_used_at: row.get(9)?,
+        version: row.get(10)?,
+    })
+}
+
+/// A token that was presented.
+#[derive(Debug, Clone)]
+pub struct Credential {
+    /// The token.
+    pub token: Token,
+    /// Whether its subject is disabled.
+    pub disabled: bool,
+}
+
+impl Store {
+    /// The credential with this hash.
+    pub async fn token_by_hash(&self, hash: [u8; 32]) -> Result<Option<Credential>> {
+        let row = self.fetch_optional(&TOKEN_BY_HASH, args![hash.to_vec()]).await?;
+        row.as_ref().map(|row| Ok(Credential { token: token(row)?, disabled: row.get(11)? })).transpose()
+    }
+
+    /// The token with this id.
+    pub async fn token_lookup(&self, id: TokenId) -> Result<Option<Token>> {
+        self.fetch_optional(&TOKEN_GET, args![id]).await?.as_ref().map(token).transpose()
+    }
+
+    /// A subject's tokens in order of their issue.
+    pub async fn token_list(&self, page: Page, subject: Subject) -> Result<Vec<Token>> {
+        let (user, account) = parts(subject);
+        let args = args![page.after, user.is_none(), user, account.is_none(), account, page.size];
+        self.fetch_all(&TOKEN_LIST, args).await?.iter().map(token).collect()
+    }
+}
+
+fn parts(subject: Subject) -> (Option<UserId>, Option<ServiceAccountId>) {
+    match subject {
+        Subject::User(user) => (Some(user), None),
+        Subject::ServiceAccount(account) => (None, Some(account)),
+    }
+}
+
+impl Tx {
+    /// Adds a token, of which only the hash is kept.
+    pub async fn token_insert(&mut self, token: &Token, hash: [u8; 32]) -> Result<()> {
+        let (user, account) = parts(token.subject);
+        let args = args![
+            token.id,
+            token.kind.as_str(),
+            user,
+            account,
+            &token.name,
+            &token.hint,
+            hash.to_vec(),
+            token.created_at,
+            token.expires_at,
+            token.version
+        ];
+        self.execute(&TOKEN_INSERT, args).await.map(drop)
+    }
+
+    /// Lets a token that still has this version end at `expires_at`.
+    pub async fn token_shorten(&mut self, id: TokenId, expires_at: Timestamp, version: i64) -> Result<()> {
+        self.execute_one(&TOKEN_SHORTEN, args![id, expires_at, version], StoreError::Stale).await
+    }
+
+    /// Revokes a token that is not revoked yet.
+    pub async fn token_revoke(&mut self, id: TokenId, at: Timestamp) -> Result<()> {
+        self.execute_one(&TOKEN_REVOKE, args![id, at], StoreError::Stale).await
+    }
+
+    /// Revokes everything a person holds, sessions included.
+    pub async fn token_revoke_of_user(&mut self, user: UserId, at: Timestamp) -> Result<i64> {
+        self.execute(&TOKEN_REVOKE_OF_USER, args![user, at]).await.map(|count| count as i64)
+    }
+
+    /// Notes that a token was seen.
+    pub async fn token_used(&mut self, id: TokenId, at: Timestamp) -> Result<()> {
+        self.execute(&TOKEN_USED, args![id, at]).await.map(drop)
+    }
+
+    /// Removes a person's tokens.
+    pub async fn token_delete_of_user(&mut self, user: UserId) -> Result<i64> {
+        self.execute(&TOKEN_DELETE_OF_USER, args![user]).await.map(|count| count as i64)
+    }
+
+    /// Removes a service account's tokens.
+    pub async fn token_delete_of_service_account(&mut self, account: ServiceAccountId) -> Result<i64> {
+        self.execute(&TOKEN_DELETE_OF_SERVICE_ACCOUNT, args![account]).await.map(|count| count as i64)
+    }
+
+    /// Removes the tokens of a project's service accounts.
+    pub async fn token_delete_of_project(&mut self, project: ProjectId) -> Result<i64> {
+        self.execute(&TOKEN_DELETE_OF_PROJECT, args![project]).await.map(|count| count as i64)
+    }
+
+    /// Removes the tokens of a tenant's people and service accounts.
+    pub async fn token_delete_of_tenant(&mut self, tenant: TenantId) -> Result<i64> {
+        self.execute(&TOKEN_DELETE_OF_TENANT, args![tenant]).await.map(|count| count as i64)
+    }
+}

@@ -1,0 +1,171 @@
+//! A client that holds the server to its document: every answer it sees is checked against it.
+
+use std::net::SocketAddr;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use muster_api::{Operation, operations};
+use reqwest::Method;
+use serde_json::Value;
+
+static DOCUMENT: LazyLock<Value> = LazyLock::new(muster_api::document);
+static OPERATIONS: LazyLock<Vec<Operation>> = LazyLock::new(operations);
+static NEXT_KEY: AtomicU64 = AtomicU64::new(1);
+
+/// A caller with a token.
+#[derive(Clone)]
+pub struct Client {
+    http: reqwest::Client,
+    base: String,
+    /// What goes into `Authorization`; nothing if empty.
+    pub token: String,
+}
+
+/// An answer that fits the document.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// The status.
+    pub status: u16,
+    /// The body; null for what is no JSON.
+    pub body: Value,
+    /// The body as it came.
+    pub text: String,
+    /// The headers.
+    pub headers: reqwest::header::HeaderMap,
+}
+
+impl Answer {
+    /// The problem's code, or nothing.
+    pub fn code(&self) -> &str {
+        self.body["code"].as_str().unwrap_or_default()
+    }
+
+    /// Fails the test unless it went well.
+    #[track_caller]
+    pub fn ok(self) -> Self {
+        assert!(self.status < 300, "expected success, got {} {}", self.status, self.text);
+        self
+    }
+
+    /// Fails the test unless it was refused so.
+    #[track_caller]
+    pub fn refused(self, status: u16, code: &str) -> Self {
+        assert_eq!((self.status, self.code()), (status, code), "{}", self.text);
+        self
+    }
+
+    /// A member of the body, as text.
+    #[track_caller]
+    pub fn text_of(&self, member: &str) -> String {
+        self.body[member].as_str().unwrap_or_else(|| panic!("no {member} in {}", self.text)).to_owned()
+    }
+
+    /// A header.
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    }
+}
+
+impl Client {
+    /// A caller of the server at `address`.
+    pub fn new(address: SocketAddr, token: &str) -> Self {
+        let http = reqwest::Client::builder().no_proxy().build().expect("a client");
+        Self { http, base: format!("http://{address}"), token: token.to_owned() }
+    }
+
+    /// The same caller with another token.
+    pub fn with_token(&self, token: &str) -> Self {
+        Self { token: token.to_owned(), ..self.clone() }
+    }
+
+    /// A request, for what the shorthands cannot say.
+    pub fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
+        let request = self.http.request(method, format!("{}{path}", self.base));
+        if self.token.is_empty() { request } else { request.bearer_auth(&self.token) }
+    }
+
+    /// Sends a request and checks the answer against the document.
+    pub async fn send(&self, request: reqwest::RequestBuilder) -> Answer {
+        let request = request.build().expect("a request");
+        let (method, path) = (request.method().clone(), request.url().path().to_owned());
+        let response = self.http.execute(request).await.expect("the server answers");
+        let status = response.status().as_u16();
+        let headers = response.headers().clone();
+        let text = response.text().await.expect("a body");
+        let body = serde_json::from_str(&text).unwrap_or(Value::Null);
+        let answer = Answer { status, body, text, headers };
+        check(method.as_str(), &path, &answer);
+        answer
+    }
+
+    /// GET.
+    pub async fn get(&self, path: &str) -> Answer {
+        self.send(self.request(Method::GET, path)).await
+    }
+
+    /// POST with a fresh key.
+    pub async fn post(&self, path: &str, body: Value) -> Answer {
+        let key = format!("key-{}-{}", std::process::id(), NEXT_KEY.fetch_add(1, Ordering::Relaxed));
+        self.post_with_key(path, body, &key).await
+    }
+
+    /// POST with this key.
+    pub async fn post_with_key(&self, path: &str, body: Value, key: &str) -> Answer {
+        self.send(self.request(Method::POST, path).header("idempotency-key", key).json(&body)).await
+    }
+
+    /// PATCH whatever version it has.
+    pub async fn patch(&self, path: &str, body: Value) -> Answer {
+        self.send(self.request(Method::PATCH, path).header("if-match", "*").json(&body)).await
+    }
+
+    /// DELETE whatever version it has.
+    pub async fn delete(&self, path: &str) -> Answer {
+        self.send(self.request(Method::DELETE, path).header("if-match", "*")).await
+    }
+}
+
+/// The operation that a request is for.
+fn find(method: &str, path: &str) -> Option<&'static Operation> {
+    let fits = |template: &str| {
+        let (wanted, given): (Vec<&str>, Vec<&str>) = (template.split('/').collect(), path.split('/').collect());
+        wanted.len() == given.len()
+            && wanted.iter().zip(&given).all(|(wanted, given)| wanted.starts_with('{') || wanted == given)
+    };
+    let mut found: Vec<&Operation> =
+        OPERATIONS.iter().filter(|operation| operation.method.as_str() == method && fits(operation.path)).collect();
+    // A literal path wins over one with a parameter, as in the router.
+    found.sort_by_key(|operation| operation.path.matches('{').count());
+    found.first().copied()
+}
+
+#[track_caller]
+fn check(method: &str, path: &str, answer: &Answer) {
+    let Some(operation) = find(method, path) else { return };
+    let described = &DOCUMENT["paths"][operation.path][method.to_lowercase()]["responses"][answer.status.to_string()];
+    let name = operation.id;
+    assert!(!described.is_null(), "{name} answered {}, which is not in the document: {}", answer.status, answer.text);
+    let content_type = answer.header("content-type").split(';').next().unwrap_or_default().to_owned();
+    let content = &described["content"][&content_type];
+    assert!(!content.is_null(), "{name} answered {} as {content_type:?}, which is not in the document", answer.status);
+    assert!(!answer.header("x-correlation-id").is_empty(), "{name} answered without X-Correlation-Id");
+    if content_type.ends_with("json") && content_type != "application/x-ndjson" {
+        let mut schema = content["schema"].clone();
+        schema["components"] = DOCUMENT["components"].clone();
+        let validator = jsonschema::draft202012::new(&schema).expect("a schema of the document");
+        let faults: Vec<String> =
+            validator.iter_errors(&answer.body).map(|error| format!("{}: {error}", error.instance_path())).collect();
+        assert!(faults.is_empty(), "{name}: the answer does not fit the document: {faults:?}\n{}", answer.text);
+        // Everything that a type can say stands in the document, so a member that does not is a leak or an omission.
+        unknown_members(name, &schema, &answer.body);
+    }
+}
+
+fn unknown_members(name: &str, schema: &Value, body: &Value) {
+    let target = schema["$ref"].as_str().and_then(|reference| reference.rsplit('/').next());
+    let Some(target) = target else { return };
+    let properties = &schema["components"]["schemas"][target]["properties"];
+    for member in body.as_object().into_iter().flatten().map(|(member, _)| member) {
+        assert!(properties.get(member).is_some(), "{name}: {member} is not in the document ({target})");
+    }
+}

@@ -1,0 +1,15 @@
+//! A whole platform in one process, for tests.
+//!
+//! Nothing of ours is mocked: the store is real, on SQLite and on PostgreSQL, and so is HTTP. Only the world is made up.
+
+mod client;
+mod database;
+mod fixture;
+mod golden;
+mod kit;
+
+pub use client::{Answer, Client};
+pub use database::Database;
+pub use fixture::{ACTORS, Fixture, Target};
+pub use golden::golden;
+pub use kit::Kit;

@@ -1,0 +1,21 @@
+//! The golden list of operations: what each one is (command, machine or read), where it is, and which permission it
+//! needs. A reviewer sees here when something became a read that was a command, which no test could judge.
+
+/// `kind method path operationId permission`, in columns.
+pub(crate) fn list() -> String {
+    let rows: Vec<[&str; 5]> = muster_api::operations()
+        .iter()
+        .map(|operation| {
+            let permission = if operation.permission.is_empty() { "-" } else { operation.permission };
+            [operation.kind.as_str(), operation.method.as_str(), operation.path, operation.id, permission]
+        })
+        .collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
+    let widths = [width(0), width(1), width(2), width(3)];
+    rows.iter()
+        .map(|row| {
+            let cells: String = (0..4).map(|column| format!("{:<1$}  ", row[column], widths[column])).collect();
+            format!("{cells}{}\n", row[4])
+        })
+        .collect()
+}

@@ -1,0 +1,66 @@
+//! The reference pages that are tables of the code's own lists.
+
+use muster_authz::Permission;
+use muster_model::Role;
+use muster_model::event::EventType;
+
+const GENERATED: &str = "<!-- Generated from the code by `make bless`; edit the code instead. -->\n";
+
+/// Every type of event and what it says.
+pub(crate) fn events() -> String {
+    let mut page = format!(
+        "{GENERATED}\n# Events\n\n\
+         What can appear in `muster events`, in event streams and at webhooks, as the `type` of a CloudEvent. A type never\n\
+         changes its meaning; when its data must change, it gets a new version beside the old one. The list grows: a\n\
+         receiver ignores types that it does not know.\n\n\
+         | type | it says |\n| --- | --- |\n"
+    );
+    for event in EventType::ALL {
+        page.push_str(&format!("| `{}` | {} |\n", event.as_str(), event.meaning()));
+    }
+    page
+}
+
+/// Every permission, who holds it, and which operation it guards.
+pub(crate) fn permissions() -> String {
+    let roles: Vec<&str> = Role::ALL.iter().map(|role| role.as_str()).collect();
+    let mut page = format!(
+        "{GENERATED}\n# Permissions\n\n\
+         A permission is named like the operation it guards. A role holds it inside the scope where the role is bound, and\n\
+         nowhere else: a tenant's admin in that tenant and its projects, a project's people in that project. A service\n\
+         account holds what its allow list names, inside its own project, and the list can name only what is marked in its\n\
+         column. `muster can-i PERMISSION` answers for yourself, with the reason.\n\n\
+         | permission | {} | service account | guards |\n| --- |{} --- | --- |\n",
+        roles.join(" | "),
+        " :-: |".repeat(roles.len()),
+    );
+    let operations = muster_api::operations();
+    for permission in Permission::ALL {
+        let held = Role::ALL.iter().map(|role| mark(permission.held_by(*role))).collect::<Vec<_>>().join(" | ");
+        let listed = if permission.allowable() { "by its allow list" } else { "never" };
+        let guards = operations
+            .iter()
+            .filter(|operation| operation.permission == permission.as_str())
+            .map(|operation| format!("`{} {}`", operation.method.as_str(), operation.path))
+            .collect::<Vec<_>>()
+            .join(", ");
+        page.push_str(&format!("| `{}` | {held} | {listed} | {guards} |\n", permission.as_str()));
+    }
+    page
+}
+
+fn mark(held: bool) -> &'static str {
+    if held { "✓" } else { "–" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_permission_guards_an_operation() {
+        for line in permissions().lines().filter(|line| line.starts_with("| `")) {
+            assert!(!line.ends_with("|  |"), "{line}");
+        }
+    }
+}
