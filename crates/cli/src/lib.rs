@@ -1,1 +1,2 @@
-//! Being written.
+//! being written
+mod age; mod chain; mod columns; mod printable; mod table; mod words;

@@ -143,10 +143,16 @@ async fn stored(cx: &Cx, command: &Command) -> Result<Option<Replay>> {
 
 /// The stored answer for the request's key, if there is one.
 async fn replay(cx: &Cx, command: &Command, refused: &Problem) -> Result<Option<Reply>> {
-    let Some(replay) = stored(cx, command).await? else {
-        forget_old_key(cx, command).await?;
-        return Ok(None);
+    let found = match stored(cx, command).await? {
+        Some(replay) => Some(replay),
+        None => {
+            forget_old_key(cx, command).await?;
+            // On SQLite the first answer may still have been on its way to the disk, in the same group of commits as
+            // this request; the transaction above ended only after that group did.
+            stored(cx, command).await?
+        }
     };
+    let Some(replay) = found else { return Ok(None) };
     if !bool::from(replay.request_hash.ct_eq(&command.request_hash)) {
         return Err(Problem::new(
             Code::IdempotencyKeyReused,

@@ -1030,7 +1030,7 @@ pub mod types {
         pub permissions: ::std::vec::Vec<::std::string::String>,
     }
     ///A session. The token itself travels only in the `muster_session` cookie.
-    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone)]
     pub struct Session {
         ///What a page must send as `X-CSRF-Token` with every request that is not a GET; in the one answer that shows it.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
@@ -1044,7 +1044,7 @@ pub mod types {
         pub user_id: UserId,
     }
     ///A login.
-    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone)]
     #[serde(deny_unknown_fields)]
     pub struct SessionCreate {
         ///The address.
@@ -1162,7 +1162,7 @@ pub mod types {
         pub labels: ::std::option::Option<BTreeMap>,
     }
     ///A token. Its secret is shown once, when it is issued.
-    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone)]
     pub struct Token {
         ///When it was issued.
         pub created_at: ::jiff::Timestamp,
@@ -1353,7 +1353,7 @@ pub mod types {
         pub version: i64,
     }
     ///A person to be added.
-    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone)]
     #[serde(deny_unknown_fields)]
     pub struct UserCreate {
         ///What people read; the address if not given.
@@ -1421,7 +1421,7 @@ pub mod types {
         pub next_page_token: ::std::option::Option<::std::string::String>,
     }
     ///A new password.
-    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone)]
     #[serde(deny_unknown_fields)]
     pub struct UserSetPassword {
         ///The one until now; needed when people change their own and have one.
@@ -1444,7 +1444,7 @@ pub mod types {
         pub labels: ::std::option::Option<BTreeMap>,
     }
     ///Events pushed to a URL, signed and in order.
-    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone)]
     pub struct Webhook {
         ///How often the next event was tried.
         pub attempts: i64,
@@ -1707,6 +1707,36 @@ pub mod types {
             fn from(value: String) -> Self {
                 Self(value.into())
             }
+        }
+    }
+    impl ::std::fmt::Debug for Session {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("Session").finish_non_exhaustive()
+        }
+    }
+    impl ::std::fmt::Debug for SessionCreate {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("SessionCreate").finish_non_exhaustive()
+        }
+    }
+    impl ::std::fmt::Debug for Token {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("Token").finish_non_exhaustive()
+        }
+    }
+    impl ::std::fmt::Debug for UserCreate {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("UserCreate").finish_non_exhaustive()
+        }
+    }
+    impl ::std::fmt::Debug for UserSetPassword {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("UserSetPassword").finish_non_exhaustive()
+        }
+    }
+    impl ::std::fmt::Debug for Webhook {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("Webhook").finish_non_exhaustive()
         }
     }
 }

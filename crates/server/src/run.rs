@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
+use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{RawPathParams, Request};
 use axum::routing::{MethodFilter, MethodRouter, get, on};
 use jiff::SignedDuration;
@@ -220,8 +221,11 @@ fn router(server: &Arc<Server>, stopping: &Arc<AtomicBool>) -> Router {
             Method::Delete => MethodFilter::DELETE,
         };
         let server = server.clone();
-        let serve = move |params: RawPathParams, request: Request| {
-            let path = params.iter().map(|(_, value)| value.to_owned()).collect();
+        let serve = move |params: Result<RawPathParams, RawPathParamsRejection>, request: Request| {
+            // A parameter that is no text names nothing that exists; it goes on as one that nothing has.
+            let path = params
+                .map(|params| params.iter().map(|(_, value)| value.to_owned()).collect())
+                .unwrap_or_else(|_| vec![String::new(); operation.path_parameters().len()]);
             server.clone().serve(operation, handler, path, request)
         };
         let routes = paths.remove(operation.path).unwrap_or_default();

@@ -6,7 +6,8 @@
 use anyhow::{Context, Result, bail};
 use progenitor::{GenerationSettings, Generator, InterfaceStyle, TypeImpl};
 use serde_json::Value;
-use syn::{Expr, Fields, ImplItem, Item, Stmt, parse_quote};
+use syn::punctuated::Punctuated;
+use syn::{Expr, Fields, ImplItem, Item, Path, Stmt, Token, parse_quote};
 
 use crate::downgrade::downgrade;
 
@@ -34,6 +35,7 @@ pub(crate) fn generate(document: &Value) -> Result<String> {
             && let Some((_, items)) = &mut module.content
         {
             open_enums(items)?;
+            hide_secrets(items)?;
         }
     }
     Ok(format!("{HEADER}\n{}", prettyplease::unparse(&file)))
@@ -65,6 +67,33 @@ fn open_enums(items: &mut [Item]) -> Result<()> {
             None => bail!("{name} is not displayed by a match over its words: progenitor has changed, see open_enums"),
         }
     }
+    Ok(())
+}
+
+/// Takes the derived `Debug` from whatever holds a secret: a program that logs what it got must not log a password.
+fn hide_secrets(items: &mut Vec<Item>) -> Result<()> {
+    let mut hidden: Vec<Item> = Vec::new();
+    for item in items.iter_mut() {
+        let Item::Struct(thing) = item else { continue };
+        let mut names = thing.fields.iter().filter_map(|field| field.ident.as_ref()).map(ToString::to_string);
+        if !names.any(|name| ["password", "current_password", "secret", "csrf_token"].contains(&name.as_str())) {
+            continue;
+        }
+        for attribute in thing.attrs.iter_mut().filter(|attribute| attribute.path().is_ident("derive")) {
+            let derived = attribute.parse_args_with(Punctuated::<Path, Token![,]>::parse_terminated)?;
+            let kept = derived.iter().filter(|path| !path.is_ident("Debug"));
+            *attribute = parse_quote!(#[derive(#(#kept),*)]);
+        }
+        let (name, word) = (&thing.ident, thing.ident.to_string());
+        hidden.push(parse_quote! {
+            impl ::std::fmt::Debug for #name {
+                fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                    f.debug_struct(#word).finish_non_exhaustive()
+                }
+            }
+        });
+    }
+    items.extend(hidden);
     Ok(())
 }
 

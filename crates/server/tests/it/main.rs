@@ -1,3 +1,13 @@
 //! The API over real HTTP, on real databases.
 
+mod audit;
+mod event;
+mod idempotency;
+mod identity;
+mod input;
+mod matrix;
+mod operate;
+mod property;
+mod sabotage;
 mod smoke;
+mod webhook;

@@ -1,0 +1,115 @@
+//! Which fields of a noun a table shows, in which order, and by which word a thing is called in other commands. What is
+//! not listed here is shown all the same, by its plain fields: a new noun needs no line to be usable.
+
+use serde_json::Value;
+
+/// A heading and where its value stands.
+pub(crate) type Column = (&'static str, &'static str);
+
+const TENANT: &[Column] =
+    &[("SLUG", "/slug"), ("DISPLAY NAME", "/display_name"), ("LABELS", "/labels"), ("MADE", "/created_at"), ("ID", "/id")];
+const PROJECT: &[Column] = &[
+    ("TENANT", "/tenant"),
+    ("NAME", "/name"),
+    ("DISPLAY NAME", "/display_name"),
+    ("LABELS", "/labels"),
+    ("MADE", "/created_at"),
+    ("ID", "/id"),
+];
+const USER: &[Column] = &[
+    ("EMAIL", "/email"),
+    ("DISPLAY NAME", "/display_name"),
+    ("TENANT", "/tenant_id"),
+    ("DISABLED", "/disabled"),
+    ("ADDED", "/created_at"),
+    ("ID", "/id"),
+];
+const ROLE_BINDING: &[Column] = &[
+    ("USER", "/user_email"),
+    ("ROLE", "/role"),
+    ("TENANT", "/tenant_id"),
+    ("PROJECT", "/project_id"),
+    ("SINCE", "/created_at"),
+    ("ID", "/id"),
+];
+const SERVICE_ACCOUNT: &[Column] = &[
+    ("NAME", "/name"),
+    ("DESCRIPTION", "/description"),
+    ("MAY", "/permissions"),
+    ("DISABLED", "/disabled"),
+    ("MADE", "/created_at"),
+    ("ID", "/id"),
+];
+const TOKEN: &[Column] = &[
+    ("NAME", "/name"),
+    ("KIND", "/kind"),
+    ("BEGINS", "/hint"),
+    ("EXPIRES", "/expires_at"),
+    ("LAST USED", "/last_used_at"),
+    ("REVOKED", "/revoked_at"),
+    ("ID", "/id"),
+];
+const WEBHOOK: &[Column] = &[
+    ("NAME", "/name"),
+    ("STATE", "/state"),
+    ("URL", "/url"),
+    ("EVENTS", "/event_types"),
+    ("LAST RESULT", "/last_result"),
+    ("ID", "/id"),
+];
+const DELIVERY: &[Column] = &[
+    ("EVENT", "/sequence"),
+    ("ATTEMPT", "/attempt"),
+    ("WHEN", "/at"),
+    ("DELIVERED", "/delivered"),
+    ("RESULT", "/result"),
+];
+const AUDIT: &[Column] = &[
+    ("NUMBER", "/sequence"),
+    ("WHEN", "/record/at"),
+    ("WHO", "/record/actor/name"),
+    ("ACTION", "/record/action"),
+    ("OUTCOME", "/record/outcome"),
+    ("ON", "/record/target/id"),
+    ("TIMES", "/record/count"),
+];
+const EVENT: &[Column] =
+    &[("NUMBER", "/sequence"), ("WHEN", "/time"), ("TYPE", "/type"), ("SUBJECT", "/subject"), ("BY", "/actorid")];
+/// The servers in `muster status`.
+pub(crate) const REPLICA: &[Column] = &[
+    ("REPLICA", "/id"),
+    ("ADDRESS", "/address"),
+    ("VERSION", "/version"),
+    ("STARTED", "/started_at"),
+    ("LAST SEEN", "/seen_at"),
+];
+
+/// The columns for what a command lists.
+pub(crate) fn columns(words: &[&str]) -> Option<&'static [Column]> {
+    match words {
+        ["webhook", "deliveries"] => Some(DELIVERY),
+        ["tenant", ..] => Some(TENANT),
+        ["project", ..] => Some(PROJECT),
+        ["user", ..] => Some(USER),
+        ["role-binding", ..] => Some(ROLE_BINDING),
+        ["service-account", ..] => Some(SERVICE_ACCOUNT),
+        ["token", ..] => Some(TOKEN),
+        ["webhook", ..] => Some(WEBHOOK),
+        ["audit", ..] => Some(AUDIT),
+        ["event", ..] => Some(EVENT),
+        _ => None,
+    }
+}
+
+/// The word by which another command accepts a thing, for `-o name`: its name on the platform where it has one, else its id.
+pub(crate) fn reference(words: &[&str], thing: &Value) -> Option<String> {
+    let text = |key: &str| thing[key].as_str();
+    let name = match words {
+        ["tenant", ..] => text("slug").map(str::to_owned),
+        ["project", ..] => text("tenant").zip(text("name")).map(|(tenant, name)| format!("{tenant}.{name}")),
+        ["user", ..] => text("email").map(str::to_owned),
+        ["event" | "audit", ..] => thing["sequence"].as_i64().map(|number| number.to_string()),
+        _ => None,
+    };
+    name.or_else(|| text("id").or(text("name")).map(str::to_owned))
+}

@@ -1,0 +1,253 @@
+//! What went wrong, as a person reads it: what happened, the thread to follow it by, and what to do next. And as a script
+//! reads it: the exit code, which is stable (`docs/reference/cli.md`).
+
+use muster_sdk::describe::Operation;
+use muster_sdk::{Error, Problem};
+use serde_json::{Value, json};
+
+use crate::printable::{printable, printable_json};
+use crate::words::{Words, kebab};
+
+/// The exit codes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    Failed = 1,
+    Usage = 2,
+    Unauthenticated = 3,
+    Denied = 4,
+    NotFound = 5,
+    Conflict = 6,
+    Invalid = 7,
+    RateLimited = 8,
+    Unavailable = 9,
+}
+
+/// A command that did not succeed.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) exit: Exit,
+    /// A stable word, for scripts.
+    pub(crate) code: String,
+    pub(crate) detail: String,
+    /// Further lines, such as the faults of single fields.
+    pub(crate) lines: Vec<String>,
+    pub(crate) next: Option<String>,
+    problem: Option<Box<Problem>>,
+    /// Whoever read our output has gone away; there is nobody to tell.
+    unheard: bool,
+}
+
+pub(crate) type Result<T> = std::result::Result<T, Failure>;
+
+impl Failure {
+    pub(crate) fn new(exit: Exit, code: &str, detail: impl Into<String>) -> Self {
+        Self {
+            exit,
+            code: code.to_owned(),
+            detail: detail.into(),
+            lines: Vec::new(),
+            next: None,
+            problem: None,
+            unheard: false,
+        }
+    }
+
+    /// The command was not said rightly.
+    pub(crate) fn usage(detail: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, "usage", detail)
+    }
+
+    /// Something on this machine does not work.
+    pub(crate) fn local(what: &str, error: impl std::fmt::Display) -> Self {
+        Self::new(Exit::Failed, "local", format!("{what}: {error}"))
+    }
+
+    pub(crate) fn next(mut self, next: impl Into<String>) -> Self {
+        self.next = Some(next.into());
+        self
+    }
+
+    /// From a call that failed.
+    pub(crate) fn call(operation: Option<&Operation>, error: Error) -> Self {
+        let detail = error.to_string();
+        match error {
+            Error::Setup(_) => Self::usage(detail),
+            Error::Unreachable { cause, .. } if cause.contains("certificate") => {
+                Self::new(Exit::Unavailable, "untrusted", detail)
+                    .next("if the server has a certificate authority of its own, name it with --ca-file PEM")
+            }
+            Error::Unreachable { .. } => Self::new(Exit::Unavailable, "unreachable", detail)
+                .next("is it running? start one with `muster up`, or say where it is with --server URL"),
+            Error::Lost { .. } => {
+                let changes = operation.is_some_and(|operation| operation.method != "GET");
+                let next = if changes {
+                    "it may have happened all the same: look before you do it again"
+                } else {
+                    "try again"
+                };
+                Self::new(Exit::Unavailable, "connection_lost", detail).next(next)
+            }
+            Error::Answer { .. } => {
+                Self::new(Exit::Failed, "strange_answer", detail).next("is --server the address of a muster server?")
+            }
+            Error::Problem(problem) => Self::problem(operation, problem),
+        }
+    }
+
+    fn problem(operation: Option<&Operation>, problem: Box<Problem>) -> Self {
+        let mut failure = Self::new(exit_of(problem.status), &problem.code, problem.detail.clone());
+        failure.lines = problem
+            .errors
+            .iter()
+            .filter(|fault| !problem.detail.contains(&fault.detail) || problem.errors.len() > 1)
+            .map(|fault| format!("{}: {}", flag(&fault.pointer), fault.detail))
+            .collect();
+        failure.next = advice(operation, &problem);
+        failure.problem = Some(problem);
+        failure
+    }
+
+    /// Tells it, and gives the exit code.
+    pub(crate) fn report(&self, as_json: bool) -> u8 {
+        if !self.unheard {
+            eprint!("{}", if as_json { self.as_json() } else { self.as_text() });
+        }
+        self.exit as u8
+    }
+
+    fn as_json(&self) -> String {
+        let document = match &self.problem {
+            Some(problem) => serde_json::to_value(problem).unwrap_or(Value::Null),
+            None => json!({"code": self.code, "detail": self.detail, "next": self.next}),
+        };
+        printable_json(&format!("{document:#}\n"))
+    }
+
+    fn as_text(&self) -> String {
+        let mut text = format!("error: {}\n", printable(&self.detail));
+        for line in &self.lines {
+            text.push_str(&format!("  {}\n", printable(line)));
+        }
+        if let Some(problem) = &self.problem {
+            text.push_str(&format!(
+                "code: {} ({}), correlation id: {}\n",
+                printable(&problem.code),
+                problem.status,
+                printable(&problem.correlation_id)
+            ));
+        }
+        if let Some(next) = &self.next {
+            text.push_str(&format!("next: {}\n", printable(next)));
+        }
+        text
+    }
+}
+
+/// Output that nobody reads any more (`muster … | head`) is no failure of ours.
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        let unheard = error.kind() == std::io::ErrorKind::BrokenPipe;
+        Self { unheard, ..Self::local("the output cannot be written", error) }
+    }
+}
+
+fn exit_of(status: u16) -> Exit {
+    match status {
+        401 => Exit::Unauthenticated,
+        403 => Exit::Denied,
+        404 => Exit::NotFound,
+        409 | 412 | 422 | 428 => Exit::Conflict,
+        429 => Exit::RateLimited,
+        408 | 500.. => Exit::Unavailable,
+        400..500 => Exit::Invalid,
+        _ => Exit::Failed,
+    }
+}
+
+/// A place in a request, in the words of the command line.
+fn flag(pointer: &str) -> String {
+    let name = pointer.strip_prefix("query/").or_else(|| pointer.strip_prefix('/'));
+    match name {
+        Some(name) if !name.is_empty() && !name.contains('/') => format!("--{}", kebab(name)),
+        _ => pointer.to_owned(),
+    }
+}
+
+/// What to do next, by the code.
+fn advice(operation: Option<&Operation>, problem: &Problem) -> Option<String> {
+    let words = operation.map(Words::of);
+    let noun = words.as_ref().and_then(|words| words.noun.clone());
+    let list = noun.map(|noun| format!("`muster {noun} list` shows what there is"));
+    let permission = operation.and_then(|operation| operation.permission.as_deref());
+    let takes = |name: &str| operation.is_some_and(|operation| operation.query_params.iter().any(|field| field.name == name));
+    match problem.code.as_str() {
+        "unauthenticated" => Some("log in with `muster login`, or name a token with --token-file or MUSTER_TOKEN".to_owned()),
+        "permission_denied" => Some(match permission {
+            Some(permission) => format!("`muster can-i {permission}` with --tenant or --project says why, and `muster whoami` who you are"),
+            None => "`muster whoami` says who you are".to_owned(),
+        }),
+        "not_found" => list,
+        "name_taken" => list.map(|list| format!("choose another name; {list}")),
+        "ambiguous_name" => Some("say which: by id, or a project as TENANT.NAME".to_owned()),
+        "not_empty" if takes("cascade") => Some("add --cascade to remove what it holds as well".to_owned()),
+        "version_mismatch" => Some("somebody changed it meanwhile: look at it again, then repeat the command".to_owned()),
+        "idempotency_key_reused" => Some("choose another --idempotency-key, or leave it out".to_owned()),
+        "rate_limited" => Some(match problem.retry_after {
+            Some(seconds) => format!("wait {seconds} s and try again"),
+            None => "wait a little and try again".to_owned(),
+        }),
+        "invalid_request" | "malformed_request" => words.map(|words| format!("`muster {} --help` shows what it takes", words.path().join(" "))),
+        "host_not_allowed" => Some("call the server by a name that it answers to, or add this one to its settings".to_owned()),
+        "internal" | "unavailable" | "request_timeout" => {
+            Some("try again; if it stays so, give the correlation id to whoever runs the platform".to_owned())
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use muster_sdk::describe::Description;
+
+    fn refused(status: u16, code: &str, id: &str) -> Failure {
+        let problem = json!({"status": status, "code": code, "detail": "no\u{1b}[2J", "correlation_id": "c0ffee",
+                             "errors": [{"pointer": "/display_name", "detail": "too long"}]});
+        let problem: Problem = serde_json::from_value(problem).unwrap();
+        Failure::call(Description::embedded().operation(id), Error::Problem(Box::new(problem)))
+    }
+
+    #[test]
+    fn exit_codes_are_the_documented_ones() {
+        let codes = [
+            (400, 7), (401, 3), (403, 4), (404, 5), (405, 7), (408, 9), (409, 6), (412, 6), (413, 7), (421, 7), (422, 6),
+            (428, 6), (429, 8), (500, 9), (503, 9),
+        ];
+        for (status, code) in codes {
+            assert_eq!(exit_of(status) as u8, code, "{status}");
+        }
+        let nobody = Error::Unreachable { server: "http://x".to_owned(), cause: "refused".to_owned() };
+        assert_eq!(Failure::call(None, nobody).exit as u8, 9);
+    }
+
+    #[test]
+    fn an_error_ends_with_what_to_do_next() {
+        let text = refused(403, "permission_denied", "project_create").as_text();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "error: no�[2J");
+        assert_eq!(lines[1], "  --display-name: too long");
+        assert_eq!(lines[2], "code: permission_denied (403), correlation id: c0ffee");
+        assert!(lines[3].starts_with("next: `muster can-i project.create`"), "{text}");
+        assert!(refused(404, "not_found", "service_account_get").as_text().contains("`muster service-account list`"));
+        assert!(refused(409, "not_empty", "tenant_delete").as_text().contains("--cascade"));
+        assert!(!refused(409, "not_empty", "user_delete").as_text().contains("--cascade"));
+    }
+
+    #[test]
+    fn for_scripts_the_problem_is_given_as_it_came() {
+        let document: Value = serde_json::from_str(&refused(409, "name_taken", "tenant_create").as_json()).unwrap();
+        assert_eq!((&document["code"], &document["status"]), (&json!("name_taken"), &json!(409)));
+        let document: Value = serde_json::from_str(&Failure::usage("no").as_json()).unwrap();
+        assert_eq!(document["code"], "usage");
+    }
+}

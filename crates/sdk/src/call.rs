@@ -1,0 +1,275 @@
+//! Calls that are driven by the description.
+//!
+//! What a caller would have to remember is done here: the idempotency key, which is made when none is given and kept
+//! over every repetition; the version for `If-Match`, which is read first when none is given; and the repetitions
+//! themselves, only where they are safe. A read may always be repeated, a command only under its key. A change that is
+//! guarded by `If-Match` alone is not: its repetition would be told that the version is old, by its own first success.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use reqwest::header::{CONTENT_TYPE, HeaderMap};
+use serde_json::Value;
+
+use crate::connect::{Connection, Exchange, fresh_key};
+use crate::describe::{Answer, Operation};
+use crate::{Error, Problem};
+
+/// How often a call is repeated after its first attempt.
+const REPEATS: u32 = 3;
+/// The longest pause that a server may ask for between repetitions, in seconds; beyond it the caller decides.
+const PATIENCE: u64 = 5;
+
+/// What an operation is called with.
+#[derive(Debug, Clone, Default)]
+pub struct Arguments {
+    /// By the names in the path.
+    pub path: BTreeMap<String, String>,
+    /// Names and values behind the question mark.
+    pub query: Vec<(String, String)>,
+    /// The body; an operation that takes one gets an empty object if this is `None`.
+    pub body: Option<Value>,
+    /// Further headers.
+    pub headers: Vec<(String, String)>,
+    /// A key of the caller's own, for commands.
+    pub idempotency_key: Option<String>,
+    /// The version that the caller saw, as an entity tag, for changes.
+    pub if_match: Option<String>,
+}
+
+/// An answer that is a success.
+#[derive(Debug)]
+pub struct Response {
+    /// The status.
+    pub status: u16,
+    /// The version of the resource, as an entity tag.
+    pub etag: Option<String>,
+    /// The thread through audit, events and logs.
+    pub correlation_id: Option<String>,
+    /// Whether this is the stored answer of an earlier call with the same key.
+    pub replayed: bool,
+    /// All headers.
+    pub headers: HeaderMap,
+    /// What was answered.
+    pub body: Body,
+}
+
+/// What was answered.
+#[derive(Debug)]
+pub enum Body {
+    /// A document.
+    Json(Value),
+    /// Something that comes bit by bit.
+    Stream(Chunks),
+}
+
+/// The pieces of a streamed answer.
+#[derive(Debug)]
+pub struct Chunks {
+    response: reqwest::Response,
+    server: String,
+}
+
+impl Chunks {
+    /// The next piece; `None` at the proper end. An answer that was cut off is an error, never an end.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, Error> {
+        self.response.chunk().await.map_err(|error| Error::network(&self.server, &error))
+    }
+}
+
+impl Response {
+    /// The document; null for a stream.
+    pub fn json(self) -> Value {
+        match self.body {
+            Body::Json(document) => document,
+            Body::Stream(_) => Value::Null,
+        }
+    }
+}
+
+/// One request, ready to be sent as often as needed.
+struct Prepared<'o> {
+    method: reqwest::Method,
+    url: String,
+    operation: &'o Operation,
+    body: Option<Value>,
+    headers: Vec<(String, String)>,
+    query: Vec<(String, String)>,
+}
+
+impl Connection {
+    /// Calls an operation.
+    pub async fn call(&self, operation: &Operation, arguments: &Arguments) -> Result<Response, Error> {
+        let mut headers = arguments.headers.clone();
+        if operation.needs_idempotency_key {
+            headers.push(("Idempotency-Key".to_owned(), arguments.idempotency_key.clone().unwrap_or_else(fresh_key)));
+        }
+        if operation.if_match {
+            let version = match &arguments.if_match {
+                Some(version) => version.clone(),
+                None => self.version(operation, arguments).await?,
+            };
+            headers.push(("If-Match".to_owned(), version));
+        }
+        let body = operation
+            .body_fields
+            .as_ref()
+            .map(|_| arguments.body.clone().unwrap_or_else(|| Value::Object(serde_json::Map::new())));
+        let prepared = Prepared {
+            method: method(&operation.method)?,
+            url: format!("{}{}", self.server, fill(&operation.path, &arguments.path)?),
+            operation,
+            body,
+            headers,
+            query: arguments.query.clone(),
+        };
+        self.repeat(&prepared).await
+    }
+
+    /// The version of the thing as it is now, for callers who mean "whatever it is, as long as nobody changes it meanwhile".
+    async fn version(&self, operation: &Operation, arguments: &Arguments) -> Result<String, Error> {
+        let mut shown = operation.clone();
+        shown.answer = Answer::Json;
+        let prepared = Prepared {
+            method: reqwest::Method::GET,
+            url: format!("{}{}", self.server, fill(operation.resource_path(), &arguments.path)?),
+            operation: &shown,
+            body: None,
+            headers: arguments.headers.clone(),
+            query: Vec::new(),
+        };
+        let response = self.repeat(&prepared).await?;
+        let status = response.status;
+        response.etag.ok_or_else(|| Error::Answer { status, why: "it has no ETag, so no version is known".to_owned() })
+    }
+
+    async fn repeat(&self, prepared: &Prepared<'_>) -> Result<Response, Error> {
+        let safe = prepared.method == reqwest::Method::GET || prepared.operation.needs_idempotency_key;
+        let mut pause = self.pause;
+        for _ in 0..REPEATS {
+            let result = self.attempt(prepared).await;
+            let wait = match &result {
+                Err(Error::Lost { .. }) if safe => pause,
+                Err(Error::Problem(problem)) if safe && problem.status == 503 => {
+                    match problem.retry_after {
+                        Some(seconds) if seconds > PATIENCE => return result,
+                        Some(seconds) => pause.max(std::time::Duration::from_secs(seconds)),
+                        None => pause,
+                    }
+                }
+                _ => return result,
+            };
+            tokio::time::sleep(wait).await;
+            pause *= 2;
+        }
+        self.attempt(prepared).await
+    }
+
+    async fn attempt(&self, prepared: &Prepared<'_>) -> Result<Response, Error> {
+        let mut request = self.http.request(prepared.method.clone(), &prepared.url);
+        if !prepared.query.is_empty() {
+            request = request.query(&prepared.query);
+        }
+        for (name, value) in &prepared.headers {
+            request = request.header(name, value);
+        }
+        if let Some(body) = &prepared.body {
+            request = request.json(body);
+        }
+        let request = request.build().map_err(|error| Error::Setup(format!("the request cannot be written: {error}")))?;
+        let url = request.url().to_string();
+        match self.http.execute(request).await {
+            Ok(response) => {
+                let status = response.status().as_u16();
+                self.watched(prepared, &url, Some(status), header(response.headers(), "x-correlation-id").as_deref(), None);
+                self.answer(prepared.operation.answer, response).await
+            }
+            Err(error) => {
+                let error = Error::network(&self.server, &error);
+                self.watched(prepared, &url, None, None, Some(&error.to_string()));
+                Err(error)
+            }
+        }
+    }
+
+    fn watched(&self, prepared: &Prepared<'_>, url: &str, status: Option<u16>, id: Option<&str>, error: Option<&str>) {
+        if let Some(watcher) = &self.watcher {
+            watcher(&Exchange { method: prepared.method.as_str(), url, status, correlation_id: id, error });
+        }
+    }
+
+    async fn answer(&self, form: Answer, response: reqwest::Response) -> Result<Response, Error> {
+        let status = response.status().as_u16();
+        let headers = response.headers().clone();
+        if !response.status().is_success() {
+            return Err(refusal(status, &headers, response.bytes().await.unwrap_or_default().as_ref()));
+        }
+        let body = match form {
+            Answer::Json => {
+                let text = response.bytes().await.map_err(|error| Error::network(&self.server, &error))?;
+                let document = serde_json::from_slice(&text);
+                Body::Json(document.map_err(|error| Error::Answer { status, why: format!("it is not JSON: {error}") })?)
+            }
+            Answer::EventStream | Answer::JsonLines => Body::Stream(Chunks { response, server: self.server.clone() }),
+        };
+        Ok(Response {
+            status,
+            etag: header(&headers, "etag"),
+            correlation_id: header(&headers, "x-correlation-id"),
+            replayed: header(&headers, "idempotency-replayed").as_deref() == Some("true"),
+            headers,
+            body,
+        })
+    }
+}
+
+fn refusal(status: u16, headers: &HeaderMap, body: &[u8]) -> Error {
+    match serde_json::from_slice::<Problem>(body) {
+        Ok(mut problem) => {
+            problem.retry_after = header(headers, "retry-after").and_then(|text| text.parse().ok());
+            Error::Problem(Box::new(problem))
+        }
+        Err(_) => {
+            let media = header(headers, CONTENT_TYPE.as_str()).unwrap_or_else(|| "nothing".to_owned());
+            Error::Answer { status, why: format!("a problem was expected and {media} came; is this address a muster server?") }
+        }
+    }
+}
+
+fn header(headers: &HeaderMap, name: &str) -> Option<String> {
+    headers.get(name)?.to_str().ok().map(str::to_owned)
+}
+
+fn method(word: &str) -> Result<reqwest::Method, Error> {
+    word.parse().map_err(|_| Error::Setup(format!("{word} is not an HTTP method")))
+}
+
+/// The path with its parameters. Dots alone would climb to another path, however they are encoded, so they are refused.
+fn fill(path: &str, values: &BTreeMap<String, String>) -> Result<String, Error> {
+    let parts = path.split('/').map(|part| {
+        let Some(name) = part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) else {
+            return Ok(part.to_owned());
+        };
+        match values.get(name).map(String::as_str) {
+            None => Err(Error::Setup(format!("{name} is missing"))),
+            Some("" | "." | "..") => Err(Error::Setup(format!("{name} must be a name or an id"))),
+            Some(value) => Ok(progenitor_client::encode_path(value)),
+        }
+    });
+    parts.collect::<Result<Vec<String>, Error>>().map(|parts| parts.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_filled_and_nothing_in_it_can_climb_out() {
+        let filled = |value: &str| fill("/v1/things/{thing}/go", &BTreeMap::from([("thing".to_owned(), value.to_owned())]));
+        assert_eq!(filled("a/b c?d#e%").unwrap(), "/v1/things/a%2Fb%20c%3Fd%23e%25/go");
+        for wrong in ["", ".", ".."] {
+            assert!(matches!(filled(wrong), Err(Error::Setup(_))), "{wrong:?}");
+        }
+        assert!(matches!(fill("/v1/{other}", &BTreeMap::new()), Err(Error::Setup(_))));
+    }
+}

@@ -1,0 +1,182 @@
+//! The access matrix: every operation of the document, by every actor, over real HTTP. The result is a golden file, so that
+//! a change of policy is a diff that somebody reads.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use muster_api::{Operation, operations};
+use muster_testkit::{ACTORS, Client, Database, Fixture, Kit, golden};
+use serde_json::{Value, json};
+
+/// What each operation is tried with: the path's parameters, the query and the body. Targets are things of the tenant
+/// `acme` and its project `train`, so that "inside" and "outside" mean the same in every row. An operation that is not
+/// in this list fails the build.
+fn attempt(operation: &Operation, fixture: &Fixture) -> (Vec<String>, String, Value) {
+    let id = |name: &str| fixture.id(name).to_owned();
+    let none = Value::Null;
+    let train = id("train");
+    match operation.id {
+        "whoami" | "status_get" => (vec![], String::new(), none),
+        "can_i" => (vec![], format!("permission=project.get&project={train}"), none),
+        "session_create" => {
+            // Another address each time: attempts on one address are rationed.
+            static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+            let email = format!("nobody{}@acme.example", NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
+            (vec![], String::new(), json!({"method": "password", "email": email, "password": "wrong"}))
+        }
+        "session_delete" => (vec![], String::new(), json!({})),
+        "tenant_create" => (vec![], String::new(), json!({"slug": "fresh"})),
+        "tenant_list" => (vec![], String::new(), none),
+        "tenant_get" => (vec![id("acme")], String::new(), none),
+        "tenant_update" => (vec![id("acme")], String::new(), json!({"display_name": "x"})),
+        "tenant_delete" => (vec![id("acme")], "cascade=true".to_owned(), none),
+        "tenant_rotate_key" => (vec![id("acme")], String::new(), json!({})),
+        "project_create" => (vec![id("acme")], String::new(), json!({"name": "fresh"})),
+        "project_list" => (vec![], String::new(), none),
+        "project_get" => (vec![train], String::new(), none),
+        "project_update" => (vec![train], String::new(), json!({"display_name": "x"})),
+        "project_delete" => (vec![train], "cascade=true".to_owned(), none),
+        "user_create" => (vec![], String::new(), json!({"email": "fresh@acme.example", "tenant": "acme"})),
+        "user_list" => (vec![], "tenant=acme".to_owned(), none),
+        "user_get" => (vec![id("bystander")], String::new(), none),
+        "user_update" => (vec![id("bystander")], String::new(), json!({"display_name": "x"})),
+        "user_set_password" => (vec![id("bystander")], String::new(), json!({"password": "a long enough one"})),
+        "user_delete" => (vec![id("bystander")], String::new(), none),
+        "role_binding_create" => (
+            vec![],
+            String::new(),
+            json!({"user": "bystander@acme.example", "role": "project_viewer", "project": train}),
+        ),
+        "role_binding_list" => (vec![], format!("project={train}"), none),
+        "role_binding_get" => (vec![id("viewer_binding")], String::new(), none),
+        "role_binding_delete" => (vec![id("viewer_binding")], String::new(), none),
+        "service_account_create" => (vec![train], String::new(), json!({"name": "fresh", "permissions": ["project.get"]})),
+        "service_account_list" => (vec![train], String::new(), none),
+        "service_account_get" => (vec![train, id("account_without_grant")], String::new(), none),
+        "service_account_update" => (vec![train, id("account_without_grant")], String::new(), json!({"description": "x"})),
+        "service_account_delete" => (vec![train, id("account_without_grant")], String::new(), none),
+        "token_issue" => (vec![], String::new(), json!({"service_account": id("account_without_grant"), "name": "x"})),
+        "token_list" => (vec![], format!("service_account={}", id("account_without_grant")), none),
+        "token_get" => (vec![id("account_without_grant_token")], String::new(), none),
+        "token_rotate" => (vec![id("account_without_grant_token")], String::new(), json!({})),
+        "token_revoke" => (vec![id("account_without_grant_token")], String::new(), json!({})),
+        "event_list" | "event_stream" => (vec![], format!("project={train}"), none),
+        "webhook_create" => {
+            (vec![], String::new(), json!({"name": "fresh", "project": train, "url": "http://127.0.0.1:9/"}))
+        }
+        "webhook_list" => (vec![], format!("project={train}"), none),
+        "webhook_get" | "webhook_deliveries" => (vec![id("hook")], String::new(), none),
+        "webhook_update" => (vec![id("hook")], String::new(), json!({"enabled": false})),
+        "webhook_delete" => (vec![id("hook")], String::new(), none),
+        "audit_list" => (vec![], format!("project={train}"), none),
+        "audit_export" | "audit_head" => (vec![], "tenant=acme".to_owned(), none),
+        uncovered => panic!("the access matrix does not cover {uncovered}: say in `attempt` what to try it with"),
+    }
+}
+
+async fn knock(client: &Client, operation: &Operation, fixture: &Fixture) -> (u16, String, String) {
+    let (parameters, query, body) = attempt(operation, fixture);
+    let mut path = operation.path.to_owned();
+    for (name, value) in operation.path_parameters().into_iter().zip(parameters) {
+        path = path.replace(&format!("{{{name}}}"), &value);
+    }
+    if !query.is_empty() {
+        path = format!("{path}?{query}");
+    }
+    let method = reqwest::Method::from_bytes(operation.method.as_str().as_bytes()).unwrap();
+    let mut request = client.request(method, &path).header("idempotency-key", "matrix");
+    if operation.if_match {
+        request = request.header("if-match", "*");
+    }
+    if !body.is_null() {
+        request = request.json(&body);
+    }
+    if operation.id == "event_stream" {
+        let response = request.send().await.unwrap();
+        let status = response.status().as_u16();
+        if status == 200 {
+            return (status, String::new(), String::new());
+        }
+        let body: Value = response.json().await.unwrap();
+        let stripped = without_thread(&body);
+        return (status, body["code"].as_str().unwrap_or_default().to_owned(), stripped);
+    }
+    let answer = client.send(request).await;
+    (answer.status, answer.code().to_owned(), without_thread(&answer.body))
+}
+
+fn without_thread(body: &Value) -> String {
+    let mut body = body.clone();
+    body["correlation_id"] = Value::Null;
+    body.to_string()
+}
+
+/// A server on a copy of the made-up platform: each attempt that succeeds may change it, and the next must not notice.
+async fn copy_of(template: &Path) -> Kit {
+    let database = Database::sqlite();
+    for file in ["muster.db", "root.key", "operator.token"] {
+        std::fs::copy(template.join(file), database.folder().join(file)).unwrap();
+    }
+    Kit::start(database, 1).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn golden_access_matrix() {
+    let kit = Kit::sqlite().await;
+    let fixture = Fixture::build(&kit).await;
+    let template = kit.database.clone();
+    kit.stop().await;
+    let mut table = format!("{:24}", "operation");
+    for actor in ACTORS {
+        table.push_str(&format!(" {actor}"));
+    }
+    table.push('\n');
+    let mut codes = std::collections::BTreeSet::new();
+    let mut bodies_of_absent: BTreeMap<String, String> = BTreeMap::new();
+    for operation in operations() {
+        table.push_str(&format!("{:24}", operation.id));
+        let mut kit = copy_of(&template.folder()).await;
+        for actor in ACTORS {
+            let client = kit.client_of(0, fixture.token(actor));
+            let (status, code, body) = knock(&client, &operation, &fixture).await;
+            let cell = if status < 300 { "yes".to_owned() } else { status.to_string() };
+            codes.insert(format!("{status} {code}"));
+            table.push_str(&format!(" {cell:>width$}", width = actor.len()));
+            if status == 404 {
+                bodies_of_absent.insert(format!("{} {actor}", operation.id), body);
+            }
+            if status < 300 && operation.kind == muster_api::Kind::Command {
+                kit.stop().await;
+                kit = copy_of(&template.folder()).await;
+            }
+        }
+        table.push('\n');
+        kit.stop().await;
+    }
+    table.push_str("\nanswers that were seen:\n");
+    table.extend(codes.iter().map(|code| format!("{}\n", code.trim())));
+    golden(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/output/access-matrix.txt"), &table);
+
+    // Invisible is the same as absent: the same body, letter for letter, as for something that was never there.
+    let kit = copy_of(&template.folder()).await;
+    assert!(bodies_of_absent.len() > 30, "the matrix must meet many invisible things: {}", bodies_of_absent.len());
+    for (name, body) in bodies_of_absent {
+        let (id, actor) = name.split_once(' ').unwrap();
+        let operation = operations().into_iter().find(|operation| operation.id == id).unwrap();
+        let absent = absent(&fixture);
+        let client = kit.client_of(0, fixture.token(actor));
+        let (status, _, other) = knock(&client, &operation, &absent).await;
+        assert_eq!((status, &other), (404, &body), "{name}: an absent thing is answered otherwise than an invisible one");
+    }
+    kit.stop().await;
+}
+
+/// The fixture with every id replaced by one of the same kind that nothing has.
+fn absent(fixture: &Fixture) -> Fixture {
+    let mut absent = fixture.clone();
+    for id in absent.ids.values_mut() {
+        let (prefix, _) = id.split_once('_').unwrap();
+        *id = format!("{prefix}_01h455vb4pex5vsknk084sn02q");
+    }
+    absent
+}

@@ -1,0 +1,152 @@
+//! Webhooks: signed, in order, retried, and never into the operator's own network.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use muster_testkit::{Database, Fixture, Kit};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+
+/// What a receiver got.
+#[derive(Debug, Clone)]
+struct Received {
+    head: String,
+    body: String,
+}
+
+impl Received {
+    fn header(&self, name: &str) -> String {
+        let found = self.head.lines().find_map(|line| line.to_lowercase().strip_prefix(&format!("{name}: ")).map(str::to_owned));
+        let start = self.head.to_lowercase().find(&format!("{name}: "));
+        match (found, start) {
+            (Some(_), Some(at)) => self.head[at + name.len() + 2..].lines().next().unwrap_or_default().to_owned(),
+            _ => String::new(),
+        }
+    }
+}
+
+/// A receiver that fails so many times first.
+async fn receiver(fail: usize) -> (String, Arc<Mutex<Vec<Received>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/hook", listener.local_addr().unwrap());
+    let received: Arc<Mutex<Vec<Received>>> = Arc::default();
+    let kept = received.clone();
+    tokio::spawn(async move {
+        let mut left = fail;
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut bytes = Vec::new();
+            let mut buffer = [0; 8192];
+            let (head, body) = loop {
+                let read = stream.read(&mut buffer).await.unwrap_or(0);
+                bytes.extend_from_slice(&buffer[..read]);
+                let text = String::from_utf8_lossy(&bytes).into_owned();
+                if let Some((head, body)) = text.split_once("\r\n\r\n") {
+                    let length = head.to_lowercase().split("content-length: ").nth(1).and_then(|rest| rest.lines().next()?.trim().parse::<usize>().ok());
+                    if body.len() >= length.unwrap_or(0) {
+                        break (head.to_owned(), body.to_owned());
+                    }
+                }
+                if read == 0 {
+                    break (String::new(), String::new());
+                }
+            };
+            kept.lock().unwrap().push(Received { head, body });
+            let status = if left > 0 { "500 Internal Server Error" } else { "204 No Content" };
+            left = left.saturating_sub(1);
+            let _ = stream.write_all(format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n").as_bytes()).await;
+        }
+    });
+    (url, received)
+}
+
+async fn until(received: &Arc<Mutex<Vec<Received>>>, count: usize) -> Vec<Received> {
+    for _ in 0..200 {
+        if received.lock().unwrap().len() >= count {
+            return received.lock().unwrap().clone();
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("only {} of {count} deliveries came", received.lock().unwrap().len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_are_delivered_signed_in_order_and_again_after_a_failure() {
+    for database in Database::both() {
+        let kit = Kit::start(database, 1).await;
+        let fixture = Fixture::build(&kit).await;
+        let admin = fixture.client(&kit, "tenant_admin");
+        let (url, received) = receiver(1).await;
+        let body = json!({"name": "pager", "tenant": "acme", "url": url, "event_types": ["dev.muster.project.*"]});
+        let hook = admin.post("/v1/webhooks", body).await.ok();
+        let key = STANDARD.decode(hook.text_of("secret").trim_start_matches("whsec_")).unwrap();
+        for name in ["one", "two", "three"] {
+            admin.post("/v1/tenants/acme/projects", json!({"name": name})).await.ok();
+        }
+        // Not ours: another tenant's, and another type.
+        fixture.client(&kit, "other_tenant_admin").post("/v1/tenants/globex/projects", json!({"name": "x"})).await.ok();
+        admin.post("/v1/tokens", json!({"name": "t"})).await.ok();
+        let got = until(&received, 4).await;
+        let names: Vec<Value> = got.iter().map(|one| serde_json::from_str::<Value>(&one.body).unwrap()["data"]["name"].clone()).collect();
+        assert_eq!(names, ["one", "one", "two", "three"], "the first was tried again, and the order kept");
+        for one in &got {
+            let signed = format!("{}.{}.{}", one.header("webhook-id"), one.header("webhook-timestamp"), one.body);
+            let tag = aws_lc_rs::hmac::sign(&aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, &key), signed.as_bytes());
+            assert_eq!(one.header("webhook-signature"), format!("v1,{}", STANDARD.encode(tag)));
+        }
+        assert_eq!(got[0].header("webhook-id"), got[1].header("webhook-id"), "a repeat has the same id");
+        let path = format!("/v1/webhooks/{}/deliveries", hook.text_of("id"));
+        let attempts = admin.get(&path).await.ok();
+        assert_eq!(attempts.body["items"][0]["delivered"], false);
+        assert_eq!(attempts.body["items"][1]["attempt"], 2);
+        kit.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn addresses_inside_are_refused_unless_the_operator_allows_them() {
+    let kit = Kit::start_with(Database::sqlite(), 1, &[("webhooks.allow_private", "false")]).await;
+    let operator = kit.operator();
+    for url in ["http://127.0.0.1:9/", "https://169.254.169.254/latest", "https://[::1]/", "https://10.0.0.1/", "ftp://x.example/"] {
+        let made = operator.post("/v1/webhooks", json!({"name": "h", "url": url})).await;
+        assert_eq!(made.code(), "url_not_allowed", "{url}: {}", made.text);
+    }
+    kit.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signing_key_survives_the_rotation_of_its_tenants_key_and_of_the_root_key() {
+    let kit = Kit::start(Database::postgres(), 1).await;
+    let fixture = Fixture::build(&kit).await;
+    let admin = fixture.client(&kit, "tenant_admin");
+    let (url, received) = receiver(0).await;
+    let body = json!({"name": "pager", "tenant": "acme", "url": url, "event_types": ["dev.muster.project.*"]});
+    let hook = admin.post("/v1/webhooks", body).await.ok();
+    let key = STANDARD.decode(hook.text_of("secret").trim_start_matches("whsec_")).unwrap();
+    let platform = kit.servers[0].platform.clone();
+
+    admin.post("/v1/tenants/acme/rotate-key", json!({})).await.ok();
+    let before = kit.store().webhook_lookup(hook.text_of("id").parse().unwrap()).await.unwrap().unwrap().secret_sealed;
+    platform.reseal().await.unwrap();
+    let after = kit.store().webhook_lookup(hook.text_of("id").parse().unwrap()).await.unwrap().unwrap().secret_sealed;
+    assert_ne!(before[..4], after[..4], "sealed anew under the next version");
+
+    let file = kit.database.folder().join("root.key");
+    let old = platform.root_keys().active();
+    let fresh = muster_control::RootKeys::add(&file, &muster_ids::World::system()).unwrap();
+    muster_control::RootKeys::activate(&file, &fresh).unwrap();
+    assert!(platform.root_keys().reload().unwrap());
+    platform.rewrap().await.unwrap();
+    assert_eq!(kit.store().sealing_keys_under(&old).await.unwrap(), 0, "nothing is left under the old root key");
+    muster_control::RootKeys::retire(&file, &old, 0).unwrap();
+    platform.root_keys().reload().unwrap();
+
+    admin.post("/v1/tenants/acme/projects", json!({"name": "after"})).await.ok();
+    let got = until(&received, 1).await;
+    let signed = format!("{}.{}.{}", got[0].header("webhook-id"), got[0].header("webhook-timestamp"), got[0].body);
+    let tag = aws_lc_rs::hmac::sign(&aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, &key), signed.as_bytes());
+    assert_eq!(got[0].header("webhook-signature"), format!("v1,{}", STANDARD.encode(tag)));
+    kit.stop().await;
+}

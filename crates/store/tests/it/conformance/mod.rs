@@ -1,0 +1,22 @@
+//! Every public function of the store, on both databases, one file a noun.
+
+mod audit;
+mod database;
+mod delivery;
+mod event;
+mod idempotency;
+mod lease;
+mod operators;
+mod project;
+mod refusal;
+mod replica;
+mod role_binding;
+mod seal;
+mod sealing_key;
+mod service_account;
+mod sweep;
+mod tenant;
+mod token;
+mod tx;
+mod user;
+mod webhook;

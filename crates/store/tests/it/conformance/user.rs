@@ -1,0 +1,116 @@
+//! People.
+
+use muster_model::{LabelSelector, Tenant, User};
+use muster_store::{Page, Store};
+
+use crate::made::{self, FIRST, put, same};
+
+on_both![
+    a_person_is_found_by_id_and_by_address,
+    an_address_is_unique_on_the_platform,
+    a_person_needs_the_tenant,
+    an_update_needs_the_version_before,
+    a_deletion_needs_the_version,
+    the_people_of_a_tenant_are_deleted_together,
+    lists_page_select_and_keep_to_a_tenant,
+];
+
+async fn insert(store: &Store, tenants: &[&Tenant], users: &[&User]) {
+    put(store, async |tx| {
+        for tenant in tenants {
+            tx.tenant_insert(tenant).await?;
+        }
+        for user in users {
+            tx.user_insert(user).await?;
+        }
+        Ok(())
+    })
+    .await
+    .unwrap();
+}
+
+async fn a_person_is_found_by_id_and_by_address(store: Store) {
+    let acme = made::tenant("acme");
+    let mut ada = made::user(Some(&acme), "ada@acme.example");
+    ada.password_hash = Some("$argon2id$v=19$…".to_owned());
+    ada.disabled = true;
+    ada.labels = made::labels([("team", "ml")]);
+    let operator = made::user(None, "op@example.com");
+    insert(&store, &[&acme], &[&ada, &operator]).await;
+    same(&store.user_lookup(ada.id).await.unwrap(), &Some(&ada));
+    same(&store.user_by_email("ada@acme.example").await.unwrap(), &Some(&ada));
+    same(&store.user_lookup(operator.id).await.unwrap(), &Some(&operator));
+    assert!(store.user_by_email("Ada@acme.example").await.unwrap().is_none());
+    assert!(store.user_lookup(made::id()).await.unwrap().is_none());
+}
+
+async fn an_address_is_unique_on_the_platform(store: Store) {
+    let (acme, globex) = (made::tenant("acme"), made::tenant("globex"));
+    insert(&store, &[&acme, &globex], &[&made::user(Some(&acme), "ada@example.com")]).await;
+    for tenant in [Some(&acme), Some(&globex), None] {
+        let again = made::user(tenant, "ada@example.com");
+        made::is_conflict(put(&store, async |tx| tx.user_insert(&again).await).await);
+    }
+}
+
+async fn a_person_needs_the_tenant(store: Store) {
+    let stray = made::user(Some(&made::tenant("never-made")), "ada@example.com");
+    made::is_gone(put(&store, async |tx| tx.user_insert(&stray).await).await);
+}
+
+async fn an_update_needs_the_version_before(store: Store) {
+    let mut ada = made::user(None, "ada@example.com");
+    insert(&store, &[], &[&ada]).await;
+    ada.display_name = "Ada".to_owned();
+    ada.password_hash = Some("$argon2id$…".to_owned());
+    ada.disabled = true;
+    ada.labels = made::labels([("a", "b")]);
+    ada.updated_at = made::at(77);
+    ada.version = 2;
+    put(&store, async |tx| tx.user_update(&ada).await).await.unwrap();
+    same(&store.user_lookup(ada.id).await.unwrap(), &Some(&ada));
+    let late = User { disabled: false, password_hash: None, ..ada.clone() };
+    made::is_stale(put(&store, async |tx| tx.user_update(&late).await).await);
+    same(&store.user_lookup(ada.id).await.unwrap(), &Some(&ada));
+}
+
+async fn a_deletion_needs_the_version(store: Store) {
+    let ada = made::user(None, "ada@example.com");
+    insert(&store, &[], &[&ada]).await;
+    made::is_stale(put(&store, async |tx| tx.user_delete(ada.id, 2).await).await);
+    put(&store, async |tx| tx.user_delete(ada.id, 1).await).await.unwrap();
+    assert!(store.user_lookup(ada.id).await.unwrap().is_none());
+    made::is_stale(put(&store, async |tx| tx.user_delete(ada.id, 1).await).await);
+}
+
+async fn the_people_of_a_tenant_are_deleted_together(store: Store) {
+    let (acme, globex) = (made::tenant("acme"), made::tenant("globex"));
+    let (a, b) = (made::user(Some(&acme), "a@example.com"), made::user(Some(&acme), "b@example.com"));
+    let (other, operator) = (made::user(Some(&globex), "c@example.com"), made::user(None, "d@example.com"));
+    insert(&store, &[&acme, &globex], &[&a, &b, &other, &operator]).await;
+    assert_eq!(put(&store, async |tx| tx.user_delete_of_tenant(acme.id).await).await.unwrap(), 2);
+    let left = store.user_list(FIRST, None, &LabelSelector::default()).await.unwrap();
+    same(&left, &[&other, &operator]);
+    assert_eq!(put(&store, async |tx| tx.user_delete_of_tenant(acme.id).await).await.unwrap(), 0);
+}
+
+async fn lists_page_select_and_keep_to_a_tenant(store: Store) {
+    let (acme, globex) = (made::tenant("acme"), made::tenant("globex"));
+    let people: Vec<User> = (0..6)
+        .map(|n| User {
+            labels: made::labels([("org.example/shift", if n < 3 { "day" } else { "night" })]),
+            ..made::user([Some(&acme), Some(&globex), None][n % 3], &format!("p{n}@example.com"))
+        })
+        .collect();
+    insert(&store, &[&acme, &globex], &people.iter().collect::<Vec<_>>()).await;
+    let any = LabelSelector::default();
+    same(&store.user_list(FIRST, None, &any).await.unwrap(), &people);
+    same(&store.user_list(Page { size: 2, ..FIRST }, None, &any).await.unwrap(), &people[..2]);
+    same(&store.user_list(made::page(people[3].id, 9), None, &any).await.unwrap(), &people[4..]);
+    same(&store.user_list(FIRST, Some(acme.id), &any).await.unwrap(), &[&people[0], &people[3]]);
+    same(&store.user_list(made::page(people[0].id, 9), Some(acme.id), &any).await.unwrap(), &[&people[3]]);
+    let night = made::selector("org.example/shift=night");
+    same(&store.user_list(FIRST, None, &night).await.unwrap(), &people[3..]);
+    let not_night = made::selector("org.example/shift!=night");
+    same(&store.user_list(FIRST, Some(globex.id), &not_night).await.unwrap(), &[&people[1]]);
+}

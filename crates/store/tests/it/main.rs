@@ -1,0 +1,42 @@
+//! The store on both databases: every function, every statement, the schema, faults, and what happens at once.
+
+/// Two tests of one body, so that a failure names its database. `on_both![a, b]` hands each body an open store;
+/// `on_both![databases: a, b]` hands it the database, for what is about opening it.
+macro_rules! on_both {
+    (databases: $($body:ident),* $(,)?) => {$(
+        mod $body {
+            #[tokio::test(flavor = "multi_thread")]
+            async fn sqlite() {
+                super::$body(&muster_testkit::Database::sqlite()).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread")]
+            async fn postgres() {
+                super::$body(&muster_testkit::Database::postgres()).await;
+            }
+        }
+    )*};
+    ($($body:ident),* $(,)?) => {$(
+        mod $body {
+            #[tokio::test(flavor = "multi_thread")]
+            async fn sqlite() {
+                let database = muster_testkit::Database::sqlite();
+                super::$body(database.open().await).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread")]
+            async fn postgres() {
+                let database = muster_testkit::Database::postgres();
+                super::$body(database.open().await).await;
+            }
+        }
+    )*};
+}
+
+mod concurrency;
+mod conformance;
+mod faults;
+mod made;
+mod schema;
+mod statements;
+mod writer;
