@@ -42,7 +42,9 @@ mod tests {
 
     #[test]
     fn what_is_no_instant_is_left_alone() {
-        for text in ["", "acme", "20261115", "2026-11-15", "ten_01h455vb4pex5vsknk084sn02q", "ünlesbare Zeichenfolge"] {
+        for text in
+            ["", "acme", "20261115", "2026-11-15", "ten_01h455vb4pex5vsknk084sn02q", "ünlesbare Zeichenfolge"]
+        {
             assert_eq!(instant(text), None, "{text}");
         }
     }

@@ -51,6 +51,8 @@ pub(crate) enum Tampering {
     Altered,
     Removed,
     Reordered,
+    /// Removed behind the last row that is there.
+    CutOff,
 }
 
 /// The first row that is not as it was written.
@@ -137,7 +139,12 @@ fn links(line: u64, row: &Row<'_>, before: &Verified) -> Result<(), Unverified> 
 }
 
 /// A row whose number is not the next: was the next one moved or removed? The rest of the file tells.
-fn misplaced(file: &mut impl BufRead, before: &Verified, line: u64, row: &Row<'_>) -> Result<Verified, Unverified> {
+fn misplaced(
+    file: &mut impl BufRead,
+    before: &Verified,
+    line: u64,
+    row: &Row<'_>,
+) -> Result<Verified, Unverified> {
     let expected = before.last + 1;
     if row.sequence <= before.last {
         let why = match row.sequence >= before.first {
@@ -167,12 +174,14 @@ fn misplaced(file: &mut impl BufRead, before: &Verified, line: u64, row: &Row<'_
 fn whole(verified: Verified, head: Option<&str>) -> Result<Verified, Unverified> {
     let ends = |why: String| {
         let sequence = (verified.rows > 0).then_some(verified.last);
-        Err(Unverified::Found(Finding { how: Tampering::Removed, line: verified.rows, sequence, why }))
+        Err(Unverified::Found(Finding { how: Tampering::CutOff, line: verified.rows, sequence, why }))
     };
     match head {
         Some(_) if verified.kept_head_at.is_some() => Ok(verified),
         Some(head) if verified.rows == 0 && head == GENESIS => Ok(verified),
-        Some(head) => ends(format!("no row has the hash {head}: rows at the end were removed, or the whole chain was rewritten")),
+        Some(head) => ends(format!(
+            "no row has the hash {head}: rows at the end were removed, or the whole chain was rewritten"
+        )),
         None if verified.rows == 0 => ends("the file holds no row".to_owned()),
         None => Ok(verified),
     }

@@ -6,8 +6,13 @@ use serde_json::Value;
 /// A heading and where its value stands.
 pub(crate) type Column = (&'static str, &'static str);
 
-const TENANT: &[Column] =
-    &[("SLUG", "/slug"), ("DISPLAY NAME", "/display_name"), ("LABELS", "/labels"), ("MADE", "/created_at"), ("ID", "/id")];
+const TENANT: &[Column] = &[
+    ("SLUG", "/slug"),
+    ("DISPLAY NAME", "/display_name"),
+    ("LABELS", "/labels"),
+    ("MADE", "/created_at"),
+    ("ID", "/id"),
+];
 const PROJECT: &[Column] = &[
     ("TENANT", "/tenant"),
     ("NAME", "/name"),
@@ -73,8 +78,13 @@ const AUDIT: &[Column] = &[
     ("ON", "/record/target/id"),
     ("TIMES", "/record/count"),
 ];
-const EVENT: &[Column] =
-    &[("NUMBER", "/sequence"), ("WHEN", "/time"), ("TYPE", "/type"), ("SUBJECT", "/subject"), ("BY", "/actorid")];
+const EVENT: &[Column] = &[
+    ("NUMBER", "/sequence"),
+    ("WHEN", "/time"),
+    ("TYPE", "/type"),
+    ("SUBJECT", "/subject"),
+    ("BY", "/actorid"),
+];
 /// The servers in `muster status`.
 pub(crate) const REPLICA: &[Column] = &[
     ("REPLICA", "/id"),

@@ -5,6 +5,7 @@ use muster_sdk::describe::Operation;
 use muster_sdk::{Error, Problem};
 use serde_json::{Value, json};
 
+use crate::flags::is_place;
 use crate::printable::{printable, printable_json};
 use crate::words::{Words, kebab};
 
@@ -33,8 +34,8 @@ pub(crate) struct Failure {
     pub(crate) lines: Vec<String>,
     pub(crate) next: Option<String>,
     problem: Option<Box<Problem>>,
-    /// Whoever read our output has gone away; there is nobody to tell.
-    unheard: bool,
+    /// There is nothing more to say, or nobody left to hear it.
+    silent: bool,
 }
 
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
@@ -48,8 +49,13 @@ impl Failure {
             lines: Vec::new(),
             next: None,
             problem: None,
-            unheard: false,
+            silent: false,
         }
+    }
+
+    /// What there was to say has been said; only the exit code is left.
+    pub(crate) fn silent(exit: Exit) -> Self {
+        Self { silent: true, ..Self::new(exit, "", "") }
     }
 
     /// The command was not said rightly.
@@ -87,11 +93,18 @@ impl Failure {
                 };
                 Self::new(Exit::Unavailable, "connection_lost", detail).next(next)
             }
-            Error::Answer { .. } => {
-                Self::new(Exit::Failed, "strange_answer", detail).next("is --server the address of a muster server?")
-            }
+            Error::Answer { .. } => Self::new(Exit::Failed, "strange_answer", detail)
+                .next("is --server the address of a muster server?"),
             Error::Problem(problem) => Self::problem(operation, problem),
         }
+    }
+
+    /// At a login there is no token to blame.
+    pub(crate) fn wrong_password(mut self) -> Self {
+        if self.exit == Exit::Unauthenticated {
+            self.next = Some("check the address and the password; an admin can set a new one with `muster user set-password`".to_owned());
+        }
+        self
     }
 
     fn problem(operation: Option<&Operation>, problem: Box<Problem>) -> Self {
@@ -109,7 +122,7 @@ impl Failure {
 
     /// Tells it, and gives the exit code.
     pub(crate) fn report(&self, as_json: bool) -> u8 {
-        if !self.unheard {
+        if !self.silent {
             eprint!("{}", if as_json { self.as_json() } else { self.as_text() });
         }
         self.exit as u8
@@ -146,8 +159,8 @@ impl Failure {
 /// Output that nobody reads any more (`muster … | head`) is no failure of ours.
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
-        let unheard = error.kind() == std::io::ErrorKind::BrokenPipe;
-        Self { unheard, ..Self::local("the output cannot be written", error) }
+        let silent = error.kind() == std::io::ErrorKind::BrokenPipe;
+        Self { silent, ..Self::local("the output cannot be written", error) }
     }
 }
 
@@ -176,32 +189,57 @@ fn flag(pointer: &str) -> String {
 /// What to do next, by the code.
 fn advice(operation: Option<&Operation>, problem: &Problem) -> Option<String> {
     let words = operation.map(Words::of);
-    let noun = words.as_ref().and_then(|words| words.noun.clone());
-    let list = noun.map(|noun| format!("`muster {noun} list` shows what there is"));
+    let list = what_to_list(operation).map(|noun| format!("`muster {noun} list` shows what there is"));
     let permission = operation.and_then(|operation| operation.permission.as_deref());
-    let takes = |name: &str| operation.is_some_and(|operation| operation.query_params.iter().any(|field| field.name == name));
+    let takes = |name: &str| {
+        operation.is_some_and(|operation| operation.query_params.iter().any(|field| field.name == name))
+    };
     match problem.code.as_str() {
-        "unauthenticated" => Some("log in with `muster login`, or name a token with --token-file or MUSTER_TOKEN".to_owned()),
+        "unauthenticated" => {
+            Some("log in with `muster login`, or name a token with --token-file or MUSTER_TOKEN".to_owned())
+        }
         "permission_denied" => Some(match permission {
-            Some(permission) => format!("`muster can-i {permission}` with --tenant or --project says why, and `muster whoami` who you are"),
+            Some(permission) => format!(
+                "`muster can-i {permission}` with --tenant or --project says why, and `muster whoami` who you are"
+            ),
             None => "`muster whoami` says who you are".to_owned(),
         }),
         "not_found" => list,
-        "name_taken" => list.map(|list| format!("choose another name; {list}")),
+        "name_taken" => {
+            let noun = words.and_then(|words| words.noun);
+            noun.map(|noun| format!("choose another name; `muster {noun} list` shows what there is"))
+        }
         "ambiguous_name" => Some("say which: by id, or a project as TENANT.NAME".to_owned()),
         "not_empty" if takes("cascade") => Some("add --cascade to remove what it holds as well".to_owned()),
-        "version_mismatch" => Some("somebody changed it meanwhile: look at it again, then repeat the command".to_owned()),
+        "version_mismatch" => {
+            Some("somebody changed it meanwhile: look at it again, then repeat the command".to_owned())
+        }
         "idempotency_key_reused" => Some("choose another --idempotency-key, or leave it out".to_owned()),
         "rate_limited" => Some(match problem.retry_after {
             Some(seconds) => format!("wait {seconds} s and try again"),
             None => "wait a little and try again".to_owned(),
         }),
-        "invalid_request" | "malformed_request" => words.map(|words| format!("`muster {} --help` shows what it takes", words.path().join(" "))),
-        "host_not_allowed" => Some("call the server by a name that it answers to, or add this one to its settings".to_owned()),
+        "invalid_request" | "malformed_request" => {
+            words.map(|words| format!("`muster {} --help` shows what it takes", words.path().join(" ")))
+        }
+        "host_not_allowed" => {
+            Some("call the server by a name that it answers to, or add this one to its settings".to_owned())
+        }
         "internal" | "unavailable" | "request_timeout" => {
             Some("try again; if it stays so, give the correlation id to whoever runs the platform".to_owned())
         }
         _ => None,
+    }
+}
+
+/// The noun whose list helps to find what was not found: the thing's own, or that of its place if the thing was listed or
+/// made.
+fn what_to_list(operation: Option<&Operation>) -> Option<String> {
+    let operation = operation?;
+    let noun = Words::of(operation).noun;
+    match operation.path_params.last() {
+        Some(place) if is_place(operation, place) => Some(kebab(&place.name)),
+        _ => noun,
     }
 }
 
@@ -220,8 +258,21 @@ mod tests {
     #[test]
     fn exit_codes_are_the_documented_ones() {
         let codes = [
-            (400, 7), (401, 3), (403, 4), (404, 5), (405, 7), (408, 9), (409, 6), (412, 6), (413, 7), (421, 7), (422, 6),
-            (428, 6), (429, 8), (500, 9), (503, 9),
+            (400, 7),
+            (401, 3),
+            (403, 4),
+            (404, 5),
+            (405, 7),
+            (408, 9),
+            (409, 6),
+            (412, 6),
+            (413, 7),
+            (421, 7),
+            (422, 6),
+            (428, 6),
+            (429, 8),
+            (500, 9),
+            (503, 9),
         ];
         for (status, code) in codes {
             assert_eq!(exit_of(status) as u8, code, "{status}");
@@ -238,14 +289,23 @@ mod tests {
         assert_eq!(lines[1], "  --display-name: too long");
         assert_eq!(lines[2], "code: permission_denied (403), correlation id: c0ffee");
         assert!(lines[3].starts_with("next: `muster can-i project.create`"), "{text}");
-        assert!(refused(404, "not_found", "service_account_get").as_text().contains("`muster service-account list`"));
+        assert!(
+            refused(404, "not_found", "service_account_get")
+                .as_text()
+                .contains("`muster service-account list`")
+        );
+        assert!(
+            refused(404, "not_found", "service_account_list").as_text().contains("`muster project list`")
+        );
+        assert!(refused(409, "name_taken", "project_create").as_text().contains("`muster project list`"));
         assert!(refused(409, "not_empty", "tenant_delete").as_text().contains("--cascade"));
         assert!(!refused(409, "not_empty", "user_delete").as_text().contains("--cascade"));
     }
 
     #[test]
     fn for_scripts_the_problem_is_given_as_it_came() {
-        let document: Value = serde_json::from_str(&refused(409, "name_taken", "tenant_create").as_json()).unwrap();
+        let document: Value =
+            serde_json::from_str(&refused(409, "name_taken", "tenant_create").as_json()).unwrap();
         assert_eq!((&document["code"], &document["status"]), (&json!("name_taken"), &json!(409)));
         let document: Value = serde_json::from_str(&Failure::usage("no").as_json()).unwrap();
         assert_eq!(document["code"], "usage");

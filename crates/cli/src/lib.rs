@@ -1,2 +1,112 @@
-//! being written
-mod age; mod chain; mod columns; mod printable; mod table; mod words;
+//! The `muster` command line, on the SDK alone.
+//!
+//! Nouns and verbs are not written down here: they are read from the API's description at start, so that an operation
+//! that joins the contract is a command by the next build, with help, flags and completion. What is written by hand is
+//! what a description cannot say: logging in, profiles, following events, verifying an audit chain, the status at one
+//! look. Deriving commands at compile time was rejected: it is the same list a second time, and generated code besides.
+//!
+//! The server's and the agent's own commands join in `crates/muster`, which owns `main`.
+
+mod age;
+mod audit;
+mod chain;
+mod collect;
+mod columns;
+mod command;
+mod context;
+mod events;
+mod failure;
+mod flags;
+mod login;
+mod operate;
+mod options;
+mod place;
+mod printable;
+mod profile;
+mod profiles;
+mod status;
+mod table;
+mod words;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use clap::{ArgMatches, ValueEnum as _};
+use clap_complete::Shell;
+use muster_sdk::describe::Description;
+
+use context::Context;
+use failure::{Exit, Failure, Result};
+use options::Surroundings;
+
+/// The whole command line, to which the binary adds what is no client's.
+pub fn command() -> clap::Command {
+    command::command(Description::embedded())
+}
+
+/// Carries out what was typed, and gives the exit code of `docs/reference/cli.md`.
+pub async fn run(matches: &ArgMatches) -> ExitCode {
+    let surroundings = Surroundings::real();
+    let as_json = surroundings.wants_json(matches);
+    match dispatch(matches, surroundings).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => ExitCode::from(failure.report(as_json)),
+    }
+}
+
+/// Writes the completion script that `muster completion SHELL` asked for. `command` is the whole one, with the binary's
+/// own commands: a completion that does not know them would hide them.
+pub fn print_completion(matches: &ArgMatches, command: &mut clap::Command) -> ExitCode {
+    let shell = matches.get_one::<String>("shell").and_then(|name| Shell::from_str(name, true).ok());
+    let Some(shell) = shell else { return ExitCode::from(Exit::Usage as u8) };
+    // Who closes the pipe early has seen enough.
+    let _ = std::io::stdout().write_all(&completion(shell, command));
+    ExitCode::SUCCESS
+}
+
+fn completion(shell: Shell, command: &mut clap::Command) -> Vec<u8> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, command, "muster", &mut script);
+    script
+}
+
+async fn dispatch(matches: &ArgMatches, surroundings: Surroundings) -> Result<()> {
+    let words = words_of(matches);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let levels = options::levels(matches);
+    let leaf = levels[levels.len() - 1];
+    if let ["completion"] = words[..] {
+        print_completion(leaf, &mut command());
+        return Ok(());
+    }
+    let context = Context::new(matches, surroundings, words == ["login"])?;
+    match words[..] {
+        ["login"] => login::login(&context, leaf, &mut std::io::stdin().lock()).await,
+        ["logout"] => login::logout(&context, leaf).await,
+        ["profile", verb] => profiles::profile(&context, verb, leaf),
+        ["status"] => status::status(&context).await,
+        ["events"] => events::events(&context, leaf).await,
+        ["audit", "export"] => audit::export(&context, leaf).await,
+        ["audit", "verify"] => audit::verify_file(&context, leaf),
+        _ => match words::generated(Description::embedded()).find(|(_, named)| named.path() == words) {
+            Some((operation, _)) => operate::operate(&context, operation, leaf).await,
+            None => Err(Failure::usage(format!("there is no command `muster {}`", words.join(" ")))),
+        },
+    }
+}
+
+/// The names of the commands that were typed, without their arguments.
+fn words_of(matches: &ArgMatches) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut level = matches;
+    while let Some((name, deeper)) = level.subcommand() {
+        words.push(name.to_owned());
+        level = deeper;
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod wire_tests;

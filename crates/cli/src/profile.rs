@@ -59,22 +59,34 @@ impl Profiles {
             && metadata.permissions().mode() & 0o077 != 0
         {
             let detail = format!("{} holds tokens, and others on this machine may read it", path.display());
-            return Err(Failure::local(&detail, "it is not used so").next(format!("chmod 600 {}", path.display())));
+            return Err(
+                Failure::local(&detail, "it is not used so").next(format!("chmod 600 {}", path.display()))
+            );
         }
-        let mut profiles: Profiles = toml::from_str(&text)
-            .map_err(|error| Failure::local(&format!("{} is not a file of profiles", path.display()), error.message()))?;
+        let mut profiles: Profiles = toml::from_str(&text).map_err(|error| {
+            Failure::local(&format!("{} is not a file of profiles", path.display()), error.message())
+        })?;
         profiles.path = path.to_owned();
         Ok(profiles)
     }
 
     /// Writes the file anew and puts it in the old one's place, so that a crash leaves one of the two whole.
     pub(crate) fn save(&self) -> Result<()> {
-        let failed = |error: std::io::Error| Failure::local(&format!("{} cannot be written", self.path.display()), error);
-        let text = toml::to_string(self).map_err(|error| Failure::local("the profiles cannot be written", error))?;
+        let failed = |error: std::io::Error| {
+            Failure::local(&format!("{} cannot be written", self.path.display()), error)
+        };
+        let text =
+            toml::to_string(self).map_err(|error| Failure::local("the profiles cannot be written", error))?;
         let folder = self.path.parent().unwrap_or(Path::new("."));
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
         let fresh = self.path.with_extension(format!("toml.{}", std::process::id()));
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh).map_err(failed)?;
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&fresh)
+            .map_err(failed)?;
         file.write_all(text.as_bytes()).map_err(failed)?;
         file.sync_all().map_err(failed)?;
         std::fs::rename(&fresh, &self.path).map_err(failed)
@@ -85,8 +97,9 @@ impl Profiles {
         let Some(name) = name.or(self.current.as_deref()) else { return Ok(None) };
         match self.profiles.get_key_value(name) {
             Some((name, profile)) => Ok(Some((name, profile))),
-            None => Err(Failure::usage(format!("there is no profile {name:?}"))
-                .next("`muster profile list` shows those that there are; `muster login --profile NAME` makes one")),
+            None => Err(Failure::usage(format!("there is no profile {name:?}")).next(
+                "`muster profile list` shows those that there are; `muster login --profile NAME` makes one",
+            )),
         }
     }
 }
@@ -101,13 +114,18 @@ mod tests {
         let path = folder.path().join("deep/muster/profiles.toml");
         let mut profiles = Profiles::load(&path).unwrap();
         assert!(profiles.chosen(None).unwrap().is_none());
-        let profile = Profile { server: "http://a".to_owned(), token: Some("mst".to_owned()), ..Profile::default() };
+        let profile =
+            Profile { server: "http://a".to_owned(), token: Some("mst".to_owned()), ..Profile::default() };
         profiles.profiles.insert("home".to_owned(), profile);
         profiles.current = Some("home".to_owned());
         profiles.save().unwrap();
         profiles.save().unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "no half-written file is left");
+        assert_eq!(
+            std::fs::read_dir(path.parent().unwrap()).unwrap().count(),
+            1,
+            "no half-written file is left"
+        );
         let again = Profiles::load(&path).unwrap();
         let (name, profile) = again.chosen(None).unwrap().unwrap();
         assert_eq!((name, profile.token.as_deref()), ("home", Some("mst")));

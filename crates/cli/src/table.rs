@@ -11,7 +11,9 @@ use crate::printable::printable;
 /// Several things, a line each. Without known columns, the plain fields of the first give them.
 pub(crate) fn table(columns: Option<&[Column]>, things: &[Value], now: Timestamp) -> String {
     let found: Vec<(String, String)> = match columns {
-        Some(columns) => columns.iter().map(|(heading, at)| ((*heading).to_owned(), (*at).to_owned())).collect(),
+        Some(columns) => {
+            columns.iter().map(|(heading, at)| ((*heading).to_owned(), (*at).to_owned())).collect()
+        }
         None => plain_fields(things.first()),
     };
     let mut table = Table::new();
@@ -91,9 +93,11 @@ mod tests {
 
     #[test]
     fn known_nouns_have_their_columns_and_unknown_ones_their_plain_fields() {
-        let tenants = [json!({"id": "ten_1", "slug": "acme", "display_name": "Acme\u{1b}[31m", "labels": {"a": "b"},
+        let tenants =
+            [json!({"id": "ten_1", "slug": "acme", "display_name": "Acme\u{1b}[31m", "labels": {"a": "b"},
                              "created_at": "2026-11-15T09:08:20Z", "version": 1})];
-        let expected = "SLUG  DISPLAY NAME  LABELS  MADE       ID\nacme  Acme�[31m     a=b     2 min ago  ten_1\n";
+        let expected =
+            "SLUG  DISPLAY NAME  LABELS  MADE       ID\nacme  Acme�[31m     a=b     2 min ago  ten_1\n";
         assert_eq!(table(columns(&["tenant", "list"]), &tenants, now()), expected);
         let rockets = [json!({"name": "v2", "fuel_left": 7, "parts": []})];
         assert_eq!(table(columns(&["rocket", "list"]), &rockets, now()), "NAME  FUEL LEFT\nv2    7\n");
@@ -103,7 +107,9 @@ mod tests {
     fn a_hostile_name_can_neither_break_a_line_nor_reach_the_terminal() {
         let hostile = json!({"name": "a\nb\u{1b}]0;x\u{7}", "\u{1b}[2J": ["c\rd", {"e\u{9b}": "f\u{202e}"}]});
         let Value::Object(fields) = &hostile else { unreachable!() };
-        for shown in [lines(fields, now()), table(None, std::slice::from_ref(&hostile), now()), plain(&hostile)] {
+        for shown in
+            [lines(fields, now()), table(None, std::slice::from_ref(&hostile), now()), plain(&hostile)]
+        {
             assert!(shown.chars().all(|letter| letter == '\n' || !letter.is_control()), "{shown:?}");
             assert!(!shown.contains('\u{202e}'), "{shown:?}");
         }

@@ -27,8 +27,10 @@ impl Words {
         if let Some((_, word)) = ALONE.iter().find(|(id, _)| *id == operation.id) {
             return Self { noun: None, verb: (*word).to_owned() };
         }
-        let permission = operation.permission.as_deref().filter(|name| name.replace('.', "_") == operation.id);
-        let split = permission.and_then(|name| name.split_once('.')).or_else(|| operation.id.rsplit_once('_'));
+        let permission =
+            operation.permission.as_deref().filter(|name| name.replace('.', "_") == operation.id);
+        let split =
+            permission.and_then(|name| name.split_once('.')).or_else(|| operation.id.rsplit_once('_'));
         match split {
             Some((noun, verb)) => Self { noun: Some(kebab(noun)), verb: kebab(verb) },
             None => Self { noun: None, verb: kebab(&operation.id) },

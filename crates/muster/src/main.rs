@@ -30,9 +30,8 @@ async fn run(matches: &ArgMatches) -> ExitCode {
     let result = match matches.subcommand() {
         Some(("server", matches)) => server::run(matches).await,
         Some(("up", matches)) => up::run(matches).await,
-        Some(("completion", matches)) => {
-            return muster_cli::print_completion(matches, &mut command());
-        }
+        // Only here is the whole command line known.
+        Some(("completion", matches)) => return muster_cli::print_completion(matches, &mut command()),
         _ => return muster_cli::run(matches).await,
     };
     match result {

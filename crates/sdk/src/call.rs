@@ -102,7 +102,10 @@ impl Connection {
     pub async fn call(&self, operation: &Operation, arguments: &Arguments) -> Result<Response, Error> {
         let mut headers = arguments.headers.clone();
         if operation.needs_idempotency_key {
-            headers.push(("Idempotency-Key".to_owned(), arguments.idempotency_key.clone().unwrap_or_else(fresh_key)));
+            headers.push((
+                "Idempotency-Key".to_owned(),
+                arguments.idempotency_key.clone().unwrap_or_else(fresh_key),
+            ));
         }
         if operation.if_match {
             let version = match &arguments.if_match {
@@ -140,7 +143,9 @@ impl Connection {
         };
         let response = self.repeat(&prepared).await?;
         let status = response.status;
-        response.etag.ok_or_else(|| Error::Answer { status, why: "it has no ETag, so no version is known".to_owned() })
+        response
+            .etag
+            .ok_or_else(|| Error::Answer { status, why: "it has no ETag, so no version is known".to_owned() })
     }
 
     async fn repeat(&self, prepared: &Prepared<'_>) -> Result<Response, Error> {
@@ -150,13 +155,11 @@ impl Connection {
             let result = self.attempt(prepared).await;
             let wait = match &result {
                 Err(Error::Lost { .. }) if safe => pause,
-                Err(Error::Problem(problem)) if safe && problem.status == 503 => {
-                    match problem.retry_after {
-                        Some(seconds) if seconds > PATIENCE => return result,
-                        Some(seconds) => pause.max(std::time::Duration::from_secs(seconds)),
-                        None => pause,
-                    }
-                }
+                Err(Error::Problem(problem)) if safe && problem.status == 503 => match problem.retry_after {
+                    Some(seconds) if seconds > PATIENCE => return result,
+                    Some(seconds) => pause.max(std::time::Duration::from_secs(seconds)),
+                    None => pause,
+                },
                 _ => return result,
             };
             tokio::time::sleep(wait).await;
@@ -176,12 +179,20 @@ impl Connection {
         if let Some(body) = &prepared.body {
             request = request.json(body);
         }
-        let request = request.build().map_err(|error| Error::Setup(format!("the request cannot be written: {error}")))?;
+        let request = request
+            .build()
+            .map_err(|error| Error::Setup(format!("the request cannot be written: {error}")))?;
         let url = request.url().to_string();
         match self.http.execute(request).await {
             Ok(response) => {
                 let status = response.status().as_u16();
-                self.watched(prepared, &url, Some(status), header(response.headers(), "x-correlation-id").as_deref(), None);
+                self.watched(
+                    prepared,
+                    &url,
+                    Some(status),
+                    header(response.headers(), "x-correlation-id").as_deref(),
+                    None,
+                );
                 self.answer(prepared.operation.answer, response).await
             }
             Err(error) => {
@@ -192,7 +203,14 @@ impl Connection {
         }
     }
 
-    fn watched(&self, prepared: &Prepared<'_>, url: &str, status: Option<u16>, id: Option<&str>, error: Option<&str>) {
+    fn watched(
+        &self,
+        prepared: &Prepared<'_>,
+        url: &str,
+        status: Option<u16>,
+        id: Option<&str>,
+        error: Option<&str>,
+    ) {
         if let Some(watcher) = &self.watcher {
             watcher(&Exchange { method: prepared.method.as_str(), url, status, correlation_id: id, error });
         }
@@ -208,9 +226,14 @@ impl Connection {
             Answer::Json => {
                 let text = response.bytes().await.map_err(|error| Error::network(&self.server, &error))?;
                 let document = serde_json::from_slice(&text);
-                Body::Json(document.map_err(|error| Error::Answer { status, why: format!("it is not JSON: {error}") })?)
+                Body::Json(
+                    document
+                        .map_err(|error| Error::Answer { status, why: format!("it is not JSON: {error}") })?,
+                )
             }
-            Answer::EventStream | Answer::JsonLines => Body::Stream(Chunks { response, server: self.server.clone() }),
+            Answer::EventStream | Answer::JsonLines => {
+                Body::Stream(Chunks { response, server: self.server.clone() })
+            }
         };
         Ok(Response {
             status,
@@ -231,7 +254,10 @@ fn refusal(status: u16, headers: &HeaderMap, body: &[u8]) -> Error {
         }
         Err(_) => {
             let media = header(headers, CONTENT_TYPE.as_str()).unwrap_or_else(|| "nothing".to_owned());
-            Error::Answer { status, why: format!("a problem was expected and {media} came; is this address a muster server?") }
+            Error::Answer {
+                status,
+                why: format!("a problem was expected and {media} came; is this address a muster server?"),
+            }
         }
     }
 }
@@ -265,7 +291,9 @@ mod tests {
 
     #[test]
     fn a_path_is_filled_and_nothing_in_it_can_climb_out() {
-        let filled = |value: &str| fill("/v1/things/{thing}/go", &BTreeMap::from([("thing".to_owned(), value.to_owned())]));
+        let filled = |value: &str| {
+            fill("/v1/things/{thing}/go", &BTreeMap::from([("thing".to_owned(), value.to_owned())]))
+        };
         assert_eq!(filled("a/b c?d#e%").unwrap(), "/v1/things/a%2Fb%20c%3Fd%23e%25/go");
         for wrong in ["", ".", ".."] {
             assert!(matches!(filled(wrong), Err(Error::Setup(_))), "{wrong:?}");

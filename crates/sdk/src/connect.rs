@@ -105,10 +105,16 @@ impl Connector {
     /// Makes the connection; the network is used at the first call.
     pub fn connect(self) -> Result<Connection, Error> {
         let url = Url::parse(&self.server).map_err(|error| {
-            Error::Setup(format!("the server's address {:?} cannot be read: {error}; write it as http://HOST:PORT", self.server))
+            Error::Setup(format!(
+                "the server's address {:?} cannot be read: {error}; write it as http://HOST:PORT",
+                self.server
+            ))
         })?;
         if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
-            return Err(Error::Setup(format!("the server's address {:?} must begin with http:// or https://", self.server)));
+            return Err(Error::Setup(format!(
+                "the server's address {:?} must begin with http:// or https://",
+                self.server
+            )));
         }
         // No overall timeout: streams last for hours. What is silent for a minute is gone, because they send a sign of
         // life four times a minute. Redirects are not followed: a token must not travel to where it was not meant.
@@ -119,8 +125,9 @@ impl Connector {
             .redirect(reqwest::redirect::Policy::none())
             .default_headers(self.headers()?);
         if let Some(pem) = &self.ca {
-            let certificates = reqwest::Certificate::from_pem_bundle(pem)
-                .map_err(|error| Error::Setup(format!("the certificate authorities cannot be read: {error}")))?;
+            let certificates = reqwest::Certificate::from_pem_bundle(pem).map_err(|error| {
+                Error::Setup(format!("the certificate authorities cannot be read: {error}"))
+            })?;
             builder = builder.tls_certs_only(certificates);
         } else if url.scheme() == "http" {
             // The machine's certificate authorities are not needed, and reading them takes longer than a call.
@@ -130,7 +137,8 @@ impl Connector {
             // What is on this machine is never asked for through a proxy, whatever the environment says.
             builder = builder.no_proxy();
         }
-        let http = builder.build().map_err(|error| Error::Setup(format!("no client can be made: {error}")))?;
+        let http =
+            builder.build().map_err(|error| Error::Setup(format!("no client can be made: {error}")))?;
         Ok(Connection {
             client: Client::new_with_client(&self.server, http.clone()),
             http,

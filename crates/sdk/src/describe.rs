@@ -113,13 +113,15 @@ impl Description {
     /// The description that this client was built with.
     pub fn embedded() -> &'static Description {
         static EMBEDDED: OnceLock<Description> = OnceLock::new();
-        EMBEDDED.get_or_init(|| Description::parse(DOCUMENT).expect("the document that is built in was checked by a test"))
+        EMBEDDED.get_or_init(|| {
+            Description::parse(DOCUMENT).expect("the document that is built in was checked by a test")
+        })
     }
 
     /// Reads a document.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        let document: Value =
-            serde_json::from_str(text).map_err(|error| Error::Setup(format!("the description is not JSON: {error}")))?;
+        let document: Value = serde_json::from_str(text)
+            .map_err(|error| Error::Setup(format!("the description is not JSON: {error}")))?;
         let empty = Map::new();
         let paths = document["paths"].as_object().unwrap_or(&empty);
         let mut operations = Vec::new();
@@ -150,12 +152,17 @@ fn operation(document: &Value, path: &str, method: &str, described: &Value) -> O
     let empty = Vec::new();
     let parameters = described["parameters"].as_array().unwrap_or(&empty);
     let place = |place: &str| -> Vec<Field> {
-        parameters.iter().filter(|parameter| parameter["in"] == place).map(|found| parameter(document, found)).collect()
+        parameters
+            .iter()
+            .filter(|parameter| parameter["in"] == place)
+            .map(|found| parameter(document, found))
+            .collect()
     };
     let headers = place("header");
     let header = |name: &str| headers.iter().any(|field| field.name.eq_ignore_ascii_case(name));
     let body = described.pointer("/requestBody/content/application~1json/schema");
-    let answers = ["200", "201", "202"].iter().find_map(|status| described["responses"][status]["content"].as_object());
+    let answers =
+        ["200", "201", "202"].iter().find_map(|status| described["responses"][status]["content"].as_object());
     let answered_as = |media: &str| answers.is_some_and(|content| content.contains_key(media));
     Operation {
         id: text_of(&described["operationId"]),
@@ -192,7 +199,9 @@ fn parameter(document: &Value, parameter: &Value) -> Field {
 
 fn fields(document: &Value, schema: &Value) -> Vec<Field> {
     let schema = resolve(document, schema);
-    let required = |name: &str| schema["required"].as_array().is_some_and(|names| names.iter().any(|other| other == name));
+    let required = |name: &str| {
+        schema["required"].as_array().is_some_and(|names| names.iter().any(|other| other == name))
+    };
     let properties = schema["properties"].as_object().into_iter().flatten();
     properties
         .map(|(name, property)| field(document, name, &property["description"], required(name), property))

@@ -89,7 +89,8 @@ mod tests {
     fn it_does_not_matter_where_the_pieces_are_cut() {
         for size in 1..WIRE.len() {
             let mut parser = Parser::default();
-            let frames: Vec<Frame> = WIRE.as_bytes().chunks(size).flat_map(|piece| parser.push(piece)).collect();
+            let frames: Vec<Frame> =
+                WIRE.as_bytes().chunks(size).flat_map(|piece| parser.push(piece)).collect();
             assert_eq!(frames, expected(), "pieces of {size}");
         }
     }

@@ -69,7 +69,8 @@ async fn it_gives_up_after_three_repetitions() {
 async fn a_change_reads_the_version_first_and_is_never_repeated() {
     let shown = Reply::Answer(200, vec![("etag", "\"7\"".to_owned())], "{}".to_owned());
     let server = Scripted::start(vec![shown, Reply::HangUp, ok("{}")]);
-    let error = connection(&server).call(operation("tenant_update"), &on("tenant", "acme")).await.unwrap_err();
+    let error =
+        connection(&server).call(operation("tenant_update"), &on("tenant", "acme")).await.unwrap_err();
     assert!(matches!(error, Error::Lost { .. }), "{error:?}");
     let requests = server.requests();
     let lines: Vec<&str> = requests.iter().map(|request| request.line.as_str()).collect();
@@ -97,7 +98,10 @@ async fn refusals_are_typed_and_strangers_are_told_apart() {
     let connection = connection(&server);
     let refused = connection.call(operation("tenant_get"), &on("tenant", "acme")).await.unwrap_err();
     let refused = refused.problem().unwrap();
-    assert_eq!((refused.status, refused.code.as_str(), refused.correlation_id.as_str()), (404, "a_code_of_tomorrow", "c0ffee"));
+    assert_eq!(
+        (refused.status, refused.code.as_str(), refused.correlation_id.as_str()),
+        (404, "a_code_of_tomorrow", "c0ffee")
+    );
     let strange = connection.call(operation("tenant_get"), &on("tenant", "acme")).await.unwrap_err();
     assert!(matches!(strange, Error::Answer { status: 404, .. }), "{strange:?}");
     let nobody = muster_sdk::connect("http://127.0.0.1:1", "t").unwrap();
@@ -113,7 +117,9 @@ async fn the_typed_client_reads_words_that_are_younger_than_itself() {
     let client = connection(&server).client;
     let who = client.whoami().await.unwrap().into_inner();
     assert_eq!(who.roles[0].role, muster_sdk::types::Role::Unrecognised);
-    let Err(muster_sdk::ClientError::ErrorResponse(refused)) = client.whoami().await else { panic!("it is a problem") };
+    let Err(muster_sdk::ClientError::ErrorResponse(refused)) = client.whoami().await else {
+        panic!("it is a problem")
+    };
     assert_eq!(refused.into_inner().detail, "so it is");
 }
 
@@ -125,7 +131,10 @@ async fn a_stream_goes_on_after_the_last_number_over_every_kind_of_end() {
         ok(r#"{"items":[],"next_after":0,"sealed_up_to":4}"#),
         Reply::CutOff(stream, ": muster\n\n".to_owned()),
         Reply::CutOff(stream, format!("{}{}", event(5), event(6))),
-        Reply::CutOff(stream, format!("{}event: end\ndata: {{\"detail\":\"the server is stopping\"}}\n\n", event(7))),
+        Reply::CutOff(
+            stream,
+            format!("{}event: end\ndata: {{\"detail\":\"the server is stopping\"}}\n\n", event(7)),
+        ),
         Reply::CutOff(stream, format!("id: 9\nevent: reset\ndata: {{\"after\":9}}\n\n{}", event(10))),
         problem(401, "unauthenticated"),
     ]);
@@ -144,7 +153,8 @@ async fn a_stream_goes_on_after_the_last_number_over_every_kind_of_end() {
     assert_eq!(told, ["lost", "5", "6", "lost", "7", "the server is stopping", "reset 9", "10", "lost"]);
     assert_eq!(error.problem().unwrap().code, "unauthenticated");
     let requests = server.requests();
-    let lasts: Vec<_> = requests[1..].iter().map(|request| request.header("last-event-id").unwrap()).collect();
+    let lasts: Vec<_> =
+        requests[1..].iter().map(|request| request.header("last-event-id").unwrap()).collect();
     assert_eq!(lasts, ["4", "4", "6", "7", "10"]);
     assert!(requests.iter().all(|request| request.line.contains("project=acme.train")));
 }

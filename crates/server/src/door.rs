@@ -54,11 +54,17 @@ impl Server {
         let started = Instant::now();
         let (parts, body) = request.into_parts();
         let correlation = self.correlation(&parts.headers);
-        let inside = self.pass(&operation, handler, path, &parts, body, &correlation);
+        let mut body = Some(body);
+        let inside = self.pass(&operation, handler, path, &parts, &mut body, &correlation);
         let result = match AssertUnwindSafe(inside).catch_unwind().await {
             Ok(result) => result,
             Err(_) => Err(Problem::new(Code::Internal, "the server failed; give the correlation id to the operator")),
         };
+        // A connection that is closed on unread data is reset, and the client may never see why it was refused.
+        if let Some(unread) = body {
+            let drain = Limited::new(unread, self.body_limit).collect();
+            let _ = tokio::time::timeout(Duration::from_secs(2), drain).await;
+        }
         let failure = result.as_ref().err().map(|problem| (problem.code.as_str(), problem.detail.clone()));
         let mut response = result.unwrap_or_else(|problem| respond::problem(problem, &correlation));
         if let Ok(value) = HeaderValue::from_str(&correlation) {
@@ -97,7 +103,7 @@ impl Server {
         handler: Handler,
         path: Vec<String>,
         parts: &Parts,
-        body: Body,
+        body: &mut Option<Body>,
         correlation: &str,
     ) -> Result<Response<Body>> {
         self.hosts.check(&parts.headers)?;
@@ -200,7 +206,7 @@ impl Server {
         Ok((Some(actor), session))
     }
 
-    async fn read_body(&self, operation: &Operation, headers: &HeaderMap, body: Body) -> Result<Value> {
+    async fn read_body(&self, operation: &Operation, headers: &HeaderMap, body: &mut Option<Body>) -> Result<Value> {
         if operation.body.is_none() {
             return Ok(Value::Null);
         }
@@ -209,7 +215,7 @@ impl Server {
         if !essence.eq_ignore_ascii_case("application/json") {
             return Err(Problem::new(Code::UnsupportedMediaType, "send the body as `Content-Type: application/json`"));
         }
-        let bytes = self.collect(body).await?;
+        let bytes = self.collect(body.take().unwrap_or_default()).await?;
         let value: Value = serde_json::from_slice(&bytes)
             .map_err(|error| Problem::new(Code::MalformedRequest, format!("the body is not JSON: {error}")))?;
         self.schemas.check_body(operation, &value)?;

@@ -15,12 +15,14 @@ macro_rules! columns {
 }
 
 statements! {
+    // A prefix is compared letter by letter: `>=` and `<` would go by the database's collation, where U+10FFFF need not
+    // come last and a dot may count for nothing.
     EVENT_LIST_PLATFORM = both(concat!(columns!(), "WHERE platform_sequence > $1 AND ($2 OR type = $3 OR
-        (type >= $4 AND type < $5)) ORDER BY platform_sequence LIMIT $6"));
+        ($4 AND substr(type, 1, length($5)) = $5)) ORDER BY platform_sequence LIMIT $6"));
     EVENT_LIST_TENANT = both(concat!(columns!(), "WHERE tenant_id = $7 AND tenant_sequence > $1 AND ($2 OR type = $3 OR
-        (type >= $4 AND type < $5)) ORDER BY tenant_sequence LIMIT $6"));
+        ($4 AND substr(type, 1, length($5)) = $5)) ORDER BY tenant_sequence LIMIT $6"));
     EVENT_LIST_PROJECT = both(concat!(columns!(), "WHERE project_id = $7 AND project_sequence > $1 AND ($2 OR type = $3 OR
-        (type >= $4 AND type < $5)) ORDER BY project_sequence LIMIT $6"));
+        ($4 AND substr(type, 1, length($5)) = $5)) ORDER BY project_sequence LIMIT $6"));
     EVENT_STREAM_HEAD = both("SELECT sequence, pruned_sequence FROM streams WHERE name = $1");
 }
 
@@ -57,14 +59,16 @@ fn event(row: &Row) -> Result<Event> {
 impl Store {
     /// Events of a stream, in order.
     pub async fn event_list(&self, scope: Scope, filter: &EventFilter) -> Result<Vec<Event>> {
-        let (exact, from, to) = match filter.event_type.as_deref() {
-            None => (String::new(), String::new(), String::new()),
-            Some(pattern) => match pattern.strip_suffix('*') {
-                Some(prefix) => (String::new(), prefix.to_owned(), format!("{prefix}\u{10ffff}")),
-                None => (pattern.to_owned(), String::new(), String::new()),
-            },
-        };
-        let mut args = args![filter.after, filter.event_type.is_none(), exact, from, to, filter.limit];
+        let pattern = filter.event_type.as_deref().unwrap_or_default();
+        let prefix = pattern.strip_suffix('*');
+        let mut args = args![
+            filter.after,
+            filter.event_type.is_none(),
+            pattern,
+            prefix.is_some(),
+            prefix.unwrap_or_default(),
+            filter.limit
+        ];
         let sql = match scope {
             Scope::Platform => &EVENT_LIST_PLATFORM,
             Scope::Tenant(tenant) => {

@@ -12,13 +12,13 @@ statements! {
          VALUES ($1, $2, 1, now() + make_interval(secs => $3 / 1000.0))
          ON CONFLICT (name) DO UPDATE SET holder = $2, generation = leases.generation + 1,
             expires_at = now() + make_interval(secs => $3 / 1000.0)
-         WHERE leases.expires_at < now() AND $4 IS NOT NULL RETURNING generation",
+         WHERE leases.expires_at < now() AND $4::timestamptz IS NOT NULL RETURNING generation",
         "INSERT INTO leases (name, holder, generation, expires_at) VALUES ($1, $2, 1, $4 + $3 * 1000)
          ON CONFLICT (name) DO UPDATE SET holder = $2, generation = leases.generation + 1, expires_at = $4 + $3 * 1000
          WHERE leases.expires_at < $4 RETURNING generation");
     LEASE_EXTEND = pair(
         "UPDATE leases SET expires_at = now() + make_interval(secs => $4 / 1000.0)
-         WHERE name = $1 AND holder = $2 AND generation = $3 AND $5 IS NOT NULL",
+         WHERE name = $1 AND holder = $2 AND generation = $3 AND $5::timestamptz IS NOT NULL",
         "UPDATE leases SET expires_at = $5 + $4 * 1000 WHERE name = $1 AND holder = $2 AND generation = $3");
     LEASE_END = pair(
         "UPDATE leases SET expires_at = now() - interval '1 second' WHERE name = $1 AND holder = $2 AND generation = $3",

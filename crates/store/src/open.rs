@@ -159,11 +159,16 @@ impl Store {
              CASE WHEN i.indpred IS NULL THEN '' ELSE ' partial' END \
              FROM pg_index i JOIN pg_class t ON t.oid = i.indrelid JOIN pg_namespace n ON n.oid = t.relnamespace \
              WHERE n.nspname = 'public' AND t.relname <> '_sqlx_migrations' ORDER BY 1";
+        // SQLite keeps an INTEGER primary key in the table itself, with no index to list.
         const LITE_INDEX: &str = "SELECT CASE l.\"unique\" WHEN 1 THEN 'unique ' ELSE 'index ' END || m.name || ' (' || \
              (SELECT group_concat(name, ', ') FROM (SELECT name FROM pragma_index_info(l.name) ORDER BY seqno)) || ')' || \
              CASE l.partial WHEN 1 THEN ' partial' ELSE '' END \
              FROM sqlite_master m JOIN pragma_index_list(m.name) l WHERE m.type = 'table' \
-             AND m.name <> '_sqlx_migrations' ORDER BY 1";
+             AND m.name <> '_sqlx_migrations' \
+             UNION ALL SELECT 'unique ' || m.name || ' (' || c.name || ')' \
+             FROM sqlite_master m JOIN pragma_table_info(m.name) c WHERE m.type = 'table' AND c.pk = 1 \
+             AND m.name <> '_sqlx_migrations' AND m.name NOT LIKE 'sqlite%' \
+             AND NOT EXISTS (SELECT 1 FROM pragma_index_list(m.name) l WHERE l.origin = 'pk') ORDER BY 1";
         let (mut columns, indexes): (Vec<String>, Vec<String>) = match &self.backend {
             Backend::Pg(pool) => {
                 (sqlx::query_scalar(PG).fetch_all(pool).await?, sqlx::query_scalar(PG_INDEX).fetch_all(pool).await?)

@@ -37,7 +37,7 @@ statements! {
         "INSERT INTO events (platform_sequence, id, type, subject, at, tenant_id, tenant_sequence, project_id,
                              project_sequence, correlation_id, actor_id, data)
          SELECT platform_sequence, id, type, subject, to_timestamp(0) + make_interval(secs => at / 1000000.0), tenant_id,
-                tenant_sequence, project_id, project_sequence, correlation_id, actor_id, data
+                tenant_sequence, project_id, project_sequence, correlation_id, actor_id, COALESCE(data, 'null')
          FROM jsonb_to_recordset($1) AS r (platform_sequence BIGINT, id UUID, type TEXT, subject TEXT, at BIGINT,
               tenant_id UUID, tenant_sequence BIGINT, project_id UUID, project_sequence BIGINT, correlation_id TEXT,
               actor_id TEXT, data JSONB)",

@@ -17,6 +17,9 @@ pub struct Tx {
     meter: Arc<Meter>,
     opened: Instant,
     in_database: Duration,
+    /// Whether a statement failed, or was cut off before its answer. PostgreSQL answers the COMMIT of such a transaction
+    /// with a rollback that looks like a success, and SQLite would commit what is left of it; neither may be told as done.
+    failed: bool,
 }
 
 pub(crate) enum Inner {
@@ -43,7 +46,7 @@ impl Meter {
 
 impl Tx {
     pub(crate) fn new(inner: Inner, faults: Arc<Faults>, meter: Arc<Meter>) -> Self {
-        Self { inner, faults, meter, opened: Instant::now(), in_database: Duration::ZERO }
+        Self { inner, faults, meter, opened: Instant::now(), in_database: Duration::ZERO, failed: false }
     }
 
     pub(crate) fn is_postgres(&self) -> bool {
@@ -55,12 +58,30 @@ impl Tx {
         self.faults.skips(name)
     }
 
+    /// Whether a statement is to be sent (true), left out (false), or refused.
+    fn admit(&mut self, name: &str) -> Result<bool, StoreError> {
+        if self.failed {
+            return Err(after_failure());
+        }
+        let verdict = self.faults.on_statement(name);
+        self.failed = !matches!(verdict, Verdict::Skip); // until its answer is heard
+        match verdict {
+            Verdict::Proceed => Ok(true),
+            Verdict::Skip => Ok(false),
+            Verdict::Fail => Err(StoreError::Unavailable(format!("injected before {name}"))),
+        }
+    }
+
+    fn note<T>(&mut self, started: Instant, result: Result<T, sqlx::Error>) -> Result<T, StoreError> {
+        self.in_database += started.elapsed();
+        self.failed = result.is_err();
+        Ok(result?)
+    }
+
     /// Runs a statement and says how many rows it touched.
     pub(crate) async fn execute(&mut self, sql: &Sql, args: Vec<Value>) -> Result<u64, StoreError> {
-        match self.faults.on_statement(sql.name) {
-            Verdict::Proceed => {}
-            Verdict::Fail => return Err(StoreError::Unavailable(format!("injected before {}", sql.name))),
-            Verdict::Skip => return Ok(1),
+        if !self.admit(sql.name)? {
+            return Ok(1);
         }
         let started = Instant::now();
         let result = match &mut self.inner {
@@ -69,8 +90,7 @@ impl Tx {
                 bind_sqlite(sql, args).execute(tx.connection()?).await.map(|done| done.rows_affected())
             }
         };
-        self.in_database += started.elapsed();
-        Ok(result?)
+        self.note(started, result)
     }
 
     /// Runs a statement that must touch exactly one row: a version or a generation that moved on touches none.
@@ -85,10 +105,8 @@ impl Tx {
 
     /// Runs a statement and reads its rows.
     pub(crate) async fn fetch_all(&mut self, sql: &Sql, args: Vec<Value>) -> Result<Vec<Row>, StoreError> {
-        match self.faults.on_statement(sql.name) {
-            Verdict::Proceed => {}
-            Verdict::Fail => return Err(StoreError::Unavailable(format!("injected before {}", sql.name))),
-            Verdict::Skip => return Ok(Vec::new()),
+        if !self.admit(sql.name)? {
+            return Ok(Vec::new());
         }
         let started = Instant::now();
         let rows = match &mut self.inner {
@@ -101,13 +119,16 @@ impl Tx {
                 rows.map(|rows| rows.into_iter().map(Row::Sqlite).collect())
             }
         };
-        self.in_database += started.elapsed();
-        Ok(rows?)
+        self.note(started, rows)
     }
 
     /// Commits. `Unheard` means that nobody knows; everything else means that it did not happen.
     pub async fn commit(self) -> Result<(), StoreError> {
         self.meter.record(self.opened.elapsed().saturating_sub(self.in_database));
+        if self.failed {
+            self.rollback().await;
+            return Err(after_failure());
+        }
         let fault = self.faults.on_commit();
         if matches!(fault, Some(Fault::FailCommit)) {
             return Err(StoreError::Unavailable("injected before COMMIT".to_owned()));
@@ -132,4 +153,8 @@ impl Tx {
             Inner::Sqlite(tx) => tx.rollback().await,
         }
     }
+}
+
+fn after_failure() -> StoreError {
+    StoreError::Unavailable("a statement of this transaction failed, so nothing of it was done".to_owned())
 }

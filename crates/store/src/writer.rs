@@ -4,10 +4,16 @@
 //! transaction that is done does not commit at once: it hands the open transaction to the next, and whoever finds nobody
 //! waiting commits for all. Each answers its caller only after that commit, so an acknowledged write is on the disk, as
 //! before; sixteen callers then share a flush instead of queueing for sixteen. A savepoint keeps each one's failure its own.
+//!
+//! A caller may be cut off at any await, as when its client hangs up. What opens or ends a transaction then runs on by
+//! itself ([`Unbroken`]): a BEGIN or COMMIT that was sent and not noted would leave the writer out of step with SQLite.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, ready};
 
+use futures::future::BoxFuture;
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{Connection as _, Executor as _};
 use tokio::sync::{Mutex, OwnedMutexGuard, oneshot};
@@ -45,11 +51,15 @@ impl Writer {
         let waiting = Waiting::new(&self.waiting);
         let mut state = self.state.clone().lock_owned().await;
         drop(waiting);
-        let nested = state.open;
-        // The first of a group needs no savepoint: to undo it is to roll back everything.
-        state.connection.execute(if nested { "SAVEPOINT member" } else { "BEGIN IMMEDIATE" }).await?;
-        state.open = true;
-        Ok(SqliteTx { state: Some(state), shared: self.state.clone(), waiting: self.waiting.clone(), nested })
+        let (shared, waiting) = (self.state.clone(), self.waiting.clone());
+        Unbroken::new(async move {
+            let nested = state.open;
+            // The first of a group needs no savepoint: to undo it is to roll back everything.
+            state.connection.execute(if nested { "SAVEPOINT member" } else { "BEGIN IMMEDIATE" }).await?;
+            state.open = true;
+            Ok(SqliteTx { state: Some(state), shared, waiting, nested })
+        })
+        .await
     }
 
     pub(crate) async fn close(&self) {
@@ -75,6 +85,34 @@ impl Drop for Waiting {
     }
 }
 
+/// Work that is finished even when whoever waits for it goes away; what it results in is then dropped.
+struct Unbroken<T: Send + 'static>(Option<BoxFuture<'static, T>>);
+
+impl<T: Send + 'static> Unbroken<T> {
+    fn new(work: impl Future<Output = T> + Send + 'static) -> Self {
+        Self(Some(Box::pin(work)))
+    }
+}
+
+impl<T: Send + 'static> Future for Unbroken<T> {
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
+        let work = self.0.as_mut().expect("it is not polled after its end");
+        let result = ready!(work.as_mut().poll(cx));
+        self.0 = None;
+        Poll::Ready(result)
+    }
+}
+
+impl<T: Send + 'static> Drop for Unbroken<T> {
+    fn drop(&mut self) {
+        if let (Some(work), Ok(runtime)) = (self.0.take(), tokio::runtime::Handle::try_current()) {
+            runtime.spawn(async move { drop(work.await) });
+        }
+    }
+}
+
 pub(crate) struct SqliteTx {
     state: Option<OwnedMutexGuard<State>>,
     shared: Arc<Mutex<State>>,
@@ -90,7 +128,11 @@ impl SqliteTx {
         }
     }
 
-    pub(crate) async fn commit(mut self) -> Result<(), StoreError> {
+    pub(crate) async fn commit(self) -> Result<(), StoreError> {
+        Unbroken::new(self.commit_unbroken()).await
+    }
+
+    async fn commit_unbroken(mut self) -> Result<(), StoreError> {
         let Some(mut state) = self.state.take() else { return Err(StoreError::Unheard) };
         if self.nested {
             state.connection.execute("RELEASE member").await?;
@@ -118,7 +160,7 @@ impl SqliteTx {
 
     pub(crate) async fn rollback(mut self) {
         if let Some(state) = self.state.take() {
-            undo(state, self.nested, self.waiting.clone()).await;
+            Unbroken::new(undo(state, self.nested, self.waiting.clone())).await;
         }
     }
 }

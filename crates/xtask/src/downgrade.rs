@@ -96,7 +96,8 @@ fn walk(value: &mut Value) {
 
 fn two_failures(responses: &mut Map<String, Value>) {
     for class in ["4", "5"] {
-        let statuses: Vec<String> = responses.keys().filter(|status| status.starts_with(class)).cloned().collect();
+        let statuses: Vec<String> =
+            responses.keys().filter(|status| status.starts_with(class)).cloned().collect();
         let all: Vec<Value> = statuses.iter().filter_map(|status| responses.remove(status)).collect();
         if let Some(first) = all.into_iter().next() {
             responses.insert(format!("{class}XX"), first);
@@ -109,7 +110,10 @@ fn is_schema(object: &Map<String, Value>) -> bool {
     let typed = object.get("type").is_some_and(|kind| kind.is_string() || kind.is_array());
     !object.contains_key("in")
         && !object.contains_key("scheme")
-        && (typed || object.contains_key("$ref") || object.contains_key("const") || object.contains_key("oneOf"))
+        && (typed
+            || object.contains_key("$ref")
+            || object.contains_key("const")
+            || object.contains_key("oneOf"))
 }
 
 fn schema(object: &mut Map<String, Value>) {
@@ -170,14 +174,19 @@ mod tests {
         assert!(schemas.get("ThingQuery").is_none(), "nobody refers to it");
         assert_eq!(schemas["Id"], json!({"type": "string", "example": "a"}));
         let properties = &schemas["Thing"]["properties"];
-        assert_eq!(properties["pattern"], json!({"type": "string", "nullable": true}), "a property may be called pattern");
+        assert_eq!(
+            properties["pattern"],
+            json!({"type": "string", "nullable": true}),
+            "a property may be called pattern"
+        );
         assert_eq!(properties["kind"], json!({"type": "string", "enum": ["thing"]}));
         assert_eq!(properties["id"], json!({"$ref": "#/components/schemas/Id"}));
     }
 
     #[test]
     fn parameters_and_security_schemes_are_left_alone() {
-        let header = json!({"name": "If-Match", "in": "header", "schema": {"type": "string", "pattern": "^a$"}});
+        let header =
+            json!({"name": "If-Match", "in": "header", "schema": {"type": "string", "pattern": "^a$"}});
         let document = downgrade(&json!({"paths": {"/a": {"get": {"parameters": [header]}}},
             "components": {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}}}));
         assert_eq!(document["components"]["securitySchemes"]["token"]["scheme"], "bearer");

@@ -9,19 +9,25 @@ pub(crate) const PATH: &str = "docs/reference/errors.md";
 
 /// The line under a section's heading.
 fn facts(code: Code) -> String {
-    let retryable = if code.retryable() { "the same request may succeed later" } else { "the same request fails again" };
+    let retryable =
+        if code.retryable() { "the same request may succeed later" } else { "the same request fails again" };
     format!("Status {} · {retryable} · *{}*", code.status(), code.title())
 }
 
 /// What is wrong with the page.
 pub(crate) fn findings(page: &str) -> Vec<String> {
-    let sections: Vec<(&str, &str)> =
-        page.split("\n## ").skip(1).map(|section| section.split_once('\n').unwrap_or((section, ""))).collect();
+    let sections: Vec<(&str, &str)> = page
+        .split("\n## ")
+        .skip(1)
+        .map(|section| section.split_once('\n').unwrap_or((section, "")))
+        .collect();
     let mut findings = Vec::new();
     for code in Code::ALL {
         let word = code.as_str();
         let Some((_, text)) = sections.iter().find(|(heading, _)| heading.trim() == word) else {
-            findings.push(format!("{PATH}: the code {word} has no section; add `## {word}` with a paragraph on what to do next"));
+            findings.push(format!(
+                "{PATH}: the code {word} has no section; add `## {word}` with a paragraph on what to do next"
+            ));
             continue;
         };
         let mut lines = text.lines().filter(|line| !line.trim().is_empty());
@@ -29,7 +35,8 @@ pub(crate) fn findings(page: &str) -> Vec<String> {
             findings.push(format!("{PATH}: under `## {word}` the first line must be: {}", facts(*code)));
         }
         if lines.map(str::len).sum::<usize>() < 80 {
-            findings.push(format!("{PATH}: `## {word}` needs a paragraph: what it means, and what to do next"));
+            findings
+                .push(format!("{PATH}: `## {word}` needs a paragraph: what it means, and what to do next"));
         }
     }
     for (heading, _) in &sections {
@@ -39,7 +46,8 @@ pub(crate) fn findings(page: &str) -> Vec<String> {
     }
     let words: Vec<&str> = sections.iter().map(|(heading, _)| heading.trim()).collect();
     if findings.is_empty() && words != Code::ALL.iter().map(|code| code.as_str()).collect::<Vec<_>>() {
-        findings.push(format!("{PATH}: the sections must stand once each, in the order of the codes, by status"));
+        findings
+            .push(format!("{PATH}: the sections must stand once each, in the order of the codes, by status"));
     }
     findings
 }
@@ -50,7 +58,9 @@ mod tests {
 
     fn page() -> String {
         let paragraph = "It means this and that, for this and that reason; do this and that next, and then try once more.";
-        let sections = Code::ALL.iter().map(|code| format!("\n## {}\n\n{}\n\n{paragraph}\n", code.as_str(), facts(*code)));
+        let sections = Code::ALL
+            .iter()
+            .map(|code| format!("\n## {}\n\n{}\n\n{paragraph}\n", code.as_str(), facts(*code)));
         format!("# Errors\n{}", sections.collect::<String>())
     }
 

@@ -33,7 +33,11 @@ pub(crate) fn check(root: &Path) -> Result<()> {
     for golden in all(&document)? {
         match std::fs::read_to_string(root.join(golden.path)) {
             Ok(committed) if committed == golden.text => {}
-            Ok(committed) => findings.push(format!("{} has drifted {}", golden.path, first_difference(&committed, &golden.text))),
+            Ok(committed) => findings.push(format!(
+                "{} has drifted {}",
+                golden.path,
+                first_difference(&committed, &golden.text)
+            )),
             Err(_) => findings.push(format!("{} is missing", golden.path)),
         }
     }
@@ -72,7 +76,8 @@ pub(crate) fn bless(root: &Path) -> Result<()> {
 fn hand_written(root: &Path, document: &Value) -> Result<Vec<String>> {
     let mut findings = errors::findings(&read(root, errors::PATH).unwrap_or_default());
     if root.join(RELEASED).exists() {
-        let released = serde_json::from_str(&read(root, RELEASED)?).with_context(|| format!("{RELEASED} is not JSON"))?;
+        let released = serde_json::from_str(&read(root, RELEASED)?)
+            .with_context(|| format!("{RELEASED} is not JSON"))?;
         findings.extend(
             additive::breaking(&released, document)
                 .into_iter()

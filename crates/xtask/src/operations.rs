@@ -14,7 +14,8 @@ pub(crate) fn list() -> String {
     let widths = [width(0), width(1), width(2), width(3)];
     rows.iter()
         .map(|row| {
-            let cells: String = (0..4).map(|column| format!("{:<1$}  ", row[column], widths[column])).collect();
+            let cells: String =
+                (0..4).map(|column| format!("{:<1$}  ", row[column], widths[column])).collect();
             format!("{cells}{}\n", row[4])
         })
         .collect()

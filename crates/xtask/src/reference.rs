@@ -36,7 +36,8 @@ pub(crate) fn permissions() -> String {
     );
     let operations = muster_api::operations();
     for permission in Permission::ALL {
-        let held = Role::ALL.iter().map(|role| mark(permission.held_by(*role))).collect::<Vec<_>>().join(" | ");
+        let held =
+            Role::ALL.iter().map(|role| mark(permission.held_by(*role))).collect::<Vec<_>>().join(" | ");
         let listed = if permission.allowable() { "by its allow list" } else { "never" };
         let guards = operations
             .iter()

@@ -26,8 +26,13 @@ pub(crate) fn generate(document: &Value) -> Result<String> {
         format: Some("date-time".to_owned()),
         ..Default::default()
     };
-    settings.with_conversion(instant, "::jiff::Timestamp", [TypeImpl::Display, TypeImpl::FromStr].into_iter());
-    let tokens = Generator::new(&settings).generate_tokens(&older).context("progenitor refuses the document")?;
+    settings.with_conversion(
+        instant,
+        "::jiff::Timestamp",
+        [TypeImpl::Display, TypeImpl::FromStr].into_iter(),
+    );
+    let tokens =
+        Generator::new(&settings).generate_tokens(&older).context("progenitor refuses the document")?;
     let mut file: syn::File = syn::parse2(tokens).context("progenitor wrote what does not parse")?;
     for item in &mut file.items {
         if let Item::Mod(module) = item
@@ -64,7 +69,9 @@ fn open_enums(items: &mut [Item]) -> Result<()> {
         });
         match shown {
             Some(words) => words.push(parse_quote!(Self::Unrecognised => f.write_str("unrecognised"),)),
-            None => bail!("{name} is not displayed by a match over its words: progenitor has changed, see open_enums"),
+            None => bail!(
+                "{name} is not displayed by a match over its words: progenitor has changed, see open_enums"
+            ),
         }
     }
     Ok(())
@@ -76,7 +83,9 @@ fn hide_secrets(items: &mut Vec<Item>) -> Result<()> {
     for item in items.iter_mut() {
         let Item::Struct(thing) = item else { continue };
         let mut names = thing.fields.iter().filter_map(|field| field.ident.as_ref()).map(ToString::to_string);
-        if !names.any(|name| ["password", "current_password", "secret", "csrf_token"].contains(&name.as_str())) {
+        if !names
+            .any(|name| ["password", "current_password", "secret", "csrf_token"].contains(&name.as_str()))
+        {
             continue;
         }
         for attribute in thing.attrs.iter_mut().filter(|attribute| attribute.path().is_ident("derive")) {
@@ -98,7 +107,8 @@ fn hide_secrets(items: &mut Vec<Item>) -> Result<()> {
 }
 
 fn is_display_of(block: &syn::ItemImpl, name: &syn::Ident) -> bool {
-    let last = |path: &syn::Path, word: &str| path.segments.last().is_some_and(|segment| segment.ident == word);
+    let last =
+        |path: &syn::Path, word: &str| path.segments.last().is_some_and(|segment| segment.ident == word);
     block.trait_.as_ref().is_some_and(|(path, _)| last(path, "Display"))
         && matches!(&*block.self_ty, syn::Type::Path(path) if path.path.is_ident(name))
 }

@@ -40,7 +40,10 @@ fn finding(rows: &[String]) -> (Tampering, u64, Option<i64>) {
 }
 
 fn head_of(rows: &[String]) -> String {
-    serde_json::from_str::<serde_json::Value>(rows.last().unwrap()).unwrap()["hash"].as_str().unwrap().to_owned()
+    serde_json::from_str::<serde_json::Value>(rows.last().unwrap()).unwrap()["hash"]
+        .as_str()
+        .unwrap()
+        .to_owned()
 }
 
 #[test]
@@ -93,7 +96,10 @@ fn reordered_and_repeated_rows_are_named() {
     let mut swapped = chain();
     swapped.swap(2, 3);
     let finding_of_swap = check(&swapped, None).unwrap_err();
-    assert_eq!((finding_of_swap.how, finding_of_swap.line, finding_of_swap.sequence), (Tampering::Reordered, 3, Some(4)));
+    assert_eq!(
+        (finding_of_swap.how, finding_of_swap.line, finding_of_swap.sequence),
+        (Tampering::Reordered, 3, Some(4))
+    );
     assert!(finding_of_swap.why.contains("row 3"), "{}", finding_of_swap.why);
     let mut first = chain();
     first.swap(0, 1);
@@ -109,9 +115,13 @@ fn a_cut_off_end_is_found_by_a_head_that_was_kept() {
     assert_eq!(check(&whole, Some(&head)).unwrap().kept_head_at, Some(6));
     assert!(check(&whole[..4], None).is_ok(), "a chain alone cannot show that its end is missing");
     let finding = check(&whole[..4], Some(&head)).unwrap_err();
-    assert_eq!((finding.how, finding.line, finding.sequence), (Tampering::Removed, 4, Some(4)));
+    assert_eq!((finding.how, finding.line, finding.sequence), (Tampering::CutOff, 4, Some(4)));
     let earlier = head_of(&whole[..3]);
-    assert_eq!(check(&whole, Some(&earlier)).unwrap().kept_head_at, Some(3), "the file may be younger than the head");
+    assert_eq!(
+        check(&whole, Some(&earlier)).unwrap().kept_head_at,
+        Some(3),
+        "the file may be younger than the head"
+    );
 }
 
 #[test]

@@ -40,7 +40,10 @@ pub(crate) struct Request {
 
 impl Request {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .find(|(other, _)| other.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str())
     }
 }
 
@@ -82,8 +85,10 @@ fn read(stream: &mut TcpStream) -> Request {
     let text = String::from_utf8(text).unwrap();
     let mut lines = text.trim_end().lines();
     let line = lines.next().unwrap().to_owned();
-    let headers: Vec<(String, String)> =
-        lines.filter_map(|line| line.split_once(": ")).map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let headers: Vec<(String, String)> = lines
+        .filter_map(|line| line.split_once(": "))
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect();
     let mut request = Request { line, headers, body: String::new() };
     let length: usize = request.header("content-length").map_or(0, |length| length.parse().unwrap());
     let mut body = vec![0; length];
@@ -96,11 +101,18 @@ fn answer(stream: &mut TcpStream, reply: Reply) {
     let text = match reply {
         Reply::HangUp => return,
         Reply::CutOff(media, body) => {
-            format!("HTTP/1.1 200 OK\r\ncontent-type: {media}\r\ntransfer-encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n", body.len())
+            format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: {media}\r\ntransfer-encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n",
+                body.len()
+            )
         }
         Reply::Answer(status, headers, body) => {
-            let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-            format!("HTTP/1.1 {status} X\r\n{headers}content-length: {}\r\nconnection: close\r\n\r\n{body}", body.len())
+            let headers: String =
+                headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+            format!(
+                "HTTP/1.1 {status} X\r\n{headers}content-length: {}\r\nconnection: close\r\n\r\n{body}",
+                body.len()
+            )
         }
     };
     stream.write_all(text.as_bytes()).unwrap();

@@ -17,7 +17,9 @@ use uuid::Uuid;
 /// A fresh UUID; later ones are greater, so that lists come back in the order of making.
 pub(crate) fn uuid() -> Uuid {
     static NEXT: AtomicU64 = AtomicU64::new(1);
-    Uuid::from_u128(0x0190_0000_0000_7000_8000_0000_0000_0000 + u128::from(NEXT.fetch_add(1, Ordering::SeqCst)))
+    Uuid::from_u128(
+        0x0190_0000_0000_7000_8000_0000_0000_0000 + u128::from(NEXT.fetch_add(1, Ordering::SeqCst)),
+    )
 }
 
 /// A fresh id.

@@ -38,5 +38,6 @@ mod conformance;
 mod faults;
 mod made;
 mod schema;
+mod sealer;
 mod statements;
 mod writer;

@@ -27,7 +27,9 @@ fn folder(dialect: &str) -> PathBuf {
 fn migrations(dialect: &str) -> Vec<(String, String)> {
     let files = std::fs::read_dir(folder(dialect)).unwrap().map(|file| file.unwrap().path());
     let mut texts: Vec<(String, String)> = files
-        .map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), std::fs::read_to_string(path).unwrap()))
+        .map(|path| {
+            (path.file_name().unwrap().to_string_lossy().into_owned(), std::fs::read_to_string(path).unwrap())
+        })
         .collect();
     texts.sort();
     texts
@@ -64,7 +66,13 @@ async fn golden_both_databases_have_the_committed_schema() {
     let only = |mine: &[String], theirs: &[String]| {
         mine.iter().filter(|line| !theirs.contains(line)).cloned().collect::<Vec<_>>()
     };
-    assert_eq!(sqlite, postgres, "only sqlite: {:?}; only postgres: {:?}", only(sqlite, postgres), only(postgres, sqlite));
+    assert_eq!(
+        sqlite,
+        postgres,
+        "only sqlite: {:?}; only postgres: {:?}",
+        only(sqlite, postgres),
+        only(postgres, sqlite)
+    );
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/output/schema.txt");
     golden(&path, &format!("{}\n", postgres.join("\n")));
 }
@@ -75,7 +83,11 @@ fn the_two_folders_have_the_same_files() {
     let postgres = names("postgres");
     assert_eq!(postgres, names("sqlite"));
     let newest: i64 = postgres.last().unwrap().split_once('_').unwrap().0.parse().unwrap();
-    assert_eq!(newest, newest_migration(), "a file is not in the program, or the program knows one without a file");
+    assert_eq!(
+        newest,
+        newest_migration(),
+        "a file is not in the program, or the program knows one without a file"
+    );
 }
 
 /// The description does not show these, so the texts are compared.
@@ -88,9 +100,15 @@ fn checks_foreign_keys_and_partial_indexes_are_the_same_in_both_texts() {
         owners.map(|line| line.trim().replace("UUID", "TEXT")).collect::<Vec<_>>()
     };
     let partial = |text: &str| {
-        text.lines().filter(|line| line.contains("INDEX") && line.contains("WHERE")).map(str::to_owned).collect::<Vec<_>>()
+        text.lines()
+            .filter(|line| line.contains("INDEX") && line.contains("WHERE"))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
     };
-    assert!(references(&postgres).len() > 10 && partial(&postgres).len() > 3, "the texts were not understood");
+    assert!(
+        references(&postgres).len() > 10 && partial(&postgres).len() > 3,
+        "the texts were not understood"
+    );
     assert_eq!(references(&postgres), references(&sqlite));
     assert_eq!(partial(&postgres), partial(&sqlite));
     assert!(clauses(&postgres, "CHECK (").len() > 10, "the texts were not understood");

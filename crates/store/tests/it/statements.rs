@@ -29,7 +29,8 @@ fn names_are_unique_because_faults_and_the_golden_list_go_by_them() {
 #[test]
 fn no_file_of_statements_is_left_out_of_the_list() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let files = std::fs::read_dir(source).unwrap().map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap());
+    let files =
+        std::fs::read_dir(source).unwrap().map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap());
     let declared: usize =
         files.map(|text| text.matches(" = both(").count() + text.matches(" = pair(").count()).sum();
     assert_eq!(statements().len(), declared);

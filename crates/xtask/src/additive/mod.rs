@@ -30,7 +30,10 @@ pub(crate) fn breaking(old: &Value, new: &Value) -> Vec<String> {
 fn operation(old: &Value, new: &Value, id: &str, before: &Value, after: &Value) -> Vec<String> {
     let mut findings = Vec::new();
     if before["operationId"] != after["operationId"] {
-        findings.push(format!("it is now called {}: clients and commands are named after it", after["operationId"]));
+        findings.push(format!(
+            "it is now called {}: clients and commands are named after it",
+            after["operationId"]
+        ));
     }
     let open = |described: &Value| described["security"].as_array().is_some_and(Vec::is_empty);
     if open(before) && !open(after) {
@@ -54,7 +57,11 @@ fn parameters(old: &Value, new: &Value, before: &Value, after: &Value, findings:
     };
     let required = |parameter: &Value| parameter["required"] == Value::Bool(true);
     let word = |parameter: &Value| {
-        format!("{} parameter {}", parameter["in"].as_str().unwrap_or(""), parameter["name"].as_str().unwrap_or(""))
+        format!(
+            "{} parameter {}",
+            parameter["in"].as_str().unwrap_or(""),
+            parameter["name"].as_str().unwrap_or("")
+        )
     };
     for parameter in items(&before["parameters"]) {
         let Some(kept) = find(after, parameter) else {
@@ -81,9 +88,11 @@ fn body(old: &Value, new: &Value, before: &Value, after: &Value, findings: &mut 
     }
     for (media, described) in members(&before["content"]) {
         match after["content"].get(media) {
-            Some(kept) => {
-                findings.extend(Comparison::request(old, new).compare("body", &described["schema"], &kept["schema"]))
-            }
+            Some(kept) => findings.extend(Comparison::request(old, new).compare(
+                "body",
+                &described["schema"],
+                &kept["schema"],
+            )),
             None => findings.push(format!("it no longer takes {media}")),
         }
     }
@@ -92,9 +101,11 @@ fn body(old: &Value, new: &Value, before: &Value, after: &Value, findings: &mut 
 fn answer(old: &Value, new: &Value, before: &Value, after: &Value, findings: &mut Vec<String>) {
     for (media, described) in members(&before["content"]) {
         match after["content"].get(media) {
-            Some(kept) => {
-                findings.extend(Comparison::response(old, new).compare("answer", &described["schema"], &kept["schema"]))
-            }
+            Some(kept) => findings.extend(Comparison::response(old, new).compare(
+                "answer",
+                &described["schema"],
+                &kept["schema"],
+            )),
             None => findings.push(format!("it no longer answers with {media}")),
         }
     }

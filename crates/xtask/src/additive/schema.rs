@@ -79,7 +79,8 @@ impl<'d> Comparison<'d> {
 
     fn kind(&mut self, at: &str, inner: &Value, outer: &Value) {
         let accepted = types(outer);
-        let fits = |kind: &String| accepted.contains(kind) || (kind == "integer" && accepted.contains("number"));
+        let fits =
+            |kind: &String| accepted.contains(kind) || (kind == "integer" && accepted.contains("number"));
         if !accepted.is_empty() && (types(inner).is_empty() || !types(inner).iter().all(fits)) {
             self.found(at, "its type has changed");
         }
@@ -113,9 +114,9 @@ impl<'d> Comparison<'d> {
     fn limits(&mut self, at: &str, inner: &Value, outer: &Value) {
         for (keyword, larger_is_stricter) in LIMITS {
             let Some(limit) = outer[keyword].as_f64() else { continue };
-            let fits = inner[keyword].as_f64().is_some_and(|kept| {
-                if larger_is_stricter { kept >= limit } else { kept <= limit }
-            });
+            let fits = inner[keyword]
+                .as_f64()
+                .is_some_and(|kept| if larger_is_stricter { kept >= limit } else { kept <= limit });
             if !fits {
                 self.found(at, &format!("its {keyword} is narrower"));
             }
@@ -154,13 +155,16 @@ impl<'d> Comparison<'d> {
                 None => self.found(&format!("{at}.{name}"), "it is gone"),
             }
         }
-        let requires = |schema: &Value, name: &str| super::items(&schema["required"]).any(|required| required == name);
+        let requires =
+            |schema: &Value, name: &str| super::items(&schema["required"]).any(|required| required == name);
         for name in before.keys().chain(after.keys()).collect::<BTreeSet<_>>() {
             match self.direction {
                 Direction::Request if requires(new, name) && !requires(old, name) => {
                     self.found(&format!("{at}.{name}"), "it is now required");
                 }
-                Direction::Response if requires(old, name) && !requires(new, name) && after.contains_key(name) => {
+                Direction::Response
+                    if requires(old, name) && !requires(new, name) && after.contains_key(name) =>
+                {
                     self.found(&format!("{at}.{name}"), "it may now be absent");
                 }
                 _ => {}

@@ -56,12 +56,18 @@ fn the_same_document_breaks_nobody() {
 
 #[test]
 fn additions_break_nobody() {
-    assert_eq!(after("/paths/~1v1~1others", json!({"get": {"operationId": "other_list"}})), Vec::<String>::new());
+    assert_eq!(
+        after("/paths/~1v1~1others", json!({"get": {"operationId": "other_list"}})),
+        Vec::<String>::new()
+    );
     assert_eq!(after(&format!("{MAKE}/properties/size"), json!({"type": "integer"})), Vec::<String>::new());
     assert_eq!(after(&format!("{MAKE}/properties/name/maxLength"), json!(20)), Vec::<String>::new());
     assert_eq!(after(&format!("{MAKE}/properties/name/pattern"), Value::Null), Vec::<String>::new());
     assert_eq!(after(&format!("{MAKE}/properties/kind/enum"), json!(["a", "b", "c"])), Vec::<String>::new());
-    assert_eq!(after(&format!("{THING}/properties/state/enum"), json!(["on", "off", "asleep"])), Vec::<String>::new());
+    assert_eq!(
+        after(&format!("{THING}/properties/state/enum"), json!(["on", "off", "asleep"])),
+        Vec::<String>::new()
+    );
     assert_eq!(after(&format!("{THING}/properties/name"), json!({"type": "string"})), Vec::<String>::new());
     assert_eq!(after(&format!("{THING}/required"), json!(["id", "state"])), Vec::<String>::new());
     let optional = json!([
@@ -78,18 +84,45 @@ fn what_a_caller_could_do_and_no_longer_can_is_named() {
         (after("/paths/~1v1~1things", Value::Null), "thing_create: POST /v1/things is gone"),
         (after(&format!("{POST}/operationId"), json!("thing_make")), "it is now called"),
         (after("/paths/~1v1~1things/get/security", Value::Null), "thing_list: it now needs a credential"),
-        (after(&format!("{POST}/parameters/1/required"), json!(true)), "query parameter force is now required"),
+        (
+            after(&format!("{POST}/parameters/1/required"), json!(true)),
+            "query parameter force is now required",
+        ),
         (after(&format!("{POST}/parameters/1/name"), json!("hard")), "the query parameter force is gone"),
-        (after(&format!("{POST}/parameters/1/schema/type"), json!("string")), "query parameter force: its type has changed"),
+        (
+            after(&format!("{POST}/parameters/1/schema/type"), json!("string")),
+            "query parameter force: its type has changed",
+        ),
         (after(&format!("{MAKE}/required"), json!(["name", "kind"])), "body.kind: it is now required"),
         (after(&format!("{MAKE}/properties/kind"), Value::Null), "body.kind: it is gone"),
-        (after(&format!("{MAKE}/properties/kind/enum"), json!(["a"])), "body.kind: the value \"b\" is no longer accepted"),
-        (after(&format!("{MAKE}/properties/name/pattern"), json!("^a$")), "body.name: its pattern has changed"),
-        (after(&format!("{MAKE}/properties/name/enum"), json!(["a"])), "body.name: only certain values are accepted now"),
-        (after(&format!("{MAKE}/properties/name/maxLength"), json!(5)), "body.name: its maxLength is narrower"),
-        (after(&format!("{MAKE}/properties/name/minLength"), json!(5)), "body.name: its minLength is narrower"),
-        (after(&format!("{MAKE}/properties/count/type"), json!("integer")), "body.count: its type has changed"),
-        (after(&format!("{MAKE}/properties/tags/items/type"), json!("integer")), "body.tags[]: its type has changed"),
+        (
+            after(&format!("{MAKE}/properties/kind/enum"), json!(["a"])),
+            "body.kind: the value \"b\" is no longer accepted",
+        ),
+        (
+            after(&format!("{MAKE}/properties/name/pattern"), json!("^a$")),
+            "body.name: its pattern has changed",
+        ),
+        (
+            after(&format!("{MAKE}/properties/name/enum"), json!(["a"])),
+            "body.name: only certain values are accepted now",
+        ),
+        (
+            after(&format!("{MAKE}/properties/name/maxLength"), json!(5)),
+            "body.name: its maxLength is narrower",
+        ),
+        (
+            after(&format!("{MAKE}/properties/name/minLength"), json!(5)),
+            "body.name: its minLength is narrower",
+        ),
+        (
+            after(&format!("{MAKE}/properties/count/type"), json!("integer")),
+            "body.count: its type has changed",
+        ),
+        (
+            after(&format!("{MAKE}/properties/tags/items/type"), json!("integer")),
+            "body.tags[]: its type has changed",
+        ),
         (
             after(&format!("{MAKE}/properties/labels/additionalProperties/pattern"), json!("^a$")),
             "body.labels.*: its pattern has changed",
@@ -104,10 +137,16 @@ fn what_a_caller_could_do_and_no_longer_can_is_named() {
 fn what_a_caller_received_and_no_longer_does_is_named() {
     let cases = [
         (after(&format!("{THING}/properties/size"), Value::Null), "answer.size: it is gone"),
-        (after(&format!("{THING}/properties/size/type"), json!("number")), "answer.size: its type has changed"),
+        (
+            after(&format!("{THING}/properties/size/type"), json!("number")),
+            "answer.size: its type has changed",
+        ),
         (after(&format!("{THING}/required"), json!([])), "answer.id: it may now be absent"),
         (after(&format!("{POST}/responses/201"), Value::Null), "it no longer answers 201"),
-        (after(&format!("{POST}/responses/201/headers/ETag"), Value::Null), "the answer's header ETag is gone"),
+        (
+            after(&format!("{POST}/responses/201/headers/ETag"), Value::Null),
+            "the answer's header ETag is gone",
+        ),
     ];
     for (findings, expected) in cases {
         assert!(findings.iter().any(|finding| finding.contains(expected)), "{expected}: {findings:?}");

@@ -55,7 +55,8 @@ async fn a_key_belongs_to_its_actor_and_route(store: Store) {
     let door = made::door("usr_1", Some("k1"), Scope::Platform);
     assert!(enter(&store, &door).await);
     assert!(enter(&store, &made::door("usr_2", Some("k1"), Scope::Platform)).await);
-    let elsewhere = Door { route: "POST /v1/users".to_owned(), ..made::door("usr_1", Some("k1"), Scope::Platform) };
+    let elsewhere =
+        Door { route: "POST /v1/users".to_owned(), ..made::door("usr_1", Some("k1"), Scope::Platform) };
     assert!(enter(&store, &elsewhere).await);
     assert!(enter(&store, &made::door("usr_1", Some("K1"), Scope::Platform)).await);
     assert!(store.replay_lookup("usr_3", &door.route, "k1", made::at(-1)).await.unwrap().is_none());
@@ -87,7 +88,9 @@ async fn an_old_key_is_forgotten_and_can_be_used_again(store: Store) {
     let door = made::door("usr_1", Some("k1"), Scope::Platform);
     assert!(enter(&store, &door).await);
     let forget = async |until: i64| {
-        put(&store, async |tx| tx.idempotency_forget("usr_1", &door.route, "k1", made::at(until)).await).await.unwrap();
+        put(&store, async |tx| tx.idempotency_forget("usr_1", &door.route, "k1", made::at(until)).await)
+            .await
+            .unwrap();
     };
     forget(-1).await;
     assert!(!enter(&store, &made::door("usr_1", Some("k1"), Scope::Platform)).await);

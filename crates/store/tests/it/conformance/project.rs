@@ -113,7 +113,8 @@ async fn the_projects_of_a_tenant_are_deleted_together(store: Store) {
 
 async fn lists_show_what_is_visible(store: Store) {
     let place = place(&store).await;
-    let admin = person(&store, "admin@acme.example", &[(Role::TenantAdmin, Scope::Tenant(place.acme.id))]).await;
+    let admin =
+        person(&store, "admin@acme.example", &[(Role::TenantAdmin, Scope::Tenant(place.acme.id))]).await;
     let viewer = person(&store, "viewer@acme.example", &[(Role::ProjectViewer, place.serve.scope())]).await;
     let roles = [(Role::ProjectAdmin, place.foreign.scope()), (Role::ProjectViewer, place.train.scope())];
     let guest = person(&store, "guest@example.com", &roles).await;
@@ -135,7 +136,10 @@ async fn lists_page_and_select(store: Store) {
     let acme = made::tenant("acme");
     let projects: Vec<Project> = (0..5)
         .map(|n| Project {
-            labels: made::labels([("example.com/tier", if n % 2 == 0 { "even" } else { "odd" }), ("n", &n.to_string())]),
+            labels: made::labels([
+                ("example.com/tier", if n % 2 == 0 { "even" } else { "odd" }),
+                ("n", &n.to_string()),
+            ]),
             ..made::project(&acme, &format!("p{n}"))
         })
         .collect();
@@ -164,7 +168,8 @@ async fn lists_page_and_select(store: Store) {
 
 async fn a_bare_name_may_be_ambiguous(store: Store) {
     let place = place(&store).await;
-    let admin = person(&store, "admin@acme.example", &[(Role::TenantAdmin, Scope::Tenant(place.acme.id))]).await;
+    let admin =
+        person(&store, "admin@acme.example", &[(Role::TenantAdmin, Scope::Tenant(place.acme.id))]).await;
     let named = async |name: &str, of: ProjectsOf| store.project_by_name(name, of).await.unwrap();
     same(&named("train", ProjectsOf::All).await, &[&place.train, &place.foreign]);
     same(&named("train", ProjectsOf::User(admin.id)).await, &[&place.train]);

@@ -93,7 +93,9 @@ async fn a_role_is_held_once_per_scope(store: Store) {
         made::is_conflict(bind(&store, &[&made::binding(&place.bob, role, scope)]).await);
         bind(&store, &[&made::binding(&place.ada, role, scope)]).await.unwrap();
     }
-    bind(&store, &[&made::binding(&place.bob, Role::TenantAdmin, Scope::Tenant(place.globex.id))]).await.unwrap();
+    bind(&store, &[&made::binding(&place.bob, Role::TenantAdmin, Scope::Tenant(place.globex.id))])
+        .await
+        .unwrap();
     bind(&store, &[&made::binding(&place.bob, Role::ProjectViewer, place.train.scope())]).await.unwrap();
     bind(&store, &[&made::binding(&place.bob, Role::ProjectAdmin, place.lab.scope())]).await.unwrap();
     assert_eq!(store.role_bindings_of_user(place.bob.id).await.unwrap().len(), 6);

@@ -71,7 +71,9 @@ async fn older_versions_go_when_the_newest_is_old_enough(store: Store) {
     insert(&store, &keys.each_ref()).await.unwrap();
     insert(&store, &[&other]).await.unwrap();
     let delete = async |newest: i64, since: i64| {
-        put(&store, async |tx| tx.sealing_key_delete_older("ten_a", newest, made::at(since)).await).await.unwrap();
+        put(&store, async |tx| tx.sealing_key_delete_older("ten_a", newest, made::at(since)).await)
+            .await
+            .unwrap();
         store.sealing_keys_under("root-1").await.unwrap()
     };
     assert_eq!(delete(3, 3).await, 4, "the third was made at 3, which is not before 3");

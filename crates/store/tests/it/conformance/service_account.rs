@@ -90,7 +90,8 @@ async fn an_update_needs_the_version_before(store: Store) {
 
 async fn accounts_are_deleted_one_by_one_by_project_and_by_tenant(store: Store) {
     let place = place(&store).await;
-    let (first, second) = (made::service_account(&place.train, "a"), made::service_account(&place.train, "b"));
+    let (first, second) =
+        (made::service_account(&place.train, "a"), made::service_account(&place.train, "b"));
     let third = made::service_account(&place.serve, "c");
     insert(&store, &[&first, &second, &third]).await.unwrap();
     made::is_stale(put(&store, async |tx| tx.service_account_delete(first.id, 2).await).await);
@@ -101,7 +102,10 @@ async fn accounts_are_deleted_one_by_one_by_project_and_by_tenant(store: Store) 
     assert_eq!(tx.service_account_delete_of_project(place.train.id).await.unwrap(), 1);
     assert_eq!(tx.service_account_delete_of_project(place.train.id).await.unwrap(), 0);
     tx.rollback().await;
-    assert_eq!(put(&store, async |tx| tx.service_account_delete_of_tenant(place.acme.id).await).await.unwrap(), 2);
+    assert_eq!(
+        put(&store, async |tx| tx.service_account_delete_of_tenant(place.acme.id).await).await.unwrap(),
+        2
+    );
     assert!(store.service_account_lookup(third.id).await.unwrap().is_none());
 }
 

@@ -164,7 +164,10 @@ async fn selectors_match_equal_and_unequal_labels(store: Store) {
 async fn keys_with_dots_slashes_and_digits_are_no_paths(store: Store) {
     let keys = ["a.b", "example.com/team", "a-b", "a_b", "0", "12", "1e3", "a.0", "-1", "true", "null"];
     for (n, key) in keys.into_iter().enumerate() {
-        let tenant = Tenant { labels: made::labels([(key, "yes"), ("decoy", "no")]), ..made::tenant(&format!("t{n}")) };
+        let tenant = Tenant {
+            labels: made::labels([(key, "yes"), ("decoy", "no")]),
+            ..made::tenant(&format!("t{n}"))
+        };
         insert(&store, &[tenant]).await;
     }
     for (n, key) in keys.into_iter().enumerate() {
@@ -173,7 +176,10 @@ async fn keys_with_dots_slashes_and_digits_are_no_paths(store: Store) {
         assert_eq!((others.len(), others.contains(&format!("t{n}"))), (keys.len() - 1, false), "{key}");
     }
     // Values that look like numbers or JSON are text.
-    let odd = Tenant { labels: made::labels([("n", "1"), ("j", "{\"a\":1}"), ("t", "true")]), ..made::tenant("odd") };
+    let odd = Tenant {
+        labels: made::labels([("n", "1"), ("j", "{\"a\":1}"), ("t", "true")]),
+        ..made::tenant("odd")
+    };
     insert(&store, &[odd]).await;
     for term in ["n=1", "j={\"a\":1}", "t=true"] {
         assert_eq!(found(&store, term).await, ["odd"], "{term}");

@@ -78,7 +78,8 @@ async fn a_credential_says_whether_its_subject_is_disabled(store: Store) {
     let (personal, machine) =
         (made::token(Subject::User(place.ada.id)), made::token(Subject::ServiceAccount(place.account.id)));
     issue(&store, &[&personal, &machine]).await.unwrap();
-    let disabled = async |token: &Token| store.token_by_hash(made::hash(token)).await.unwrap().unwrap().disabled;
+    let disabled =
+        async |token: &Token| store.token_by_hash(made::hash(token)).await.unwrap().unwrap().disabled;
     let ada = User { disabled: true, version: 2, ..place.ada.clone() };
     put(&store, async |tx| tx.user_update(&ada).await).await.unwrap();
     assert!(disabled(&personal).await);
@@ -90,7 +91,8 @@ async fn a_credential_says_whether_its_subject_is_disabled(store: Store) {
 
 async fn a_hash_is_unique_and_a_subject_must_exist(store: Store) {
     let place = place(&store).await;
-    let (first, second) = (made::token(Subject::User(place.ada.id)), made::token(Subject::User(place.operator.id)));
+    let (first, second) =
+        (made::token(Subject::User(place.ada.id)), made::token(Subject::User(place.operator.id)));
     issue(&store, &[&first]).await.unwrap();
     made::is_conflict(put(&store, async |tx| tx.token_insert(&second, made::hash(&first)).await).await);
     made::is_gone(issue(&store, &[&made::token(Subject::User(made::id()))]).await);
@@ -114,7 +116,9 @@ async fn shortening_needs_the_version_and_a_live_token(store: Store) {
     let place = place(&store).await;
     let token = made::token(Subject::User(place.ada.id));
     issue(&store, &[&token]).await.unwrap();
-    let shorten = async |version: i64| put(&store, async |tx| tx.token_shorten(token.id, made::at(60), version).await).await;
+    let shorten = async |version: i64| {
+        put(&store, async |tx| tx.token_shorten(token.id, made::at(60), version).await).await
+    };
     made::is_stale(shorten(2).await);
     shorten(1).await.unwrap();
     same(&stored(&store, &token).await, &Token { expires_at: made::at(60), version: 2, ..token.clone() });
@@ -145,7 +149,9 @@ async fn everything_a_person_holds_is_revoked_together(store: Store) {
     let other = made::token(Subject::User(place.operator.id));
     issue(&store, &[&personal, &session, &early, &other]).await.unwrap();
     put(&store, async |tx| tx.token_revoke(early.id, made::at(1)).await).await.unwrap();
-    let revoke = async || put(&store, async |tx| tx.token_revoke_of_user(place.ada.id, made::at(9)).await).await.unwrap();
+    let revoke = async || {
+        put(&store, async |tx| tx.token_revoke_of_user(place.ada.id, made::at(9)).await).await.unwrap()
+    };
     assert_eq!(revoke().await, 2);
     assert_eq!(revoke().await, 0);
     for (token, at) in [(&personal, 9), (&session, 9), (&early, 1)] {

@@ -1,0 +1,64 @@
+"""The figures of `make bench`: what each is, and what would be good enough."""
+
+import sys
+
+from .muster import Server
+from .rounds import interleave
+
+SEAL_LIMIT_MS = 1000
+
+# name → what it is, and the goal
+FIGURES = {
+    "postgres-1x1": ("durable commands on PostgreSQL ÷ pgbench; 1 tenant × 1 project", ">=", 0.35),
+    "postgres-16x16": ("durable commands on PostgreSQL ÷ pgbench; 16 tenants × 16 projects", ">=", 0.35),
+    "sqlite-1x1": ("durable commands on SQLite ÷ raw FULL commits; 1 tenant × 1 project", ">=", 0.5),
+    "sqlite-16x16": ("durable commands on SQLite ÷ raw FULL commits; 16 tenants × 16 projects", ">=", 0.5),
+    "dstack-list": ("list of 50 projects ÷ dstack's", ">=", 20),
+    "dstack-small": ("a small thing in a project: service account ÷ dstack's secret", ">=", 20),
+    "dstack-project": ("a project ÷ dstack's, which makes an RSA key with each", ">=", 20),
+    "tuned-list": ("as dstack-list; dstack without background work", ">=", 20),
+    "tuned-small": ("as dstack-small; dstack without background work", ">=", 20),
+    "start": ("start to first authenticated answer on an existing store, ms", "<=", 300),
+    "memory": ("idle memory (RSS) 10 s after the start, MB", "<=", 40),
+}
+
+
+class Bench:
+    """What all figures share: where to work, how long, what was found, and what to clean up."""
+
+    def __init__(self, binary, tmp, stack, plan, wanted, cores):
+        self.binary, self.tmp, self.stack, self.plan, self.wanted, self.cores = binary, tmp, stack, plan, wanted, cores
+        self.figures, self.durability, self.settings = {}, {}, {}
+
+    def wants(self, group):
+        return any(name == group or name.startswith(group + "-") for name in self.wanted)
+
+    def keep(self, thing):
+        """Whatever was started is stopped when the run ends, the last first."""
+        self.stack.callback(thing.stop)
+        return thing
+
+    def server(self, name, database_url=""):
+        return self.keep(Server(self.binary, self.tmp / name, database_url)).start()
+
+    def say(self, name):
+        print(f"  {name}: {FIGURES[name][0]}", file=sys.stderr, flush=True)
+
+    def say_durability(self):
+        print("  counting flushes", file=sys.stderr, flush=True)
+
+    def add(self, name, result):
+        text, relation, goal = FIGURES[name]
+        value = result["ratio"]["median"] if "ratio" in result else result["value"]
+        met = value >= goal if relation == ">=" else value <= goal
+        sealed = result.get("sealing")
+        if sealed:
+            met = met and max(sealed["lag_max_ms"], sealed["after_end_ms"]) <= SEAL_LIMIT_MS
+        self.figures[name] = {"what": text, "goal": f"{relation} {goal}", "met": met, **result}
+
+    def measure(self, name, ours, other, watched, blocks=None):
+        """One figure that is a ratio, if it is wanted."""
+        if name in self.wanted:
+            self.say(name)
+            pids = {label: thing.pid for label, thing in watched.items()}
+            self.add(name, interleave(ours, other, blocks or self.plan.blocks, pids, self.cores))

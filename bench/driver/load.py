@@ -1,0 +1,44 @@
+"""The load generator of bench/load, with the requests that we make of each server."""
+
+import itertools
+import json
+
+from .processes import ROOT, Broken, output_of
+
+BINARY = ROOT / "target/release/bench-load"
+CLIENTS = 16
+PAGE = 50
+RUNS = itertools.count(1)
+
+# method, path, body; as in the generator's help
+REQUESTS = {
+    "service_account_create":
+        ("POST", "/v1/projects/{project}/service-accounts", '{"name":"{name}","permissions":[]}'),
+    "project_create": ("POST", "/v1/tenants/{tenant}/projects", '{"name":"{name}"}'),
+    "project_list": ("GET", f"/v1/projects?page_size={PAGE}", ""),
+    "dstack: projects/create": ("POST", "/api/projects/create", '{"project_name":"{name}"}'),
+    "dstack: secrets/create_or_update":
+        ("POST", "/api/project/{project}/secrets/create_or_update", '{"name":"{name}","value":"x"}'),
+    "dstack: projects/list": ("POST", "/api/projects/list", f'{{"limit":{PAGE}}}'),
+}
+
+
+def build():
+    # From its own folder: cargo reads its configuration from where it is called.
+    output_of(["cargo", "build", "--release", "--locked", "--quiet"], timeout=600, cwd=ROOT / "bench/load")
+
+
+def ask(server, targets, request, seconds=None, requests=None, clients=CLIENTS, watch_seal=False):
+    """Loads a server and gives what the generator saw. One answer that is no success breaks the run."""
+    method, path, body = REQUESTS[request]
+    bound = ["--seconds", seconds] if seconds else ["--requests", requests]
+    command = [BINARY, "--address", server.address, "--targets", targets, "--run", f"r{next(RUNS)}", "--method", method,
+               "--path", path, "--body", body, "--clients", clients, *bound, *(["--watch-seal"] if watch_seal else [])]
+    seen = json.loads(output_of(command, timeout=180))
+    server.process.check()
+    if seen["non2xx"]:
+        raise Broken(f"{request}: {seen['non2xx']} answers were no success, by status: {seen['failures']}")
+    sealed = seen["sealed"]
+    if sealed and not sealed["exactly"]:
+        raise Broken(f"{request}: {sealed['acknowledged']} commands were acknowledged, but the audit has {sealed['entries']} new entries")
+    return seen

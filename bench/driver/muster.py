@@ -1,0 +1,133 @@
+"""Our server as it ships, and the people in it, made through the public API like anybody's."""
+
+import http.client
+import itertools
+import json
+import os
+import re
+import secrets
+import socket
+import time
+
+from .processes import Broken, Process, wait_for
+
+# One bench client asks as much as a thousand people: the fair shares are lifted, and every report says so. All else is
+# the default.
+LIFTED = {"limits.actor_per_second": "1000000", "limits.tenant_per_second": "1000000"}
+PASSWORD = secrets.token_urlsafe(24)
+KEYS = itertools.count()
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+class Server:
+    """A running server with a data folder of its own."""
+
+    def __init__(self, binary, folder, database_url=""):
+        self.binary, self.folder, self.database_url = binary, folder, database_url
+        self.process = None
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+    def command(self, listen):
+        flags = {"data.dir": str(self.folder), "http.listen": listen, **LIFTED}
+        words = [(f"--{key.replace('.', '-').replace('_', '-')}", value) for key, value in flags.items()]
+        return [self.binary, "server", "--stop-with-stdin", *itertools.chain(*words)]
+
+    def spawn(self, listen):
+        """Starts it and waits for nothing. Logs go to a file, as they would under any supervisor."""
+        env = {"PATH": os.environ["PATH"], "MUSTER_DATABASE_URL": self.database_url}
+        self.log_offset = (self.folder / "log").stat().st_size if (self.folder / "log").exists() else 0
+        self.process = Process("muster", self.command(listen), env, self.folder / "log")
+        self.pid = self.process.pid
+
+    def start(self):
+        self.spawn("127.0.0.1:0")  # the kernel chooses the port, and the log tells it
+        self.address = wait_for("muster's start", self.process, self._address_in_log)
+        self.operator = (self.folder / "operator.token").read_text().strip()
+        return self
+
+    def _address_in_log(self):
+        with (self.folder / "log").open("rb") as log:
+            log.seek(self.log_offset)
+            found = re.search(rb'"address":"([0-9.:]+)"', log.read())
+        return found[1].decode() if found else None
+
+    def stop(self):
+        if self.process:
+            self.process.stop()
+
+
+def call(address, method, path, body=None, token="", headers=None):
+    """One request; anything but success is the end of the run."""
+    host, port = address.rsplit(":", 1)
+    connection = http.client.HTTPConnection(host, int(port), timeout=30)
+    sent = {"Content-Type": "application/json", "Idempotency-Key": f"setup-{os.getpid()}-{next(KEYS)}", **(headers or {})}
+    if token:
+        sent["Authorization"] = f"Bearer {token}"
+    try:
+        connection.request(method, path, json.dumps(body) if body is not None else None, sent)
+        answer = connection.getresponse()
+        text = answer.read().decode()
+    finally:
+        connection.close()
+    if not 200 <= answer.status < 300:
+        raise Broken(f"{method} {path} was answered with {answer.status}: {text[:500]}")
+    return json.loads(text), answer.headers
+
+
+def personal_token(address, email):
+    """Logs in as a person would and issues a token: nobody else can issue one for a person."""
+    login = {"method": "password", "email": email, "password": PASSWORD}
+    session, headers = call(address, "POST", "/v1/sessions", login)
+    cookie = headers["Set-Cookie"].split(";")[0]
+    issued, _ = call(address, "POST", "/v1/tokens", {"name": "bench"},
+                     headers={"Cookie": cookie, "X-CSRF-Token": session["csrf_token"]})
+    return issued["secret"]
+
+
+def make_tenant(server, slug, projects):
+    """A tenant, its projects and its admin; gives the admin's line of a targets' file."""
+    post = lambda path, body: call(server.address, "POST", path, body, server.operator)[0]
+    post("/v1/tenants", {"slug": slug})
+    ids = [post(f"/v1/tenants/{slug}/projects", {"name": f"p{number}"})["id"] for number in range(projects)]
+    email = f"admin@{slug}.example"
+    post("/v1/users", {"email": email, "tenant": slug, "password": PASSWORD})
+    post("/v1/role-bindings", {"user": email, "role": "tenant_admin", "tenant": slug})
+    return " ".join([personal_token(server.address, email), slug, *ids])
+
+
+def write_targets(file, lines):
+    with open(file, "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as out:
+        out.write("\n".join(lines) + "\n")
+    return file
+
+
+def make_targets(server, tenants, projects):
+    """A targets' file of so many tenants with so many projects each."""
+    prefix = f"t{tenants}x{projects}"
+    lines = [make_tenant(server, f"{prefix}-{number}", projects) for number in range(tenants)]
+    return write_targets(server.folder / f"{prefix}.targets", lines)
+
+
+def answers_whoami(port, token):
+    """Whether the server at this port knows the token's owner; quick to fail, because it is asked a thousand times."""
+    request = f"GET /v1/whoami HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n"
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=2) as stream:
+            stream.sendall(request.encode())
+            return stream.recv(64).startswith(b"HTTP/1.1 200") or None
+    except OSError:
+        return None
+
+
+def seconds_to_answer(server):
+    """From the start of the program to its first authenticated answer."""
+    port = free_port()
+    token = (server.folder / "operator.token").read_text().strip()
+    started = time.perf_counter()
+    server.spawn(f"127.0.0.1:{port}")
+    wait_for("the first answer", server.process, lambda: answers_whoami(port, token), pause=0.001)
+    return time.perf_counter() - started

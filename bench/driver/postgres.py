@@ -1,0 +1,60 @@
+"""A PostgreSQL of our own from tools/with-postgres, and pgbench as the yardstick on it."""
+
+import os
+import pathlib
+import re
+
+from .processes import ROOT, Broken, Process, output_of
+
+SCRIPT = pathlib.Path(__file__).resolve().parent / "commit.sql"
+SETTINGS = ("fsync", "synchronous_commit", "full_page_writes", "wal_sync_method", "shared_buffers")
+# The inner command tells where the server is and waits for its input to close: then all of it goes away.
+TELL = ('printf "%s\\n" "$MUSTER_TEST_POSTGRES" "$MUSTER_TEST_POSTGRES_PID" "$MUSTER_TEST_POSTGRES_BIN" && exec cat')
+
+
+class Postgres:
+    def __init__(self, folder):
+        env = {key: value for key, value in os.environ.items() if not key.startswith("MUSTER_")}
+        command = [ROOT / "tools/with-postgres", "sh", "-c", TELL]
+        self.process = Process("postgres", command, env, folder / "postgres.log", reads_output=True)
+        lines = [self.process.child.stdout.readline().strip() for _ in range(3)]
+        if not lines[2]:
+            raise Broken(f"PostgreSQL did not start:\n{self.process.last_words()}")
+        self.url, self.pid, self.bin = lines[0], int(lines[1]), pathlib.Path(lines[2])
+        self.port = re.search(r":(\d+)/", self.url)[1]
+
+    def stop(self):
+        self.process.stop()
+
+    def sql(self, text, database="bench"):
+        where = ["-h", "127.0.0.1", "-p", self.port, "-U", "postgres", "-d", database]
+        return output_of([self.bin / "psql", *where, "-v", "ON_ERROR_STOP=1", "-qAtc", text]).strip()
+
+    def prepare(self, rows, row_bytes):
+        """Two databases: one for the server, one for pgbench with as many rows as the server has."""
+        for name in ("muster", "bench"):
+            self.sql(f"CREATE DATABASE {name}", "postgres")
+        # A primary key that grows, as our ids do, and nothing else: the least that a durable row can cost.
+        self.sql("CREATE TABLE bench_rows (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name TEXT NOT NULL, body TEXT NOT NULL)")
+        self.sql(f"INSERT INTO bench_rows (name, body) SELECT n::text, repeat('x', {row_bytes}) FROM generate_series(1, {rows}) n")
+        self.sql("ANALYZE")
+        return self.url.rsplit("/", 1)[0] + "/muster"
+
+    def settings(self):
+        return {name: self.sql(f"SHOW {name}") for name in SETTINGS}
+
+    def pgbench(self, clients, row_bytes, seconds=None, transactions=None):
+        bound = ["-T", str(seconds)] if seconds else ["-t", str(transactions)]
+        command = [self.bin / "pgbench", "-n", "-M", "prepared", "-c", clients, "-j", min(2, clients), *bound,
+                   "-f", SCRIPT, "-D", f"body={'x' * row_bytes}", "-h", "127.0.0.1", "-p", self.port, "-U", "postgres", "bench"]
+        return self._read(output_of(command))
+
+    @staticmethod
+    def _read(text):
+        number = lambda pattern: float(re.search(pattern, text)[1])
+        failed = number(r"number of failed transactions: (\d+)")
+        done = number(r"number of transactions actually processed: (\d+)")
+        if failed:
+            raise Broken(f"pgbench: {failed:.0f} transactions failed")
+        return {"ok": int(done), "per_second": number(r"tps = ([0-9.]+)"),
+                "latency_ms": {"average": number(r"latency average = ([0-9.]+)")}}

@@ -1,0 +1,100 @@
+"""From numbers to a table, and both to files."""
+
+import json
+import pathlib
+import shutil
+
+from .processes import ROOT
+
+RESULTS = ROOT / "bench/results"
+
+
+def number(value):
+    """Enough digits to compare, and no more."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def rates(side):
+    rate = side["per_second"]
+    return f"{number(rate['median'])}/s"
+
+
+def row(name, figure):
+    verdict = "met" if figure["met"] else "MISSED"
+    if figure.get("noise"):
+        verdict += ", noisy"
+    if "ratio" not in figure:
+        spread = f" ({number(figure['min'])} – {number(figure['max'])})" if "min" in figure else ""
+        return [name, figure["what"], number(figure["value"]), "", number(figure["value"]) + spread, figure["goal"], verdict]
+    ratio = figure["ratio"]
+    told = f"{number(ratio['median'])} ({number(ratio['min'])} – {number(ratio['max'])})"
+    return [name, figure["what"], rates(figure["ours"]), rates(figure["other"]), told, figure["goal"], verdict]
+
+
+def table(lines):
+    head = ["figure", "what", "ours", "other", "median (min – max)", "goal", "verdict"]
+    return ["| " + " | ".join(cells) + " |" for cells in (head, ["---"] * len(head), *lines)]
+
+
+def sealing_line(name, sealed):
+    return (f"- {name}: {sealed['acknowledged']:,} commands acknowledged, {sealed['entries']:,} audit entries sealed; at most "
+            f"{sealed['lag_max_ms']:.0f} ms late under load, {sealed['after_end_ms']:.0f} ms after its end (limit 1,000 ms).")
+
+
+def durability_line(name, found):
+    told = [f"{count['flushes']} flushes for {count['acknowledged']} writes with {who}"
+            for who, count in found.items() if who != "proven"]
+    verdict = "every write waited for one" if found["proven"] else "acknowledged before it is on the disk"
+    return f"- {name}: {', '.join(told)}: {verdict}."
+
+
+def cpu_line(name, figure):
+    parts = []
+    for side in ("ours", "other"):
+        rounds = figure[side]["rounds"]
+        names = rounds[0]["cpu_cores"]
+        mean = {who: sum(seen["cpu_cores"][who] for seen in rounds) / len(rounds) for who in names}
+        parts.append(f"{side}: " + ", ".join(f"{who} {value:.2f}" for who, value in mean.items() if value >= 0.005))
+    return f"- {name}: {'; '.join(parts)}."
+
+
+def markdown(run):
+    figures, facts = run["figures"], run["machine"]
+    mode = "a quick look, not a measurement" if run["quick"] else f"A-B-B-A × {run['plan']['blocks']}"
+    lines = [f"# Benchmark of {facts['started_at']}", "",
+             f"{facts['cores']} cores ({facts['cpu']}), {facts['memory_gib']} GiB, {facts['filesystem']}, Linux {facts['kernel']}; {mode}; "
+             f"{run['plan']['clients']} clients, {run['plan']['seconds']} s a round. Rate limits are lifted "
+             f"({', '.join(f'{key} = {value}' for key, value in run['settings']['muster'].items())}); all else is default.", ""]
+    lines += [f"**noisy**: {reason}." for reason in run["noise"]] + ([""] if run["noise"] else [])
+    lines += table([row(name, figure) for name, figure in figures.items()]) + [""]
+    for title, told in (
+        ("Noise", [f"- {name}: {'; '.join(figure['noise'])}." for name, figure in figures.items() if figure.get("noise")]),
+        ("Audit", [sealing_line(name, figure["sealing"]) for name, figure in figures.items() if figure.get("sealing")]),
+        ("Durability", [durability_line(name, found) for name, found in run["durability"].items()]),
+        ("Processor cores in use", [cpu_line(name, figure) for name, figure in figures.items() if "ratio" in figure]),
+        ("Versions", [f"- {name}: {version}" for name, version in run["versions"].items()]),
+    ):
+        lines += ["## " + title, "", *told, ""] if told else []
+    return "\n".join(lines)
+
+
+def without_places(text, places):
+    """Paths of this machine mean nothing elsewhere."""
+    for place, name in places.items():
+        text = text.replace(str(place), name)
+    return text
+
+
+def save(run, places, whole):
+    """Both files, and `latest` too where the run was whole."""
+    RESULTS.mkdir(exist_ok=True)
+    facts = run["machine"]
+    stamp = facts["started_at"].replace("-", "").replace(":", "").split("+")[0]
+    name = f"{stamp}Z-{facts['cores']}x-{facts['architecture']}-{facts['memory_gib']}GiB" + ("-quick" if run["quick"] else "")
+    texts = {"json": json.dumps(run, indent=1, ensure_ascii=False) + "\n", "md": markdown(run)}
+    for suffix, text in texts.items():
+        file = RESULTS / f"{name}.{suffix}"
+        file.write_text(without_places(text, places))
+        if whole:
+            shutil.copyfile(file, RESULTS / f"latest.{suffix}")
+    return pathlib.Path("bench/results") / f"{name}.json", texts["md"]

@@ -1,0 +1,260 @@
+//! What every command starts from: where the server is, who is asking, and in which form answers are wanted.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::ArgMatches;
+use jiff::Timestamp;
+use muster_sdk::{Connection, Connector};
+
+use crate::failure::{Failure, Result};
+use crate::options::{Surroundings, levels, variable};
+use crate::printable::printable;
+use crate::profile::{Profile, Profiles};
+
+const DEFAULT_SERVER: &str = "http://127.0.0.1:7480";
+const USER_AGENT: &str = concat!("muster/", env!("CARGO_PKG_VERSION"));
+
+/// The forms of output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Output {
+    Table,
+    Json,
+    Name,
+}
+
+/// The starting point of a command.
+pub(crate) struct Context {
+    pub(crate) output: Output,
+    pub(crate) server: String,
+    pub(crate) now: Timestamp,
+    pub(crate) profile_name: Option<String>,
+    profile: Option<Profile>,
+    named_token: Option<String>,
+    kept_token: Option<String>,
+    ca_file: Option<PathBuf>,
+    verbose: bool,
+    surroundings: Surroundings,
+}
+
+impl Context {
+    /// From the command line and what surrounds it. Whoever is about to make a profile (`may_be_new`) may name one that
+    /// does not exist.
+    pub(crate) fn new(matches: &ArgMatches, surroundings: Surroundings, may_be_new: bool) -> Result<Self> {
+        let levels = levels(matches);
+        let option = |name: &str| surroundings.option(&levels, name);
+        let profiles = Profiles::load(&surroundings.profiles_path)?;
+        let named = option("profile");
+        let chosen = match &named {
+            Some(name) if may_be_new && !profiles.profiles.contains_key(name) => None,
+            _ => profiles.chosen(named.as_deref())?,
+        };
+        let profile = chosen.map(|(_, profile)| profile.clone());
+        let profile_name = named.or_else(|| chosen.map(|(name, _)| name.to_owned()));
+        let server = option("server").or_else(|| profile.as_ref().map(|profile| profile.server.clone()));
+        let server = server.unwrap_or_else(|| DEFAULT_SERVER.to_owned()).trim_end_matches('/').to_owned();
+        // A profile's token is for the profile's server and for nobody else: an address that was mistyped, or slipped into
+        // a script, must not receive it.
+        let at_home = profile.as_ref().filter(|profile| profile.server == server);
+        let typed_file =
+            levels.iter().rev().find_map(|level| level.try_get_one::<String>("token-file").ok().flatten());
+        let named_token = match (typed_file, surroundings.variables.get("MUSTER_TOKEN"), option("token-file"))
+        {
+            (Some(path), _, _) => Some(read_token(Path::new(path))?),
+            (None, Some(token), _) => Some(token.clone()),
+            (None, None, Some(path)) => Some(read_token(Path::new(&path))?),
+            (None, None, None) => None,
+        };
+        let kept_token = at_home.and_then(|profile| profile.token.clone());
+        let ca_file =
+            option("ca-file").map(PathBuf::from).or_else(|| at_home.and_then(|home| home.ca_file.clone()));
+        Ok(Self {
+            output: match option("output").as_deref() {
+                None | Some("table") => Output::Table,
+                Some("json") => Output::Json,
+                Some("name") => Output::Name,
+                Some(other) => {
+                    return Err(Failure::usage(format!(
+                        "MUSTER_OUTPUT is {other:?}; it can be table, json or name"
+                    )));
+                }
+            },
+            server,
+            now: surroundings.now,
+            profile_name,
+            profile,
+            named_token,
+            kept_token,
+            ca_file,
+            verbose: levels
+                .iter()
+                .any(|level| matches!(level.try_get_one::<bool>("verbose"), Ok(Some(true)))),
+            surroundings,
+        })
+    }
+
+    /// A connection as whoever the options say.
+    pub(crate) fn connect(&self) -> Result<Connection> {
+        self.connect_as(self.token())
+    }
+
+    /// A connection with this token or none.
+    pub(crate) fn connect_as(&self, token: Option<&str>) -> Result<Connection> {
+        let mut connector = Connector::new(&self.server).user_agent(USER_AGENT);
+        if let Some(token) = token {
+            connector = connector.token(token);
+        }
+        if let Some(path) = &self.ca_file {
+            let pem = std::fs::read(path);
+            connector = connector.ca_pem(
+                pem.map_err(|error| Failure::local(&format!("{} cannot be read", path.display()), error))?,
+            );
+        }
+        if self.verbose {
+            connector = connector.watch(|exchange| {
+                let result = match (exchange.status, exchange.correlation_id, exchange.error) {
+                    (Some(status), Some(id), _) => format!("{status}, correlation id {id}"),
+                    (Some(status), None, _) => status.to_string(),
+                    (None, _, error) => error.unwrap_or("no answer").to_owned(),
+                };
+                eprintln!("{} {}: {}", exchange.method, printable(exchange.url), printable(&result));
+            });
+        }
+        connector.connect().map_err(|error| Failure::call(None, error))
+    }
+
+    /// The tenant or project for commands that need one and were told none: the variable's, else the profile's.
+    pub(crate) fn default_for(&self, name: &str) -> Option<String> {
+        let profile = self.profile.as_ref();
+        let kept = match name {
+            "tenant" => profile.and_then(|profile| profile.tenant.clone()),
+            "project" => profile.and_then(|profile| profile.project.clone()),
+            _ => return None,
+        };
+        self.surroundings.variables.get(&variable(name)).cloned().or(kept)
+    }
+
+    /// Where the profiles are.
+    pub(crate) fn profiles_path(&self) -> &Path {
+        &self.surroundings.profiles_path
+    }
+
+    /// The token to use: one that was named, else the profile's.
+    fn token(&self) -> Option<&str> {
+        self.named_token.as_deref().or(self.kept_token.as_deref())
+    }
+
+    /// A token that was named by an option or a variable.
+    pub(crate) fn named_token(&self) -> Option<&str> {
+        self.named_token.as_deref()
+    }
+
+    /// The file of certificate authorities that would be used.
+    pub(crate) fn ca_file(&self) -> Option<&Path> {
+        self.ca_file.as_deref()
+    }
+}
+
+/// Writes to standard output.
+pub(crate) fn say(text: &str) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    Ok(out.flush()?)
+}
+
+pub(crate) fn read_token(path: &Path) -> Result<String> {
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Failure::local(&format!("the token file {} cannot be read", path.display()), error)
+    })?;
+    match text.trim() {
+        "" => Err(Failure::usage(format!("the token file {} is empty", path.display()))),
+        token => Ok(token.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::with_options;
+    use clap::Command;
+
+    fn context_with(words: &[&str], folder: &Path, variables: &[(&str, &str)]) -> Context {
+        let leaf = with_options(Command::new("list"));
+        let command =
+            with_options(Command::new("muster")).subcommand(Command::new("tenant").subcommand(leaf));
+        let matches = command.try_get_matches_from(words).unwrap();
+        let variables =
+            variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let profiles_path = folder.join("profiles.toml");
+        Context::new(&matches, Surroundings { profiles_path, variables, now: Timestamp::UNIX_EPOCH }, false)
+            .unwrap()
+    }
+
+    fn context(words: &[&str], folder: &Path) -> Context {
+        context_with(words, folder, &[])
+    }
+
+    fn home(folder: &Path) {
+        let mut profiles = Profiles::load(&folder.join("profiles.toml")).unwrap();
+        let server = "http://10.0.0.1:7480".to_owned();
+        let profile = Profile { server, token: Some("mst_home".to_owned()), ..Profile::default() };
+        profiles.profiles.insert("home".to_owned(), profile);
+        profiles.current = Some("home".to_owned());
+        profiles.save().unwrap();
+    }
+
+    #[test]
+    fn options_count_before_and_after_the_command_and_the_later_one_wins() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(context(&["muster", "-o", "json", "tenant", "list"], folder.path()).output, Output::Json);
+        assert_eq!(context(&["muster", "tenant", "list", "-o", "name"], folder.path()).output, Output::Name);
+        assert_eq!(
+            context(&["muster", "-o", "json", "tenant", "list", "-o", "name"], folder.path()).output,
+            Output::Name
+        );
+        assert!(context(&["muster", "-v", "tenant", "list"], folder.path()).verbose);
+        let there = context(&["muster", "--server", "http://a/", "tenant", "list"], folder.path());
+        assert_eq!((there.server.as_str(), there.token()), ("http://a", None));
+    }
+
+    #[test]
+    fn a_profiles_token_goes_to_the_profiles_server_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        home(folder.path());
+        let used = context(&["muster", "tenant", "list"], folder.path());
+        assert_eq!((used.server.as_str(), used.token()), ("http://10.0.0.1:7480", Some("mst_home")));
+        let elsewhere =
+            context(&["muster", "tenant", "list", "--server", "http://10.0.0.2:7480"], folder.path());
+        assert_eq!(elsewhere.token(), None);
+        let file = folder.path().join("token");
+        std::fs::write(&file, "mst_given\n").unwrap();
+        let given =
+            context(&["muster", "tenant", "list", "--token-file", file.to_str().unwrap()], folder.path());
+        assert_eq!(given.token(), Some("mst_given"));
+    }
+
+    #[test]
+    fn variables_count_where_nothing_was_typed() {
+        let folder = tempfile::tempdir().unwrap();
+        home(folder.path());
+        let file = folder.path().join("token");
+        std::fs::write(&file, "mst_file").unwrap();
+        let named = [
+            ("MUSTER_TOKEN_FILE", file.to_str().unwrap()),
+            ("MUSTER_OUTPUT", "json"),
+            ("MUSTER_TENANT", "acme"),
+        ];
+        let set = context_with(&["muster", "tenant", "list"], folder.path(), &named);
+        assert_eq!(
+            (set.token(), set.output, set.default_for("tenant").as_deref()),
+            (Some("mst_file"), Output::Json, Some("acme"))
+        );
+        let both = [named[0], ("MUSTER_TOKEN", "mst_variable"), ("MUSTER_SERVER", "http://b")];
+        let set = context_with(&["muster", "tenant", "list"], folder.path(), &both);
+        assert_eq!((set.token(), set.server.as_str()), (Some("mst_variable"), "http://b"));
+        let typed =
+            ["muster", "tenant", "list", "--server", "http://c", "--token-file", file.to_str().unwrap()];
+        let set = context_with(&typed, folder.path(), &both);
+        assert_eq!((set.token(), set.server.as_str()), (Some("mst_file"), "http://c"));
+    }
+}

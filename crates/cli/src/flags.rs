@@ -1,0 +1,176 @@
+//! From the fields of an operation to the flags of a command.
+
+use clap::{Arg, ArgAction, ValueHint, value_parser};
+use muster_sdk::describe::{Field, FieldKind, Operation};
+
+use crate::words::{Words, kebab};
+
+/// Where in a request an argument goes; with the field's name it is the argument's id.
+pub(crate) const PATH: &str = "path:";
+pub(crate) const QUERY: &str = "query:";
+pub(crate) const BODY: &str = "body:";
+/// Marks the flag that empties a list or a map.
+pub(crate) const EMPTY: &str = "empty:";
+
+/// Every argument of a command, in the order in which help shows them.
+pub(crate) fn arguments(operation: &Operation) -> Vec<Arg> {
+    let mut arguments = Vec::new();
+    let mut position = 1;
+    for field in &operation.path_params {
+        arguments.push(if is_place(operation, field) {
+            place(field)
+        } else {
+            positional(field, PATH, &mut position)
+        });
+    }
+    for field in &operation.query_params {
+        arguments.push(match (field.required, field.name.as_str()) {
+            (true, _) => positional(field, QUERY, &mut position),
+            (false, "labels") => flag(field, QUERY).short('l'),
+            (false, _) => flag(field, QUERY),
+        });
+    }
+    if is_list(operation) {
+        arguments
+            .push(Arg::new("all").long("all").action(ArgAction::SetTrue).help("Follow the pages to the end"));
+    }
+    if let Some(fields) = &operation.body_fields {
+        let partial = operation.method == "PATCH";
+        for field in fields {
+            arguments.push(body_flag(field));
+            if partial && matches!(field.kind, FieldKind::Texts | FieldKind::TextMap) {
+                arguments.push(empty_flag(field));
+            }
+        }
+        if !fields.is_empty() {
+            arguments.push(whole_body());
+        }
+    }
+    if operation.needs_idempotency_key {
+        let help = "A key of your own: repeating the command with it has one effect [default: a random one]";
+        arguments.push(Arg::new("idempotency-key").long("idempotency-key").value_name("KEY").help(help));
+    }
+    if operation.if_match {
+        let help = "The version that you saw, or * for any [default: the one it has now]";
+        arguments.push(Arg::new("if-match").long("if-match").value_name("VERSION").help(help));
+    }
+    arguments
+}
+
+/// Whether a path parameter only says where: the tenant or project around the thing that the command is about. Those come
+/// from the profile if they are not said.
+pub(crate) fn is_place(operation: &Operation, field: &Field) -> bool {
+    let noun = Words::of(operation).noun;
+    matches!(field.name.as_str(), "tenant" | "project") && noun != Some(kebab(&field.name))
+}
+
+/// Whether the answer comes in pages.
+pub(crate) fn is_list(operation: &Operation) -> bool {
+    operation.query_params.iter().any(|field| field.name == "page_size")
+}
+
+fn place(field: &Field) -> Arg {
+    let name = &field.name;
+    let help = format!(
+        "In which {name}, by name or id [env: MUSTER_{}] [default: the profile's]",
+        name.to_uppercase()
+    );
+    Arg::new(format!("{PATH}{}", field.name))
+        .long(field.name.clone())
+        .value_name(field.name.to_uppercase())
+        .help(help)
+}
+
+fn positional(field: &Field, group: &str, position: &mut usize) -> Arg {
+    let arg = Arg::new(format!("{group}{}", field.name))
+        .value_name(field.name.to_uppercase())
+        .required(true)
+        .index(*position)
+        .help(help(field));
+    *position += 1;
+    arg
+}
+
+fn flag(field: &Field, group: &str) -> Arg {
+    let arg = Arg::new(format!("{group}{}", field.name)).long(kebab(&field.name)).help(help(field));
+    let arg = arg.value_name(value_name(field));
+    match &field.kind {
+        FieldKind::Integer => arg.value_parser(value_parser!(i64)),
+        FieldKind::Boolean => arg
+            .value_parser(value_parser!(bool))
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_missing_value("true"),
+        FieldKind::Word(words) => arg.value_parser(clap::builder::PossibleValuesParser::new(words.clone())),
+        FieldKind::Texts | FieldKind::TextMap => arg.action(ArgAction::Append),
+        FieldKind::Text | FieldKind::Json => arg,
+    }
+}
+
+fn body_flag(field: &Field) -> Arg {
+    if field.secret {
+        // A secret on a command line could be read by everybody on the machine, and stays in the shell's history.
+        let help = format!(
+            "{} A file that holds it, or - for the next line of standard input",
+            sentence(&field.description)
+        );
+        return Arg::new(format!("{BODY}{}", field.name))
+            .long(format!("{}-file", kebab(&field.name)))
+            .value_name("FILE")
+            .value_hint(ValueHint::FilePath)
+            .help(help);
+    }
+    let mut arg = flag(field, BODY);
+    if matches!(field.kind, FieldKind::Texts | FieldKind::TextMap) {
+        arg = arg.long(singular(&field.name)).alias(kebab(&field.name));
+    }
+    if field.required { arg.required_unless_present("body") } else { arg }
+}
+
+fn empty_flag(field: &Field) -> Arg {
+    Arg::new(format!("{EMPTY}{}", field.name))
+        .long(format!("no-{}", kebab(&field.name)))
+        .action(ArgAction::SetTrue)
+        .conflicts_with(format!("{BODY}{}", field.name))
+        .help(format!("Leave no {}", field.name.replace('_', " ")))
+}
+
+fn whole_body() -> Arg {
+    let help = "The whole request as JSON from a file, or - for standard input; flags win over its members";
+    Arg::new("body").long("body").value_name("FILE").value_hint(ValueHint::FilePath).help(help)
+}
+
+fn help(field: &Field) -> String {
+    let mut text = sentence(&field.description);
+    if matches!(field.kind, FieldKind::Texts | FieldKind::TextMap) {
+        text.push_str(" Can be given several times.");
+    }
+    if let Some(example) = &field.example {
+        text.push_str(&format!(" For example {example}."));
+    }
+    if field.required {
+        text.push_str(" [required]");
+    }
+    text
+}
+
+fn sentence(text: &str) -> String {
+    if text.is_empty() || text.ends_with('.') { text.to_owned() } else { format!("{text}.") }
+}
+
+fn value_name(field: &Field) -> String {
+    match &field.kind {
+        FieldKind::TextMap => "KEY=VALUE".to_owned(),
+        FieldKind::Integer => "N".to_owned(),
+        FieldKind::Boolean => "true|false".to_owned(),
+        FieldKind::Json => "JSON".to_owned(),
+        FieldKind::Texts => singular(&field.name).replace('-', "_").to_uppercase(),
+        FieldKind::Text | FieldKind::Word(_) => field.name.to_uppercase(),
+    }
+}
+
+/// `labels` are given one at a time, as `--label`.
+fn singular(name: &str) -> String {
+    let name = kebab(name);
+    name.strip_suffix('s').map_or(name.clone(), str::to_owned)
+}

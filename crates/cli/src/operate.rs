@@ -1,0 +1,169 @@
+//! Carries out a command that stands for one operation, and shows the answer.
+
+use clap::ArgMatches;
+use muster_sdk::describe::Operation;
+use muster_sdk::{Arguments, Connection};
+use serde_json::{Value, json};
+
+use crate::collect::collect;
+use crate::columns::{columns, reference};
+use crate::context::{Context, Output, say};
+use crate::failure::{Exit, Failure, Result};
+use crate::flags::is_list;
+use crate::printable::{printable, printable_json};
+use crate::table;
+use crate::words::Words;
+
+/// Carries it out.
+pub(crate) async fn operate(context: &Context, operation: &Operation, matches: &ArgMatches) -> Result<()> {
+    let input = &mut std::io::stdin().lock();
+    let arguments = collect(operation, matches, |name| context.default_for(name), input)?;
+    let connection = context.connect()?;
+    let follow = is_list(operation) && matches.get_flag("all");
+    let answer = call(&connection, operation, &arguments).await?;
+    let answer = if follow { rest(&connection, operation, arguments, answer).await? } else { answer };
+    let words = Words::of(operation);
+    if operation.id == "can_i" {
+        verdict(context, &words.path(), answer)
+    } else {
+        show(context, &words.path(), answer)
+    }
+}
+
+/// One call.
+pub(crate) async fn call(
+    connection: &Connection,
+    operation: &Operation,
+    arguments: &Arguments,
+) -> Result<Value> {
+    let answered = connection.call(operation, arguments).await;
+    Ok(answered.map_err(|error| Failure::call(Some(operation), error))?.json())
+}
+
+/// The pages after the first one. Lists of things go by `page_token`, lists of numbered rows by `after`.
+async fn rest(
+    connection: &Connection,
+    operation: &Operation,
+    mut arguments: Arguments,
+    first: Value,
+) -> Result<Value> {
+    let mut items = Vec::new();
+    let mut page = first;
+    loop {
+        let next = following(&page);
+        if let Value::Array(found) = page["items"].take() {
+            items.extend(found);
+        }
+        let Some((name, value)) = next else { return Ok(json!({"items": items})) };
+        arguments.query.retain(|(other, _)| *other != name);
+        arguments.query.push((name, value));
+        page = call(connection, operation, &arguments).await?;
+    }
+}
+
+/// The parameter that asks for the page after this one, if there is one.
+fn following(page: &Value) -> Option<(String, String)> {
+    if let Some(token) = page["next_page_token"].as_str() {
+        return Some(("page_token".to_owned(), token.to_owned()));
+    }
+    let (after, sealed) = page["next_after"].as_i64().zip(page["sealed_up_to"].as_i64())?;
+    let more = after < sealed && page["items"].as_array().is_some_and(|items| !items.is_empty());
+    more.then(|| ("after".to_owned(), after.to_string()))
+}
+
+/// Shows an answer in the form that was asked for.
+pub(crate) fn show(context: &Context, words: &[&str], answer: Value) -> Result<()> {
+    match context.output {
+        Output::Json => say(&printable_json(&format!("{answer:#}\n"))),
+        Output::Name => say(&names(words, &answer)),
+        Output::Table => match answer {
+            Value::Object(mut page) if page.get("items").is_some_and(Value::is_array) => {
+                let items = page["items"].take();
+                let items = items.as_array().map_or(&[][..], Vec::as_slice);
+                if items.is_empty() {
+                    eprintln!("none");
+                } else {
+                    say(&table::table(columns(words), items, context.now))?;
+                }
+                remark_on_more(&Value::Object(page), items.len());
+                Ok(())
+            }
+            Value::Object(mut thing) => {
+                let secret = thing.remove("secret").and_then(|secret| secret.as_str().map(str::to_owned));
+                let replayed = thing.get("secret_shown_once") == Some(&Value::Bool(true));
+                say(&table::lines(&thing, context.now))?;
+                if let Some(secret) = secret {
+                    eprintln!("this is the secret; it is shown this once and kept nowhere:");
+                    say(&format!("{}\n", printable(&secret)))?;
+                } else if replayed {
+                    eprintln!(
+                        "the secret was in the first answer to this key and is kept nowhere; rotate it if it is lost"
+                    );
+                }
+                Ok(())
+            }
+            other => say(&format!("{}\n", table::plain(&other))),
+        },
+    }
+}
+
+fn names(words: &[&str], answer: &Value) -> String {
+    let things = answer["items"].as_array().map_or(std::slice::from_ref(answer), Vec::as_slice);
+    let named = things.iter().filter_map(|thing| reference(words, thing));
+    named.map(|name| format!("{}\n", printable(&name))).collect()
+}
+
+/// A list that ends in the middle must not look like the whole.
+fn remark_on_more(page: &Value, shown: usize) {
+    if page["next_page_token"].is_string() {
+        eprintln!("there is more: --all shows everything, --page-size N more at once");
+    } else if let Some((after, sealed)) = page["next_after"].as_i64().zip(page["sealed_up_to"].as_i64())
+        && after < sealed
+        && shown > 0
+    {
+        eprintln!("there is more, up to {sealed}: --all shows everything, --after {after} goes on");
+    }
+}
+
+/// Yes or no, with the reason; the exit code says it too.
+fn verdict(context: &Context, words: &[&str], answer: Value) -> Result<()> {
+    let allowed = answer["allowed"] == Value::Bool(true);
+    if context.output == Output::Table {
+        let reason = printable(answer["reason"].as_str().unwrap_or_default());
+        say(&format!("{}: {reason}\n", if allowed { "yes" } else { "no" }))?;
+    } else {
+        show(context, words, answer)?;
+    }
+    if allowed { Ok(()) } else { Err(Failure::silent(Exit::Denied)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_followed_by_token_and_by_number_and_no_further() {
+        let next = |page: Value| following(&page).map(|(name, value)| format!("{name}={value}"));
+        assert_eq!(next(json!({"items": [1], "next_page_token": "t"})).as_deref(), Some("page_token=t"));
+        assert_eq!(next(json!({"items": [1]})), None);
+        assert_eq!(
+            next(json!({"items": [1], "next_after": 3, "sealed_up_to": 9})).as_deref(),
+            Some("after=3")
+        );
+        assert_eq!(next(json!({"items": [1], "next_after": 9, "sealed_up_to": 9})), None);
+        assert_eq!(
+            next(json!({"items": [], "next_after": 3, "sealed_up_to": 9})),
+            None,
+            "a filter may leave nothing"
+        );
+    }
+
+    #[test]
+    fn names_are_what_other_commands_accept() {
+        let page = json!({"items": [{"tenant": "acme", "name": "train", "id": "prj_1"}]});
+        assert_eq!(names(&["project", "list"], &page), "acme.train\n");
+        assert_eq!(names(&["tenant", "create"], &json!({"slug": "acme", "id": "ten_1"})), "acme\n");
+        assert_eq!(names(&["service-account", "get"], &json!({"name": "ci", "id": "sa_1"})), "sa_1\n");
+        assert_eq!(names(&["tenant", "delete"], &json!({"id": "ten_1", "removed": {}})), "ten_1\n");
+    }
+}

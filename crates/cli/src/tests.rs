@@ -1,0 +1,173 @@
+//! The command line as it is typed, without a server.
+
+use std::collections::BTreeSet;
+
+use clap::ArgMatches;
+use muster_sdk::Arguments;
+use muster_sdk::describe::{Description, Operation};
+use serde_json::json;
+
+use crate::collect::collect;
+use crate::words::{BY_HAND, Words, generated};
+use crate::{command, failure, options};
+
+fn leaf(matches: &ArgMatches) -> &ArgMatches {
+    let levels = options::levels(matches);
+    levels[levels.len() - 1]
+}
+
+/// What would be sent for a line that was typed, or why nothing would.
+fn sent(line: &str, input: &str) -> Result<Arguments, String> {
+    let words: Vec<&str> = line.split(' ').collect();
+    let matches = command().try_get_matches_from(&words).map_err(|error| error.to_string())?;
+    let typed = crate::words_of(&matches);
+    let named = |(_, words): &(&Operation, Words)| words.path() == typed;
+    let (operation, _) = generated(Description::embedded()).find(named).expect("it is a generated command");
+    let default = |name: &str| (name == "project").then(|| "acme.kept".to_owned());
+    collect(operation, leaf(&matches), default, &mut input.as_bytes())
+        .map_err(|failure: failure::Failure| failure.detail)
+}
+
+fn body(line: &str) -> serde_json::Value {
+    sent(line, "").unwrap().body.unwrap()
+}
+
+#[test]
+fn the_commands_are_in_order_for_clap() {
+    command().debug_assert();
+}
+
+#[test]
+fn every_operation_has_a_command() {
+    let whole = command();
+    let exists = |path: &[&str]| {
+        let mut at = &whole;
+        path.iter().all(|word| at.find_subcommand(word).inspect(|found| at = found).is_some())
+    };
+    let mut reached = BTreeSet::new();
+    for (operation, words) in generated(Description::embedded()) {
+        assert!(exists(&words.path()), "{} has no command {:?}", operation.id, words.path());
+        reached.insert(operation.id.as_str());
+    }
+    for (id, path) in BY_HAND {
+        assert!(exists(path), "{id} has no command {path:?}");
+        reached.insert(id);
+    }
+    for operation in &Description::embedded().operations {
+        assert!(reached.contains(operation.id.as_str()), "{} cannot be reached", operation.id);
+    }
+    assert_eq!(
+        reached.len(),
+        Description::embedded().operations.len(),
+        "a command stands for an operation that is gone"
+    );
+}
+
+#[test]
+fn no_two_operations_share_a_command() {
+    let mut paths = BTreeSet::new();
+    for (operation, words) in generated(Description::embedded()) {
+        assert!(paths.insert(words.path().join(" ")), "{}", operation.id);
+    }
+}
+
+#[test]
+fn flags_become_the_body() {
+    assert_eq!(body("muster tenant create --slug acme"), json!({"slug": "acme"}));
+    assert_eq!(
+        body(
+            "muster service-account create --name ci --permission event.list --permission event.stream --label a=b --label c=d=e"
+        ),
+        json!({"name": "ci", "permissions": ["event.list", "event.stream"], "labels": {"a": "b", "c": "d=e"}})
+    );
+    assert_eq!(
+        body("muster token issue --name ci --expires-in-seconds 60"),
+        json!({"name": "ci", "expires_in_seconds": 60})
+    );
+    assert_eq!(body("muster user update sam@acme.example --disabled"), json!({"disabled": true}));
+    assert_eq!(body("muster user update sam@acme.example --disabled=false"), json!({"disabled": false}));
+    assert_eq!(
+        body("muster service-account update ci --no-permissions --no-labels"),
+        json!({"permissions": [], "labels": {}})
+    );
+    assert_eq!(body("muster token revoke tok_1"), json!({}));
+}
+
+#[test]
+fn a_whole_body_is_taken_and_flags_win_over_it() {
+    let given = r#"{"slug": "acme", "display_name": "Acme"}"#;
+    let arguments = sent("muster tenant create --body - --display-name Other", given).unwrap();
+    assert_eq!(arguments.body, Some(json!({"slug": "acme", "display_name": "Other"})));
+    assert!(sent("muster tenant create --body -", "[]").unwrap_err().contains("must be a JSON object"));
+    assert!(sent("muster tenant create --body -", "{").unwrap_err().contains("is not JSON"));
+}
+
+#[test]
+fn what_is_missing_or_wrong_is_said_before_anything_is_sent() {
+    assert!(sent("muster tenant create", "").unwrap_err().contains("--slug"));
+    assert!(sent("muster tenant get", "").unwrap_err().contains("TENANT"));
+    assert!(sent("muster tenant create --slug a --label b", "").unwrap_err().contains("is not KEY=VALUE"));
+    assert!(
+        sent("muster role-binding create --user a --role king", "").unwrap_err().contains("tenant_admin")
+    );
+    assert!(sent("muster tenant create --slug a --colour red", "").unwrap_err().contains("--colour"));
+}
+
+#[test]
+fn a_secret_comes_from_a_file_or_a_line_and_never_from_a_flag() {
+    let arguments = sent(
+        "muster user set-password sam --current-password-file - --password-file -",
+        "new one\nold one\n",
+    );
+    assert_eq!(arguments.unwrap().body, Some(json!({"password": "new one", "current_password": "old one"})));
+    assert!(sent("muster user set-password sam --password hunter2hunter2", "").is_err());
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("secret");
+    std::fs::write(&file, "from a file\n").unwrap();
+    let line = format!("muster user create --email a@b --password-file {}", file.display());
+    assert_eq!(body(&line), json!({"email": "a@b", "password": "from a file"}));
+}
+
+#[test]
+fn the_thing_is_a_position_and_its_place_a_flag_with_a_default() {
+    let path = |line: &str| sent(line, "").map(|arguments| arguments.path.into_iter().collect::<Vec<_>>());
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    assert_eq!(path("muster project get train").unwrap(), [pair("project", "train")]);
+    assert_eq!(
+        path("muster service-account get ci").unwrap(),
+        [pair("project", "acme.kept"), pair("service_account", "ci")]
+    );
+    assert_eq!(
+        path("muster service-account list --project acme.other").unwrap(),
+        [pair("project", "acme.other")]
+    );
+    assert!(path("muster project create --name train").unwrap_err().contains("which tenant?"));
+    assert_eq!(path("muster project create --name train --tenant acme").unwrap(), [pair("tenant", "acme")]);
+}
+
+#[test]
+fn queries_keys_and_versions_are_passed_on() {
+    let list = sent("muster tenant list -l team=ml,stage!=test --page-size 5", "").unwrap();
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    assert_eq!(list.query, [pair("page_size", "5"), pair("labels", "team=ml,stage!=test")]);
+    let ask = sent("muster can-i project.create --tenant acme", "").unwrap();
+    assert_eq!(ask.query, [pair("permission", "project.create"), pair("tenant", "acme")]);
+    let delete = sent("muster tenant delete acme --cascade --if-match 3", "").unwrap();
+    assert_eq!((delete.query, delete.if_match.as_deref()), (vec![pair("cascade", "true")], Some("\"3\"")));
+    assert_eq!(sent("muster tenant delete acme --if-match *", "").unwrap().if_match.as_deref(), Some("*"));
+    assert_eq!(
+        sent("muster tenant create --slug a --idempotency-key k", "").unwrap().idempotency_key.as_deref(),
+        Some("k")
+    );
+}
+
+#[test]
+fn completions_cover_every_noun_in_every_shell() {
+    for shell in [crate::Shell::Bash, crate::Shell::Zsh, crate::Shell::Fish] {
+        let script = String::from_utf8(crate::completion(shell, &mut command())).unwrap();
+        assert!(
+            ["service-account", "rotate-key", "completion"].iter().all(|word| script.contains(word)),
+            "{shell}"
+        );
+    }
+}

@@ -1,0 +1,164 @@
+"""A muster server of a test's own: started, asked, stopped, and gone with everything it wrote.
+
+The end-to-end tests are written in another language than the platform on purpose: what judges it should share no code
+with it, only the wire.
+"""
+
+import http.client
+import json
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+import uuid
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+# The debug build, unless told otherwise: `make test` has built it before.
+BINARY = os.environ.get("MUSTER_BINARY", str(ROOT / "target" / "debug" / "muster"))
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Refused(Exception):
+    """An answer that is not a success."""
+
+    def __init__(self, status, problem):
+        super().__init__(f"{status} {problem}")
+        self.status = status
+        self.problem = problem
+
+
+class Server:
+    """One server process."""
+
+    def __init__(self, data, database="", settings=None):
+        self.data, self.database, self.settings = Path(data), database, settings or {}
+        self.port = free_port()
+        self.process = None
+
+    def start(self):
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("MUSTER_")}
+        environment["MUSTER_DATABASE_URL"] = self.database
+        flags = {
+            "http-listen": f"127.0.0.1:{self.port}",
+            "data-dir": str(self.data),
+            "log-level": "warn",
+            "limits-actor-per-second": "1000000",
+            "limits-tenant-per-second": "1000000",
+            "limits-tenant-in-flight": "10000",
+            **self.settings,
+        }
+        command = [BINARY, "server"] + [part for name, value in flags.items() for part in (f"--{name}", value)]
+        log = open(self.data / f"server-{self.port}.log", "ab")
+        self.process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        log.close()
+        self.wait_until_ready()
+
+    def wait_until_ready(self):
+        for _ in range(400):
+            if self.process.poll() is not None:
+                raise RuntimeError(f"the server ended: {self.log()[-2000:]}")
+            try:
+                if self.request("GET", "/readyz", token="")[0] == 200:
+                    return
+            except OSError:
+                pass
+            time.sleep(0.05)
+        raise RuntimeError(f"the server did not become ready: {self.log()[-2000:]}")
+
+    def log(self):
+        return (self.data / f"server-{self.port}.log").read_text(errors="replace")
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self):
+        if self.process and self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(30)
+            except subprocess.TimeoutExpired:
+                self.kill()
+                raise RuntimeError("the server did not stop when asked")
+
+    def operator_token(self):
+        return (self.data / "operator.token").read_text().strip()
+
+    def request(self, method, path, body=None, token=None, headers=None, timeout=20):
+        """One request on a connection of its own: (status, headers, body)."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        try:
+            sent = dict(headers or {})
+            token = self.operator_token() if token is None else token
+            if token:
+                sent["Authorization"] = f"Bearer {token}"
+            data = None
+            if body is not None:
+                data = json.dumps(body)
+                sent["Content-Type"] = "application/json"
+            connection.request(method, path, data, sent)
+            answer = connection.getresponse()
+            return answer.status, dict(answer.getheaders()), answer.read()
+        finally:
+            connection.close()
+
+    def call(self, method, path, body=None, token=None, key=None):
+        """A request that must succeed; its body as JSON."""
+        headers = {"If-Match": "*"} if method in ("PATCH", "DELETE") else {}
+        if method == "POST":
+            headers["Idempotency-Key"] = key or uuid.uuid4().hex
+        status, _, text = self.request(method, path, body, token, headers)
+        answer = json.loads(text) if text else None
+        if status >= 300:
+            raise Refused(status, answer)
+        return answer
+
+
+class Folder:
+    """A folder that is gone afterwards."""
+
+    def __enter__(self):
+        self.path = Path(tempfile.mkdtemp(prefix="muster-e2e-"))
+        return self.path
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def actors(server):
+    """A tenant, a project, and one token for each kind of actor."""
+    tag = uuid.uuid4().hex[:8]
+    tenant = server.call("POST", "/v1/tenants", {"slug": f"t{tag}"})
+    project = server.call("POST", f"/v1/tenants/{tenant['id']}/projects", {"name": "work"})
+    tokens = {"operator": server.operator_token()}
+    for name, role in (("tenant_admin", {"tenant": tenant["id"]}), ("project_viewer", {"project": project["id"]})):
+        email, password = f"{name}@{tag}.example", uuid.uuid4().hex
+        server.call("POST", "/v1/users", {"email": email, "tenant": tenant["id"], "password": password})
+        giver = tokens.get("tenant_admin")
+        server.call("POST", "/v1/role-bindings", {"user": email, "role": name, **role}, token=giver)
+        login = {"method": "password", "email": email, "password": password}
+        status, headers, text = server.request(
+            "POST", "/v1/sessions", login, token="", headers={"Idempotency-Key": uuid.uuid4().hex})
+        assert status == 201, text
+        cookie = headers["set-cookie"].split(";")[0]
+        status, _, text = server.request(
+            "POST", "/v1/tokens", {"name": "test"}, token="",
+            headers={"Idempotency-Key": uuid.uuid4().hex, "Cookie": cookie, "X-CSRF-Token": json.loads(text)["csrf_token"]})
+        assert status == 201, text
+        tokens[name] = json.loads(text)["secret"]
+    account = server.call(
+        "POST", f"/v1/projects/{project['id']}/service-accounts",
+        {"name": "robot", "permissions": ["project.get", "project.list", "event.list", "webhook.create", "webhook.list"]},
+        token=tokens["tenant_admin"])
+    issued = server.call(
+        "POST", "/v1/tokens", {"name": "test", "service_account": account["id"]}, token=tokens["tenant_admin"])
+    tokens["service_account"] = issued["secret"]
+    return tenant, project, tokens
