@@ -78,7 +78,8 @@ fn absent_instead_of_null(schema: &mut Value) {
                 }
             }
             if let Some(Value::Array(choices)) = object.get("oneOf") {
-                let left: Vec<Value> = choices.iter().filter(|choice| choice["type"] != "null").cloned().collect();
+                let left: Vec<Value> =
+                    choices.iter().filter(|choice| choice["type"] != "null").cloned().collect();
                 if left.len() == 1 && left.len() < choices.len() {
                     object.remove("oneOf");
                     if let Value::Object(only) = left[0].clone() {
@@ -237,7 +238,8 @@ mod tests {
         for operation in operations() {
             assert!(seen.insert(operation.id), "{} stands twice", operation.id);
             assert!(!operation.summary.is_empty(), "{} has no summary", operation.id);
-            let described = &document["paths"][operation.path][operation.method.as_str().to_ascii_lowercase()];
+            let described =
+                &document["paths"][operation.path][operation.method.as_str().to_ascii_lowercase()];
             for (status, response) in described["responses"].as_object().unwrap() {
                 assert!(response["description"].is_string(), "{} {status}", operation.id);
             }

@@ -101,7 +101,14 @@ pub struct Operation {
 }
 
 impl Operation {
-    const fn new(method: Method, kind: Kind, id: &'static str, path: &'static str, status: u16, answer: Answer) -> Self {
+    const fn new(
+        method: Method,
+        kind: Kind,
+        id: &'static str,
+        path: &'static str,
+        status: u16,
+        answer: Answer,
+    ) -> Self {
         Self {
             id,
             kind,

@@ -126,7 +126,8 @@ impl Problem {
     /// A fault of one field.
     pub fn field(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
         let (pointer, detail) = (pointer.into(), detail.into());
-        Self::new(Code::InvalidRequest, format!("{pointer}: {detail}")).with_errors(vec![FieldError { pointer, detail }])
+        Self::new(Code::InvalidRequest, format!("{pointer}: {detail}"))
+            .with_errors(vec![FieldError { pointer, detail }])
     }
 
     /// The one answer for what is absent and for what is invisible: the same words for both.

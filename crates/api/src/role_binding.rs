@@ -88,10 +88,15 @@ page! {
 
 /// The operations.
 pub const OPERATIONS: &[Operation] = &[
-    Operation::create("role_binding_create", "/v1/role-bindings", shape::<RoleBindingCreate>(), shape::<RoleBinding>())
-        .needs("role_binding.create")
-        .summary("Give a person a role")
-        .description("Nobody gives a role that reaches further than their own."),
+    Operation::create(
+        "role_binding_create",
+        "/v1/role-bindings",
+        shape::<RoleBindingCreate>(),
+        shape::<RoleBinding>(),
+    )
+    .needs("role_binding.create")
+    .summary("Give a person a role")
+    .description("Nobody gives a role that reaches further than their own."),
     Operation::read("role_binding_list", "/v1/role-bindings", shape::<RoleBindingPage>())
         .needs("role_binding.list")
         .query(shape::<RoleBindingListQuery>())

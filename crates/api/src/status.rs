@@ -55,5 +55,5 @@ pub struct Status {
 }
 
 /// The operations.
-pub const OPERATIONS: &[Operation] =
-    &[Operation::read("status_get", "/v1/status", shape::<Status>()).summary("Show versions, health and replicas")];
+pub const OPERATIONS: &[Operation] = &[Operation::read("status_get", "/v1/status", shape::<Status>())
+    .summary("Show versions, health and replicas")];

@@ -117,7 +117,9 @@ pub const OPERATIONS: &[Operation] = &[
         .needs("token.list")
         .query(shape::<TokenListQuery>())
         .summary("List tokens"),
-    Operation::read("token_get", "/v1/tokens/{token}", shape::<Token>()).needs("token.get").summary("Show a token"),
+    Operation::read("token_get", "/v1/tokens/{token}", shape::<Token>())
+        .needs("token.get")
+        .summary("Show a token"),
     Operation::act("token_rotate", "/v1/tokens/{token}/rotate", shape::<TokenRotate>(), shape::<Token>())
         .needs("token.rotate")
         .summary("Replace a token by a new one, with an overlap"),

@@ -40,7 +40,12 @@ pub struct User {
 #[serde(deny_unknown_fields)]
 pub struct UserCreate {
     /// The address, unique on the platform.
-    #[schema(pattern = "^[^@\\s]+@[^@\\s]+$", min_length = 3, max_length = 254, example = "sam@acme.example")]
+    #[schema(
+        pattern = "^[^@\\s]+@[^@\\s]+$",
+        min_length = 3,
+        max_length = 254,
+        example = "sam@acme.example"
+    )]
     pub email: String,
     /// What people read; the address if not given.
     #[schema(max_length = 200)]
@@ -119,10 +124,15 @@ pub const OPERATIONS: &[Operation] = &[
     Operation::update("user_update", "/v1/users/{user}", shape::<UserUpdate>(), shape::<User>())
         .needs("user.update")
         .summary("Change a person's entry, or shut the person out"),
-    Operation::act("user_set_password", "/v1/users/{user}/set-password", shape::<UserSetPassword>(), shape::<User>())
-        .needs("user.set_password")
-        .summary("Set a password")
-        .description("Every token and session of the person ends. People can always set their own."),
+    Operation::act(
+        "user_set_password",
+        "/v1/users/{user}/set-password",
+        shape::<UserSetPassword>(),
+        shape::<User>(),
+    )
+    .needs("user.set_password")
+    .summary("Set a password")
+    .description("Every token and session of the person ends. People can always set their own."),
     Operation::delete("user_delete", "/v1/users/{user}", shape::<Removed>())
         .needs("user.delete")
         .summary("Remove a person, with tokens, sessions and role bindings"),

@@ -175,14 +175,23 @@ pub const OPERATIONS: &[Operation] = &[
     Operation::read("webhook_get", "/v1/webhooks/{webhook}", shape::<Webhook>())
         .needs("webhook.get")
         .summary("Show a webhook"),
-    Operation::update("webhook_update", "/v1/webhooks/{webhook}", shape::<WebhookUpdate>(), shape::<Webhook>())
-        .needs("webhook.update")
-        .summary("Change a webhook, or switch it off or on"),
+    Operation::update(
+        "webhook_update",
+        "/v1/webhooks/{webhook}",
+        shape::<WebhookUpdate>(),
+        shape::<Webhook>(),
+    )
+    .needs("webhook.update")
+    .summary("Change a webhook, or switch it off or on"),
     Operation::delete("webhook_delete", "/v1/webhooks/{webhook}", shape::<Removed>())
         .needs("webhook.delete")
         .summary("Remove a webhook"),
-    Operation::read("webhook_deliveries", "/v1/webhooks/{webhook}/deliveries", shape::<WebhookDeliveryPage>())
-        .needs("webhook.deliveries")
-        .query(shape::<DeliveryListQuery>())
-        .summary("Show what was sent, and how it was answered"),
+    Operation::read(
+        "webhook_deliveries",
+        "/v1/webhooks/{webhook}/deliveries",
+        shape::<WebhookDeliveryPage>(),
+    )
+    .needs("webhook.deliveries")
+    .query(shape::<DeliveryListQuery>())
+    .summary("Show what was sent, and how it was answered"),
 ];

@@ -126,8 +126,12 @@ pub fn decide(principal: &Principal, permission: Permission, scope: Scope) -> De
                 grant.role.fits(grant.scope) && grant.scope.contains(scope) && permission.held_by(grant.role)
             });
             match held {
-                Some(grant) => Decision::Allowed(format!("{word} is held through the role {}", grant.role.as_str())),
-                None => Decision::Denied(format!("{word} is held by none of your roles here: {}", roles(grants))),
+                Some(grant) => {
+                    Decision::Allowed(format!("{word} is held through the role {}", grant.role.as_str()))
+                }
+                None => {
+                    Decision::Denied(format!("{word} is held by none of your roles here: {}", roles(grants)))
+                }
             }
         }
         PrincipalKind::ServiceAccount { project, permissions, .. } => {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::context::Context;
 use crate::failure::Exit;
 use crate::options::{Surroundings, levels};
-use crate::profile::Profiles;
+use crate::profile::{Profile, Profiles};
 use crate::{command, dispatch, login};
 
 #[path = "../../sdk/tests/scripted/mod.rs"]
@@ -179,4 +179,21 @@ async fn events_begin_with_the_latest_of_the_place_that_was_said() {
         desk.lines(),
         ["GET /v1/events?tenant=acme&page_size=1", "GET /v1/events?tenant=acme&after=100&page_size=200"]
     );
+}
+
+#[tokio::test]
+async fn a_logout_shows_the_token_to_nobody_but_the_profiles_server() {
+    let desk = Desk::new(vec![ok("{}")]);
+    let mut profiles = Profiles::load(&desk.surroundings().profiles_path).unwrap();
+    let profile = Profile {
+        server: "http://elsewhere".to_owned(),
+        token: Some("mst_pat_x".to_owned()),
+        ..Profile::default()
+    };
+    profiles.profiles.insert("default".to_owned(), profile);
+    profiles.current = Some("default".to_owned());
+    profiles.save().unwrap();
+    assert_eq!(desk.type_in("muster logout").await.unwrap_err().exit, Exit::Usage);
+    assert!(desk.lines().is_empty());
+    assert!(Profiles::load(&desk.surroundings().profiles_path).unwrap().profiles["default"].token.is_some());
 }

@@ -27,10 +27,12 @@ pub struct Authenticated {
     pub expires_at: Timestamp,
 }
 
+type TokenHash = [u8; 32];
+
 /// The cache of checked credentials. It holds hashes, never secrets, and for two seconds only.
 pub(crate) struct Authn {
     lifetime: Duration,
-    checked: Mutex<HashMap<[u8; 32], (Instant, Arc<Authenticated>)>>,
+    checked: Mutex<HashMap<TokenHash, (Instant, Arc<Authenticated>)>>,
     used: Mutex<HashMap<TokenId, Timestamp>>,
 }
 
@@ -79,8 +81,9 @@ fn refused(why: &str) -> Problem {
 impl Platform {
     /// Checks a secret. The sentence of a refusal says what is wrong with the credential, never whose it is.
     pub async fn authenticate(&self, text: &str, now: Timestamp) -> Result<Arc<Authenticated>> {
-        let secret = Secret::parse(text)
-            .ok_or_else(|| refused("this is not a token: it should look like mst_pat_… or mst_sat_…, whole"))?;
+        let secret = Secret::parse(text).ok_or_else(|| {
+            refused("this is not a token: it should look like mst_pat_… or mst_sat_…, whole")
+        })?;
         let hash = secret.hash();
         let actor = match self.authn.remembered(&hash) {
             Some(actor) => actor,
@@ -120,8 +123,10 @@ impl Platform {
             Subject::User(id) => {
                 let Some(user) = self.store.user_lookup(id).await.map_err(refuse)? else { return Ok(None) };
                 let bindings = self.store.role_bindings_of_user(id).await.map_err(refuse)?;
-                let grants =
-                    bindings.iter().map(|binding| Grant { role: binding.role, scope: binding.scope }).collect();
+                let grants = bindings
+                    .iter()
+                    .map(|binding| Grant { role: binding.role, scope: binding.scope })
+                    .collect();
                 Ok(Some(Principal {
                     kind: PrincipalKind::User { id, tenant: user.tenant_id, grants },
                     name: user.email,
@@ -134,7 +139,11 @@ impl Platform {
                         id,
                         tenant: account.tenant_id,
                         project: account.project_id,
-                        permissions: account.permissions.iter().filter_map(|word| Permission::parse(word)).collect(),
+                        permissions: account
+                            .permissions
+                            .iter()
+                            .filter_map(|word| Permission::parse(word))
+                            .collect(),
                     },
                     name: account.name,
                 }))

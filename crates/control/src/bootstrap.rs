@@ -70,11 +70,19 @@ pub async fn first_start(
     let entry = Entry {
         id: world.id::<AuditId>(),
         at: now,
-        actor: Actor { kind: "platform".to_owned(), id: "platform".to_owned(), name: "first start".to_owned() },
+        actor: Actor {
+            kind: "platform".to_owned(),
+            id: "platform".to_owned(),
+            name: "first start".to_owned(),
+        },
         action: "platform.first_start".to_owned(),
         outcome: Outcome::Succeeded,
         code: None,
-        target: Some(Target { kind: "user".to_owned(), id: user.id.to_string(), name: Some(user.email.clone()) }),
+        target: Some(Target {
+            kind: "user".to_owned(),
+            id: user.id.to_string(),
+            name: Some(user.email.clone()),
+        }),
         tenant_id: None,
         project_id: None,
         correlation_id: muster_model::hex::encode(&world.bytes::<16>()),

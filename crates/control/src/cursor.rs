@@ -18,11 +18,14 @@ impl Cx {
         let size = i64::from(size.unwrap_or(50));
         let Some(token) = token else { return Ok(Page { after: Uuid::nil(), size: size + 1 }) };
         let bad = || {
-            Problem::new(Code::BadCursor, "the page token is not one of ours for this list: start again without it")
-                .with_errors(vec![muster_api::FieldError {
-                    pointer: "query/page_token".to_owned(),
-                    detail: "not a token of this list".to_owned(),
-                }])
+            Problem::new(
+                Code::BadCursor,
+                "the page token is not one of ours for this list: start again without it",
+            )
+            .with_errors(vec![muster_api::FieldError {
+                pointer: "query/page_token".to_owned(),
+                detail: "not a token of this list".to_owned(),
+            }])
         };
         let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|_| bad())?;
         if bytes.len() != 16 + TAG {

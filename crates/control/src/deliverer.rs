@@ -91,9 +91,9 @@ impl Platform {
     async fn deliver_next(&self, client: &reqwest::Client, webhook: Webhook) -> Result<bool, StoreError> {
         let filter = EventFilter { after: webhook.cursor, event_type: None, limit: 200 };
         let events = self.store.event_list(Scope::Platform, &filter).await?;
-        let wanted = events
-            .iter()
-            .find(|event| event.sequence_in(webhook.scope).is_some() && webhook.wants(&event.draft.event_type));
+        let wanted = events.iter().find(|event| {
+            event.sequence_in(webhook.scope).is_some() && webhook.wants(&event.draft.event_type)
+        });
         let mut after = webhook.clone();
         let Some(event) = wanted else {
             let Some(last) = events.last() else { return Ok(false) };
@@ -108,7 +108,10 @@ impl Platform {
         let now = self.world.now();
         let delivered = outcome.is_ok();
         let result = outcome.unwrap_or_else(|fault| fault);
-        self.metrics.deliveries.get_or_create(&Word { what: if delivered { "delivered" } else { "failed" }.to_owned() }).inc();
+        self.metrics
+            .deliveries
+            .get_or_create(&Word { what: if delivered { "delivered" } else { "failed" }.to_owned() })
+            .inc();
         let attempt = webhook.attempts + 1;
         if delivered {
             after.cursor = event.platform_sequence;
@@ -144,7 +147,12 @@ impl Platform {
     }
 
     /// Signs and sends, after the "Standard Webhooks" conventions; the sentence says how it was answered.
-    async fn send(&self, client: &reqwest::Client, webhook: &Webhook, event: &Event) -> Result<String, String> {
+    async fn send(
+        &self,
+        client: &reqwest::Client,
+        webhook: &Webhook,
+        event: &Event,
+    ) -> Result<String, String> {
         let owner = webhook.scope.chain();
         let context = format!("webhook {}", webhook.id);
         let secret = self
@@ -152,8 +160,10 @@ impl Platform {
             .open(&self.store, &owner, &context, &webhook.secret_sealed)
             .await
             .map_err(|problem| problem.detail)?;
-        outbound::check_url(&webhook.url, self.options.webhooks_to_private).map_err(|problem| problem.detail)?;
-        let body = crate::event::view(event, webhook.scope).map(|view| json!(view).to_string()).unwrap_or_default();
+        outbound::check_url(&webhook.url, self.options.webhooks_to_private)
+            .map_err(|problem| problem.detail)?;
+        let body =
+            crate::event::view(event, webhook.scope).map(|view| json!(view).to_string()).unwrap_or_default();
         let id = event.draft.id.to_string();
         let timestamp = self.world.now().as_second().to_string();
         let key = hmac::Key::new(hmac::HMAC_SHA256, &secret);

@@ -9,9 +9,9 @@ use muster_store::{Door, Replay, StoreError};
 use serde_json::{Value, json};
 use subtle::ConstantTimeEq as _;
 
+use crate::Cx;
 use crate::commit::{Answer, Commit, WriteError};
 use crate::refuse::{Result, refuse};
-use crate::Cx;
 
 /// The request, as far as the door must know it.
 #[derive(Debug, Clone)]
@@ -167,7 +167,8 @@ async fn replay(cx: &Cx, command: &Command, refused: &Problem) -> Result<Option<
         return Ok(None);
     }
     cx.platform.metrics.replays.inc();
-    let body: Value = serde_json::from_str(&replay.body).map_err(|_| refuse(StoreError::Corrupt("a stored answer")))?;
+    let body: Value =
+        serde_json::from_str(&replay.body).map_err(|_| refuse(StoreError::Corrupt("a stored answer")))?;
     let version = body["version"].as_i64();
     let status = u16::try_from(replay.status).unwrap_or(command.status);
     Ok(Some(Reply { status, body, version, cookie: None, replayed: true }))

@@ -25,7 +25,10 @@ pub(crate) struct Envelope {
 
 fn closed(error: &RootKeyError) -> Problem {
     tracing::error!(%error, "a key cannot be used");
-    Problem::new(Code::Unavailable, "the server cannot open its keys now; the operator finds the reason in its log")
+    Problem::new(
+        Code::Unavailable,
+        "the server cannot open its keys now; the operator finds the reason in its log",
+    )
 }
 
 impl Envelope {
@@ -56,14 +59,23 @@ impl Envelope {
         if let Some(known) = self.unwrapped.lock().expect("no holder of this lock can panic").get(&at) {
             return Ok(known.clone());
         }
-        let plain = self.root_keys.unwrap(&key.root_key_id, &key.owner, &key.wrapped).map_err(|error| closed(&error))?;
+        let plain = self
+            .root_keys
+            .unwrap(&key.root_key_id, &key.owner, &key.wrapped)
+            .map_err(|error| closed(&error))?;
         let plain = Arc::new(plain);
         self.unwrapped.lock().expect("no holder of this lock can panic").insert(at, plain.clone());
         Ok(plain)
     }
 
     /// Seals `plain` for `owner`; `context` (what it is) must be given again to open it.
-    pub(crate) async fn seal(&self, store: &Store, owner: &str, context: &str, plain: &[u8]) -> Result<Vec<u8>> {
+    pub(crate) async fn seal(
+        &self,
+        store: &Store,
+        owner: &str,
+        context: &str,
+        plain: &[u8],
+    ) -> Result<Vec<u8>> {
         let newest = store.sealing_key_newest(owner).await.map_err(refuse)?;
         let newest = newest.ok_or_else(|| Problem::not_found("key"))?;
         let key = self.unwrap(&newest)?;
@@ -84,8 +96,12 @@ impl Envelope {
         let mismatch = || closed(&RootKeyError::Mismatch);
         let (version, text) = sealed.split_first_chunk::<4>().ok_or_else(mismatch)?;
         let version = i64::from(u32::from_be_bytes(*version));
-        let known =
-            self.unwrapped.lock().expect("no holder of this lock can panic").get(&(owner.to_owned(), version)).cloned();
+        let known = self
+            .unwrapped
+            .lock()
+            .expect("no holder of this lock can panic")
+            .get(&(owner.to_owned(), version))
+            .cloned();
         let key = match known {
             Some(key) => key,
             None => {

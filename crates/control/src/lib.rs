@@ -46,6 +46,6 @@ pub use limits::{Limits, Verdict};
 pub use metrics::{Metrics, RequestLabels};
 pub use platform::{Options, Platform};
 pub use refuse::Result;
-pub use root_key::{RootKeys, RootKeyError};
+pub use root_key::{RootKeyError, RootKeys};
 pub use sealer::{SealError, Sealer};
 pub use tail::Tail;

@@ -49,7 +49,9 @@ impl Limits {
     pub fn take(&self, actor: &str, tenant: Option<&str>, now: Instant) -> Verdict {
         let actor = self.take_from(format!("actor {actor}"), self.actor_rate, now);
         match (actor, tenant) {
-            (Verdict::Proceed, Some(tenant)) => self.take_from(format!("tenant {tenant}"), self.tenant_rate, now),
+            (Verdict::Proceed, Some(tenant)) => {
+                self.take_from(format!("tenant {tenant}"), self.tenant_rate, now)
+            }
             (verdict, _) => verdict,
         }
     }

@@ -67,14 +67,26 @@ impl Default for Metrics {
         let mut registry = Registry::with_prefix("muster");
         registry.register("http_requests", "Requests by operation and status", metrics.requests.clone());
         registry.register("http_request_seconds", "How long requests took", metrics.seconds.clone());
-        registry.register("anonymous_refusals", "Refusals without a credential", metrics.anonymous_refusals.clone());
+        registry.register(
+            "anonymous_refusals",
+            "Refusals without a credential",
+            metrics.anonymous_refusals.clone(),
+        );
         registry.register("idempotent_replays", "Stored answers given again", metrics.replays.clone());
         registry.register("rate_limited", "Requests told to wait", metrics.rate_limited.clone());
         registry.register("sealed_rows", "Audit rows sealed by this server", metrics.sealed.clone());
         registry.register("unsealed_rows", "Rows that wait for the sealer", metrics.unsealed.clone());
-        registry.register("fenced", "Writes refused because another server took over", metrics.fenced.clone());
+        registry.register(
+            "fenced",
+            "Writes refused because another server took over",
+            metrics.fenced.clone(),
+        );
         registry.register("streams", "Live event streams", metrics.streams.clone());
-        registry.register("webhook_deliveries", "Attempts to deliver, by outcome", metrics.deliveries.clone());
+        registry.register(
+            "webhook_deliveries",
+            "Attempts to deliver, by outcome",
+            metrics.deliveries.clone(),
+        );
         Self { registry, ..metrics }
     }
 }

@@ -51,11 +51,15 @@ pub(crate) fn check_url(text: &str, private: bool) -> Result<Url> {
         return Err(refused("only https URLs are called"));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(refused("a URL with a password in it would be shown to everybody who may read the webhook"));
+        return Err(refused(
+            "a URL with a password in it would be shown to everybody who may read the webhook",
+        ));
     }
     let inside = match url.host() {
         None => return Err(refused("the URL names no host")),
-        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost") || name.ends_with(".internal"),
+        Some(Host::Domain(name)) => {
+            name == "localhost" || name.ends_with(".localhost") || name.ends_with(".internal")
+        }
         Some(Host::Ipv4(address)) => !is_public(address.into()),
         Some(Host::Ipv6(address)) => !is_public(address.into()),
     };
@@ -74,7 +78,8 @@ impl Resolve for PublicOnly {
         let private = self.private;
         Box::pin(async move {
             let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let allowed: Vec<SocketAddr> = found.filter(|address| private || is_public(address.ip())).collect();
+            let allowed: Vec<SocketAddr> =
+                found.filter(|address| private || is_public(address.ip())).collect();
             if allowed.is_empty() {
                 return Err("the name leads to no public address".into());
             }

@@ -21,7 +21,8 @@ pub(crate) async fn hash(world: &World, password: String) -> Result<String> {
     let salt: [u8; 16] = world.bytes();
     let _turn = AT_ONCE.acquire().await.map_err(|_| failed())?;
     let hashed = tokio::task::spawn_blocking(move || {
-        let hash: PasswordHash = Argon2::default().hash_password_with_salt(password.as_bytes(), &salt).ok()?;
+        let hash: PasswordHash =
+            Argon2::default().hash_password_with_salt(password.as_bytes(), &salt).ok()?;
         Some(hash.to_string())
     });
     hashed.await.ok().flatten().ok_or_else(failed)

@@ -11,14 +11,19 @@ pub(crate) fn refuse(error: StoreError) -> Problem {
     match error {
         StoreError::Conflict(what) => {
             tracing::debug!(what, "a constraint refused the row");
-            Problem::new(Code::NameTaken, "something else has this name: choose another, or change the other first")
+            Problem::new(
+                Code::NameTaken,
+                "something else has this name: choose another, or change the other first",
+            )
         }
         StoreError::Gone(_) => Problem::not_found("resource"),
         StoreError::Stale => Problem::new(
             Code::VersionMismatch,
             "it has changed since you read it: read it again, and repeat with its new version in If-Match",
         ),
-        StoreError::Fenced => Problem::new(Code::Unavailable, "another server took over this work; ask again"),
+        StoreError::Fenced => {
+            Problem::new(Code::Unavailable, "another server took over this work; ask again")
+        }
         StoreError::Unheard => Problem::new(
             Code::Unavailable,
             "the database was lost while it committed, so it may have happened: repeat with the same Idempotency-Key",

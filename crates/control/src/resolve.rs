@@ -29,12 +29,17 @@ impl Cx {
         let store = &self.platform.store;
         let found = match (reference.parse::<ProjectId>(), reference.split_once('.')) {
             (Ok(id), _) => store.project_lookup(id).await.map_err(refuse)?,
-            (Err(_), Some((slug, name))) => store.project_by_qualified_name(slug, name).await.map_err(refuse)?,
+            (Err(_), Some((slug, name))) => {
+                store.project_by_qualified_name(slug, name).await.map_err(refuse)?
+            }
             (Err(_), None) => {
-                let mut found = store.project_by_name(reference, self.projects_seen()?).await.map_err(refuse)?;
+                let mut found =
+                    store.project_by_name(reference, self.projects_seen()?).await.map_err(refuse)?;
                 if found.len() > 1 {
-                    let names: Vec<String> =
-                        found.iter().map(|project| format!("{}.{}", project.tenant_slug, project.name)).collect();
+                    let names: Vec<String> = found
+                        .iter()
+                        .map(|project| format!("{}.{}", project.tenant_slug, project.name))
+                        .collect();
                     return Err(Problem::new(
                         Code::AmbiguousName,
                         format!("several projects have this name; say which: {}", names.join(", ")),
@@ -150,9 +155,10 @@ impl Cx {
     /// The place that `tenant` and `project` of a request name; the platform with neither.
     pub(crate) async fn scope(&self, tenant: Option<&str>, project: Option<&str>) -> Result<Scope> {
         match (tenant, project) {
-            (Some(_), Some(_)) => {
-                Err(Problem::field("/project", "give a tenant or a project, not both; `tenant.project` names one of a tenant"))
-            }
+            (Some(_), Some(_)) => Err(Problem::field(
+                "/project",
+                "give a tenant or a project, not both; `tenant.project` names one of a tenant",
+            )),
             (Some(tenant), None) => Ok(Scope::Tenant(self.tenant(tenant).await?.id)),
             (None, Some(project)) => Ok(self.project(project).await?.scope()),
             (None, None) => Ok(Scope::Platform),

@@ -45,7 +45,9 @@ pub enum RootKeyError {
         why: String,
     },
     /// Something was sealed under a key that is not in the file.
-    #[error("the root key {0} is not in the root key file: copy the file from another replica or from the backup")]
+    #[error(
+        "the root key {0} is not in the root key file: copy the file from another replica or from the backup"
+    )]
     Missing(String),
     /// A wrapped key does not open.
     #[error("a key could not be unwrapped: the database and the root key file do not belong together")]
@@ -115,7 +117,12 @@ impl RootKeys {
     }
 
     /// Unwraps what the key `id` wrapped for `owner`.
-    pub(crate) fn unwrap(&self, id: &str, owner: &str, wrapped: &[u8]) -> Result<Zeroizing<Vec<u8>>, RootKeyError> {
+    pub(crate) fn unwrap(
+        &self,
+        id: &str,
+        owner: &str,
+        wrapped: &[u8],
+    ) -> Result<Zeroizing<Vec<u8>>, RootKeyError> {
         let key = self.key(id)?;
         open(&key, owner.as_bytes(), wrapped).ok_or(RootKeyError::Mismatch)
     }
@@ -143,7 +150,9 @@ impl RootKeys {
     pub fn retire(path: &Path, id: &str, still_wrapped: i64) -> Result<(), RootKeyError> {
         let mut file = read(path)?;
         if file.active == id {
-            return Err(RootKeyError::InUse(format!("the root key {id} is the active one: activate another first")));
+            return Err(RootKeyError::InUse(format!(
+                "the root key {id} is the active one: activate another first"
+            )));
         }
         if still_wrapped > 0 {
             return Err(RootKeyError::InUse(format!(
@@ -184,7 +193,8 @@ fn read(path: &Path) -> Result<File, RootKeyError> {
         return Err(RootKeyError::Exposed { path: path.to_owned(), mode });
     }
     let text = Zeroizing::new(std::fs::read_to_string(path).map_err(file)?);
-    serde_json::from_str(&text).map_err(|error| RootKeyError::Damaged { path: path.to_owned(), why: error.to_string() })
+    serde_json::from_str(&text)
+        .map_err(|error| RootKeyError::Damaged { path: path.to_owned(), why: error.to_string() })
 }
 
 fn load(path: &Path) -> Result<Loaded, RootKeyError> {
@@ -212,7 +222,11 @@ fn write(path: &Path, file: &File, only_if_absent: bool) -> Result<(), RootKeyEr
     let target = if only_if_absent { path.to_owned() } else { path.with_extension("new") };
     let mut options = std::fs::OpenOptions::new();
     options.write(true).mode(0o600);
-    if only_if_absent { options.create_new(true) } else { options.create(true).truncate(true) };
+    if only_if_absent {
+        options.create_new(true)
+    } else {
+        options.create(true).truncate(true)
+    };
     let mut out = options.open(&target).map_err(fail)?;
     out.write_all(text.as_bytes()).and_then(|()| out.sync_all()).map_err(fail)?;
     if !only_if_absent {
@@ -273,7 +287,10 @@ mod tests {
         let path = folder.path().join("root.key");
         RootKeys::open(&path, true, &World::for_tests(5)).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
-        assert!(matches!(RootKeys::open(&path, false, &World::for_tests(5)), Err(RootKeyError::Exposed { .. })));
+        assert!(matches!(
+            RootKeys::open(&path, false, &World::for_tests(5)),
+            Err(RootKeyError::Exposed { .. })
+        ));
     }
 
     #[test]

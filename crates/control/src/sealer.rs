@@ -171,9 +171,13 @@ fn parse(row: UnsealedRow) -> Result<Parsed, SealError> {
 fn scopes(event: &Draft) -> impl Iterator<Item = Scope> {
     let tenant = event.tenant_id;
     let project = tenant.zip(event.project_id);
-    [Some(Scope::Platform), tenant.map(Scope::Tenant), project.map(|(tenant, project)| Scope::Project(tenant, project))]
-        .into_iter()
-        .flatten()
+    [
+        Some(Scope::Platform),
+        tenant.map(Scope::Tenant),
+        project.map(|(tenant, project)| Scope::Project(tenant, project)),
+    ]
+    .into_iter()
+    .flatten()
 }
 
 fn event_counter(scope: Scope) -> String {
@@ -223,7 +227,8 @@ fn plan(rows: &[Parsed], heads: &mut Heads) -> SealBatch {
             entry.project_id.map(|id| id.uuid()),
         ));
         for event in &parsed.events {
-            let mut numbers = scopes(event).map(|scope| next(heads, event_counter(scope))).collect::<Vec<_>>().into_iter();
+            let mut numbers =
+                scopes(event).map(|scope| next(heads, event_counter(scope))).collect::<Vec<_>>().into_iter();
             batch.events.push(json!({
                 "platform_sequence": numbers.next(), "tenant_sequence": numbers.next(), "project_sequence": numbers.next(),
                 "id": event.id.uuid(), "type": event.event_type, "subject": event.subject,

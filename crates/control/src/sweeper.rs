@@ -25,9 +25,13 @@ impl Platform {
                 tracing::debug!(%error, "last-used times wait for the next round");
             }
             match self.root_keys().reload() {
-                Ok(true) => tracing::info!(active = self.root_keys().active(), "the root key file was read again"),
+                Ok(true) => {
+                    tracing::info!(active = self.root_keys().active(), "the root key file was read again")
+                }
                 Ok(false) => {}
-                Err(error) => tracing::error!(%error, "the root key file has become unusable; the keys in memory are kept"),
+                Err(error) => {
+                    tracing::error!(%error, "the root key file has become unusable; the keys in memory are kept")
+                }
             }
             if lease.is_none() {
                 let now = self.world.now();
@@ -90,7 +94,9 @@ impl Platform {
                 let context = format!("webhook {}", webhook.id);
                 let opened = self.envelope.open(&self.store, &owner, &context, &webhook.secret_sealed).await;
                 let Ok(plain) = opened else { return Ok(()) };
-                let Ok(sealed) = self.envelope.seal(&self.store, &owner, &context, &plain).await else { return Ok(()) };
+                let Ok(sealed) = self.envelope.seal(&self.store, &owner, &context, &plain).await else {
+                    return Ok(());
+                };
                 let mut tx = self.store.begin().await?;
                 match tx.webhook_reseal(webhook.id, sealed, webhook.secret_sealed.clone()).await {
                     Ok(()) => tx.commit().await?,
@@ -103,7 +109,8 @@ impl Platform {
                 }
             }
             let mut tx = self.store.begin().await?;
-            tx.sealing_key_delete_older(&owner, newest, self.world.now() - SignedDuration::from_hours(1)).await?;
+            tx.sealing_key_delete_older(&owner, newest, self.world.now() - SignedDuration::from_hours(1))
+                .await?;
             tx.commit().await?;
             self.envelope.forget(&owner);
         }

@@ -103,7 +103,9 @@ impl Event {
         match scope {
             Scope::Platform => Some(self.platform_sequence),
             Scope::Tenant(tenant) => self.tenant_sequence.filter(|_| self.draft.tenant_id == Some(tenant)),
-            Scope::Project(_, project) => self.project_sequence.filter(|_| self.draft.project_id == Some(project)),
+            Scope::Project(_, project) => {
+                self.project_sequence.filter(|_| self.draft.project_id == Some(project))
+            }
         }
     }
 }

@@ -69,7 +69,9 @@ impl LabelSelector {
 }
 
 fn object(map: &BTreeMap<String, String>) -> Value {
-    Value::Object(map.iter().map(|(key, value)| (key.clone(), Value::String(value.clone()))).collect::<Map<_, _>>())
+    Value::Object(
+        map.iter().map(|(key, value)| (key.clone(), Value::String(value.clone()))).collect::<Map<_, _>>(),
+    )
 }
 
 #[cfg(test)]

@@ -36,9 +36,8 @@ impl Scope {
             (Scope::Platform, _) => true,
             (Scope::Tenant(mine), Scope::Tenant(theirs) | Scope::Project(theirs, _)) => mine == theirs,
             (Scope::Project(_, mine), Scope::Project(_, theirs)) => mine == theirs,
-            (Scope::Tenant(_) | Scope::Project(..), Scope::Platform) | (Scope::Project(..), Scope::Tenant(_)) => {
-                false
-            }
+            (Scope::Tenant(_) | Scope::Project(..), Scope::Platform)
+            | (Scope::Project(..), Scope::Tenant(_)) => false,
         }
     }
 

@@ -34,7 +34,9 @@ fn embedded(settings: &Settings) -> anyhow::Result<PathBuf> {
     };
     match location {
         Location::Sqlite(path) => Ok(path),
-        Location::Postgres(_) => bail!("PostgreSQL is backed up with its own tools (pg_dump, or continuous archiving)"),
+        Location::Postgres(_) => {
+            bail!("PostgreSQL is backed up with its own tools (pg_dump, or continuous archiving)")
+        }
     }
 }
 
@@ -63,7 +65,10 @@ pub(crate) async fn backup(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     std::fs::set_permissions(&copy, std::fs::Permissions::from_mode(0o600))?;
     std::fs::File::open(&copy)?.sync_all()?;
     copy_private(&settings.file("keys.root_key_file", "root.key"), &folder.join("root.key"))?;
-    println!("wrote muster.db and root.key to {}; whoever has both can read every secret in them", folder.display());
+    println!(
+        "wrote muster.db and root.key to {}; whoever has both can read every secret in them",
+        folder.display()
+    );
     Ok(ExitCode::SUCCESS)
 }
 
@@ -81,7 +86,8 @@ pub(crate) async fn restore(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         bail!("{} is not a backup: muster.db or root.key is missing", folder.display());
     }
     // A copy that does not open is not put in place.
-    let check = Store::open(&Location::Sqlite(source.clone()), 1).await.context("the backup does not open")?;
+    let check =
+        Store::open(&Location::Sqlite(source.clone()), 1).await.context("the backup does not open")?;
     check.close().await;
     if let Some(parent) = database.parent() {
         std::fs::create_dir_all(parent)?;

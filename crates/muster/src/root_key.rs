@@ -41,7 +41,10 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
                 println!("{id}{}", if at == 0 { "  active" } else { "" });
             }
         }
-        "add" => println!("added {}; activate it once every replica has the file", RootKeys::add(&file, &World::system())?),
+        "add" => println!(
+            "added {}; activate it once every replica has the file",
+            RootKeys::add(&file, &World::system())?
+        ),
         "activate" => {
             RootKeys::activate(&file, &id)?;
             println!("{id} is active; running servers move everything under it within a minute");
@@ -50,7 +53,9 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
             let old = RootKeys::list(&file)?.into_iter().next().unwrap_or_default();
             let id = RootKeys::add(&file, &World::system())?;
             RootKeys::activate(&file, &id)?;
-            println!("{id} is active; in a minute remove the old one with `muster server root-key retire {old}`");
+            println!(
+                "{id} is active; in a minute remove the old one with `muster server root-key retire {old}`"
+            );
         }
         _ => {
             let location = match settings.text("database.url") {
@@ -61,7 +66,9 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
             let wrapped = store.sealing_keys_under(&id).await?;
             store.close().await;
             RootKeys::retire(&file, &id, wrapped)?;
-            println!("{id} is gone from the file; old backups that need it need the file that was backed up with them");
+            println!(
+                "{id} is gone from the file; old backups that need it need the file that was backed up with them"
+            );
         }
     }
     Ok(ExitCode::SUCCESS)

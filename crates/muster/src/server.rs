@@ -22,13 +22,16 @@ pub(crate) fn with_settings(mut command: Command) -> Command {
             .help("A TOML file with settings"),
     );
     for setting in TABLE {
-        let default = if setting.default.is_empty() { String::new() } else { format!(" [default: {}]", setting.default) };
-        command = command.arg(
-            Arg::new(setting.key)
-                .long(setting.flag())
-                .value_name("VALUE")
-                .help(format!("{}{default} [env: {}]", setting.meaning, setting.environment())),
-        );
+        let default = if setting.default.is_empty() {
+            String::new()
+        } else {
+            format!(" [default: {}]", setting.default)
+        };
+        command = command.arg(Arg::new(setting.key).long(setting.flag()).value_name("VALUE").help(format!(
+            "{}{default} [env: {}]",
+            setting.meaning,
+            setting.environment()
+        )));
     }
     command
 }
@@ -53,7 +56,10 @@ pub(crate) fn command() -> Command {
                 .action(ArgAction::SetTrue)
                 .help("Stop when the standard input closes: how `muster up` makes sure nothing outlives it"),
         )
-        .subcommand(with_settings(Command::new("settings")).about("Show every setting, its value and where it comes from"))
+        .subcommand(
+            with_settings(Command::new("settings"))
+                .about("Show every setting, its value and where it comes from"),
+        )
         .subcommand(backup::backup_command())
         .subcommand(backup::restore_command())
         .subcommand(root_key::command())

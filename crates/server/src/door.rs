@@ -58,7 +58,10 @@ impl Server {
         let inside = self.pass(&operation, handler, path, &parts, &mut body, &correlation);
         let result = match AssertUnwindSafe(inside).catch_unwind().await {
             Ok(result) => result,
-            Err(_) => Err(Problem::new(Code::Internal, "the server failed; give the correlation id to the operator")),
+            Err(_) => Err(Problem::new(
+                Code::Internal,
+                "the server failed; give the correlation id to the operator",
+            )),
         };
         // A connection that is closed on unread data is reset, and the client may never see why it was refused.
         if let Some(unread) = body {
@@ -89,7 +92,15 @@ impl Server {
         let operation_id = operation.id;
         let (code, detail) = failure.map_or((None, None), |(code, detail)| (Some(code), Some(detail)));
         if status >= 500 {
-            tracing::error!(operation_id, status, milliseconds, correlation_id, code, detail, "request failed");
+            tracing::error!(
+                operation_id,
+                status,
+                milliseconds,
+                correlation_id,
+                code,
+                detail,
+                "request failed"
+            );
         } else if operation.kind == Kind::Command {
             tracing::info!(operation_id, status, milliseconds, correlation_id, code, "command");
         } else {
@@ -109,11 +120,15 @@ impl Server {
         self.hosts.check(&parts.headers)?;
         let now = self.platform.world.now();
         let (actor, secret) = self.authenticate(operation, &parts.headers, now).await?;
-        let tenant = actor.as_ref().and_then(|actor| actor.principal.tenant()).map(|tenant| tenant.to_string());
+        let tenant =
+            actor.as_ref().and_then(|actor| actor.principal.tenant()).map(|tenant| tenant.to_string());
         let share = actor.as_ref().map_or_else(|| "anonymous".to_owned(), |actor| actor.principal.id());
         if let Verdict::Wait(_) = self.platform.limits.take(&share, tenant.as_deref(), Instant::now()) {
             self.platform.metrics.rate_limited.inc();
-            return Err(Problem::new(Code::RateLimited, "your share of requests per second is used up; wait and repeat"));
+            return Err(Problem::new(
+                Code::RateLimited,
+                "your share of requests per second is used up; wait and repeat",
+            ));
         }
         let _under_way = self.platform.limits.enter(tenant.as_deref()).ok_or_else(|| {
             self.platform.metrics.rate_limited.inc();
@@ -199,25 +214,35 @@ impl Server {
             let expected = Secret::parse(&session).map(|secret| secret.csrf()).unwrap_or_default();
             let given = header(headers, "x-csrf-token").unwrap_or_default();
             if !bool::from(expected.as_bytes().ct_eq(given.as_bytes())) {
-                let detail = "send the `csrf_token` of the login as `X-CSRF-Token` with every request but a GET";
+                let detail =
+                    "send the `csrf_token` of the login as `X-CSRF-Token` with every request but a GET";
                 return Err(Problem::new(Code::CsrfRequired, detail));
             }
         }
         Ok((Some(actor), session))
     }
 
-    async fn read_body(&self, operation: &Operation, headers: &HeaderMap, body: &mut Option<Body>) -> Result<Value> {
+    async fn read_body(
+        &self,
+        operation: &Operation,
+        headers: &HeaderMap,
+        body: &mut Option<Body>,
+    ) -> Result<Value> {
         if operation.body.is_none() {
             return Ok(Value::Null);
         }
         let content_type = header(headers, CONTENT_TYPE.as_str()).unwrap_or_default();
         let essence = content_type.split(';').next().unwrap_or_default().trim();
         if !essence.eq_ignore_ascii_case("application/json") {
-            return Err(Problem::new(Code::UnsupportedMediaType, "send the body as `Content-Type: application/json`"));
+            return Err(Problem::new(
+                Code::UnsupportedMediaType,
+                "send the body as `Content-Type: application/json`",
+            ));
         }
         let bytes = self.collect(body.take().unwrap_or_default()).await?;
-        let value: Value = serde_json::from_slice(&bytes)
-            .map_err(|error| Problem::new(Code::MalformedRequest, format!("the body is not JSON: {error}")))?;
+        let value: Value = serde_json::from_slice(&bytes).map_err(|error| {
+            Problem::new(Code::MalformedRequest, format!("the body is not JSON: {error}"))
+        })?;
         self.schemas.check_body(operation, &value)?;
         Ok(value)
     }
@@ -245,5 +270,7 @@ fn session_cookie(headers: &HeaderMap) -> Option<String> {
 fn last_event_id(headers: &HeaderMap) -> Result<Option<i64>> {
     let Some(text) = header(headers, "last-event-id") else { return Ok(None) };
     let number = text.parse::<i64>().ok().filter(|number| *number >= 0);
-    number.map(Some).ok_or_else(|| Problem::field("header/Last-Event-ID", "it should be the number of an event"))
+    number
+        .map(Some)
+        .ok_or_else(|| Problem::field("header/Last-Event-ID", "it should be the number of an event"))
 }

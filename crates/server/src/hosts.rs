@@ -32,7 +32,8 @@ impl Hosts {
 
     /// Checks `Host`, `Origin` and `Sec-Fetch-Site` of any request, whatever its method.
     pub(crate) fn check(&self, headers: &HeaderMap) -> Result<(), Problem> {
-        let text = |name| headers.get(name).map(|value: &http::HeaderValue| value.to_str().unwrap_or_default());
+        let text =
+            |name| headers.get(name).map(|value: &http::HeaderValue| value.to_str().unwrap_or_default());
         match text(HOST) {
             Some(host) if self.allows(host) => {}
             _ => {
@@ -46,7 +47,10 @@ impl Hosts {
         });
         let foreign_fetch = headers.get("sec-fetch-site").is_some_and(|site| site == "cross-site");
         if foreign_origin || foreign_fetch {
-            return Err(Problem::new(Code::OriginNotAllowed, "requests from pages of other sites are not taken"));
+            return Err(Problem::new(
+                Code::OriginNotAllowed,
+                "requests from pages of other sites are not taken",
+            ));
         }
         Ok(())
     }
@@ -57,7 +61,10 @@ mod tests {
     use super::*;
 
     fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
-        pairs.iter().map(|(name, value)| (http::HeaderName::from_static(name), value.parse().unwrap())).collect()
+        pairs
+            .iter()
+            .map(|(name, value)| (http::HeaderName::from_static(name), value.parse().unwrap()))
+            .collect()
     }
 
     #[test]

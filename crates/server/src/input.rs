@@ -60,13 +60,20 @@ pub(crate) fn idempotency_key(text: Option<&str>) -> Result<String> {
     };
     let bare = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(text);
     if bare.is_empty() || bare.len() > 255 || !bare.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(Problem::field("header/Idempotency-Key", "it should be 1 to 255 visible ASCII characters"));
+        return Err(Problem::field(
+            "header/Idempotency-Key",
+            "it should be 1 to 255 visible ASCII characters",
+        ));
     }
     Ok(bare.to_owned())
 }
 
 /// The thread of a request: the caller's own, the trace's, or a fresh one.
-pub(crate) fn correlation_id(given: Option<&str>, traceparent: Option<&str>, fresh: impl FnOnce() -> String) -> String {
+pub(crate) fn correlation_id(
+    given: Option<&str>,
+    traceparent: Option<&str>,
+    fresh: impl FnOnce() -> String,
+) -> String {
     let fits = |text: &&str| {
         (1..=64).contains(&text.len())
             && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
@@ -75,7 +82,9 @@ pub(crate) fn correlation_id(given: Option<&str>, traceparent: Option<&str>, fre
         return given.to_owned();
     }
     let trace = traceparent.and_then(|parent| parent.split('-').nth(1)).filter(|trace| {
-        trace.len() == 32 && trace.bytes().all(|byte| byte.is_ascii_hexdigit()) && trace.bytes().any(|byte| byte != b'0')
+        trace.len() == 32
+            && trace.bytes().all(|byte| byte.is_ascii_hexdigit())
+            && trace.bytes().any(|byte| byte != b'0')
     });
     trace.map_or_else(fresh, str::to_owned)
 }

@@ -1,7 +1,9 @@
 //! From answers and problems to HTTP.
 
 use axum::body::Body;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, RETRY_AFTER, SET_COOKIE, WWW_AUTHENTICATE};
+use http::header::{
+    CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, RETRY_AFTER, SET_COOKIE, WWW_AUTHENTICATE,
+};
 use http::{HeaderMap, Response, StatusCode};
 use muster_api::{Code, Problem};
 use muster_control::{Answer, Reply};

@@ -94,7 +94,11 @@ impl Running {
         }
         let _ = self.platform.note_used_tokens().await;
         let now = self.platform.world.now();
-        let _ = self.platform.store.replica_gone(self.platform.replica, now - SignedDuration::from_hours(1)).await;
+        let _ = self
+            .platform
+            .store
+            .replica_gone(self.platform.replica, now - SignedDuration::from_hours(1))
+            .await;
         self.platform.store.close().await;
     }
 
@@ -105,7 +109,11 @@ impl Running {
 }
 
 fn options(settings: &Settings, secure: bool) -> Result<Options, SettingsError> {
-    let days = |key| settings.parsed::<u32>(key).map(|days| (days > 0).then(|| SignedDuration::from_hours(24 * i64::from(days))));
+    let days = |key| {
+        settings
+            .parsed::<u32>(key)
+            .map(|days| (days > 0).then(|| SignedDuration::from_hours(24 * i64::from(days))))
+    };
     Ok(Options {
         session_length: SignedDuration::from_hours(settings.parsed::<u32>("sessions.hours")?.max(1).into()),
         idempotency_retention: SignedDuration::from_hours(
@@ -149,8 +157,7 @@ pub async fn start(settings: &Settings, world: World) -> Result<Running, StartEr
         .map_err(|problem| StartError::FirstStart(problem.detail))?;
     platform.check_keys().await.map_err(|problem| StartError::FirstStart(problem.detail))?;
 
-    let listener =
-        TcpListener::bind(address).await.map_err(|error| StartError::Listen { address, error })?;
+    let listener = TcpListener::bind(address).await.map_err(|error| StartError::Listen { address, error })?;
     let address = listener.local_addr().map_err(|error| StartError::Listen { address, error })?;
     let stopping = Arc::new(AtomicBool::new(false));
     let server = Arc::new(Server {
@@ -171,13 +178,19 @@ pub async fn start(settings: &Settings, world: World) -> Result<Running, StartEr
 }
 
 fn write_token(path: &Path, token: &str) -> std::io::Result<()> {
-    let mut file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    let mut file =
+        std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
     file.write_all(token.as_bytes())?;
     file.write_all(b"\n")?;
     file.sync_all()
 }
 
-fn background(tasks: &mut JoinSet<()>, platform: &Arc<Platform>, address: SocketAddr, stop: &watch::Receiver<bool>) {
+fn background(
+    tasks: &mut JoinSet<()>,
+    platform: &Arc<Platform>,
+    address: SocketAddr,
+    stop: &watch::Receiver<bool>,
+) {
     tasks.spawn(Sealer::new(platform.clone()).run(stop.clone()));
     tasks.spawn(platform.clone().run_deliverer(stop.clone()));
     tasks.spawn(platform.clone().run_sweeper(Duration::from_secs(20), stop.clone()));
@@ -241,14 +254,21 @@ fn router(server: &Arc<Server>, stopping: &Arc<AtomicBool>) -> Router {
     router
         .route("/healthz", get(async || probes::healthz()))
         .route("/readyz", get(async move || probes::readyz(&ready, &stopping).await))
-        .route("/metrics", get(async move |request: Request| probes::metrics(&metrics, request.headers()).await))
+        .route(
+            "/metrics",
+            get(async move |request: Request| probes::metrics(&metrics, request.headers()).await),
+        )
         .route("/openapi.json", get(async move || probes::document(&document)))
         .fallback(async move |request: Request| {
-            let problem = Problem::new(Code::NotFound, "there is nothing at this path; /openapi.json lists what there is");
+            let problem = Problem::new(
+                Code::NotFound,
+                "there is nothing at this path; /openapi.json lists what there is",
+            );
             respond::problem(problem, &absent.correlation(request.headers()))
         })
         .method_not_allowed_fallback(async move |request: Request| {
-            let problem = Problem::new(Code::MethodNotAllowed, "the path does not take this method; see `Allow`");
+            let problem =
+                Problem::new(Code::MethodNotAllowed, "the path does not take this method; see `Allow`");
             respond::problem(problem, &wrong.correlation(request.headers()))
         })
 }

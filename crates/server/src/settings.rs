@@ -31,28 +31,84 @@ impl Setting {
 
 /// Every setting of the server.
 pub const TABLE: &[Setting] = &[
-    Setting { key: "http.listen", default: "127.0.0.1:7480", meaning: "Where to listen. Beyond loopback only with TLS." },
-    Setting { key: "http.hosts", default: "", meaning: "Names that the server answers to besides its address and localhost, with commas between." },
+    Setting {
+        key: "http.listen",
+        default: "127.0.0.1:7480",
+        meaning: "Where to listen. Beyond loopback only with TLS.",
+    },
+    Setting {
+        key: "http.hosts",
+        default: "",
+        meaning: "Names that the server answers to besides its address and localhost, with commas between.",
+    },
     Setting { key: "http.body_limit_bytes", default: "1048576", meaning: "The largest body of a request." },
-    Setting { key: "http.timeout_seconds", default: "15", meaning: "How long a client may take to send its headers, and then its body." },
-    Setting { key: "http.max_connections", default: "4096", meaning: "Connections at once; further ones wait to be accepted." },
+    Setting {
+        key: "http.timeout_seconds",
+        default: "15",
+        meaning: "How long a client may take to send its headers, and then its body.",
+    },
+    Setting {
+        key: "http.max_connections",
+        default: "4096",
+        meaning: "Connections at once; further ones wait to be accepted.",
+    },
     Setting { key: "tls.cert_file", default: "", meaning: "The certificate chain, PEM." },
     Setting { key: "tls.key_file", default: "", meaning: "Its private key, PEM." },
-    Setting { key: "data.dir", default: "~/.local/share/muster", meaning: "Where the embedded database, the root key and the operator's first token are, unless said otherwise." },
-    Setting { key: "database.url", default: "", meaning: "postgres://… for PostgreSQL, or the path of a SQLite file; muster.db in data.dir if empty." },
+    Setting {
+        key: "data.dir",
+        default: "~/.local/share/muster",
+        meaning: "Where the embedded database, the root key and the operator's first token are, unless said otherwise.",
+    },
+    Setting {
+        key: "database.url",
+        default: "",
+        meaning: "postgres://… for PostgreSQL, or the path of a SQLite file; muster.db in data.dir if empty.",
+    },
     Setting { key: "database.connections", default: "20", meaning: "Connections to PostgreSQL at most." },
-    Setting { key: "keys.root_key_file", default: "", meaning: "The root keys, mode 0600; root.key in data.dir if empty." },
-    Setting { key: "operator.token_file", default: "", meaning: "Where the first start writes the operator's token, mode 0600; operator.token in data.dir if empty." },
+    Setting {
+        key: "keys.root_key_file",
+        default: "",
+        meaning: "The root keys, mode 0600; root.key in data.dir if empty.",
+    },
+    Setting {
+        key: "operator.token_file",
+        default: "",
+        meaning: "Where the first start writes the operator's token, mode 0600; operator.token in data.dir if empty.",
+    },
     Setting { key: "limits.actor_per_second", default: "200", meaning: "Requests per second and actor." },
     Setting { key: "limits.tenant_per_second", default: "1000", meaning: "Requests per second and tenant." },
-    Setting { key: "limits.tenant_in_flight", default: "64", meaning: "Requests of one tenant that may be under way at once." },
+    Setting {
+        key: "limits.tenant_in_flight",
+        default: "64",
+        meaning: "Requests of one tenant that may be under way at once.",
+    },
     Setting { key: "sessions.hours", default: "12", meaning: "How long a browser session lives." },
-    Setting { key: "retention.events_days", default: "30", meaning: "How long events are kept; 0 is for ever." },
-    Setting { key: "retention.audit_days", default: "0", meaning: "How long audit entries are kept; 0 is for ever." },
-    Setting { key: "retention.idempotency_hours", default: "24", meaning: "How long answers are kept for replays." },
-    Setting { key: "webhooks.allow_private", default: "false", meaning: "Whether webhooks may go to loopback and private addresses, and by plain http." },
+    Setting {
+        key: "retention.events_days",
+        default: "30",
+        meaning: "How long events are kept; 0 is for ever.",
+    },
+    Setting {
+        key: "retention.audit_days",
+        default: "0",
+        meaning: "How long audit entries are kept; 0 is for ever.",
+    },
+    Setting {
+        key: "retention.idempotency_hours",
+        default: "24",
+        meaning: "How long answers are kept for replays.",
+    },
+    Setting {
+        key: "webhooks.allow_private",
+        default: "false",
+        meaning: "Whether webhooks may go to loopback and private addresses, and by plain http.",
+    },
     Setting { key: "log.format", default: "json", meaning: "json or text." },
-    Setting { key: "log.level", default: "info", meaning: "error, warn, info, debug or trace, or a tracing filter." },
+    Setting {
+        key: "log.level",
+        default: "info",
+        meaning: "error, warn, info, debug or trace, or a tracing filter.",
+    },
 ];
 
 /// Why settings cannot be used.
@@ -118,7 +174,8 @@ impl Settings {
         if let Some(path) = file {
             let fail = |why: String| SettingsError::File { path: path.to_owned(), why };
             let text = std::fs::read_to_string(path).map_err(|error| fail(error.to_string()))?;
-            let table: toml::Table = text.parse().map_err(|error: toml::de::Error| fail(error.to_string()))?;
+            let table: toml::Table =
+                text.parse().map_err(|error: toml::de::Error| fail(error.to_string()))?;
             for (key, value) in flatten(&table) {
                 settings.set(&key, value, &path.display().to_string())?;
             }
@@ -132,7 +189,9 @@ impl Settings {
         // What looks like one of ours and is none is a typing error that would otherwise be obeyed by nobody.
         for name in environment.keys() {
             let sections = TABLE.iter().map(|setting| setting.key.split('.').next().unwrap_or_default());
-            let ours = sections.map(str::to_uppercase).any(|section| name.starts_with(&format!("MUSTER_{section}_")));
+            let ours = sections
+                .map(str::to_uppercase)
+                .any(|section| name.starts_with(&format!("MUSTER_{section}_")));
             if ours && !TABLE.iter().any(|setting| setting.environment() == *name) {
                 return Err(SettingsError::Unknown {
                     source_name: "the environment".to_owned(),
@@ -243,7 +302,8 @@ mod tests {
         let file = std::env::temp_dir().join(format!("muster-settings-{}.toml", std::process::id()));
         std::fs::write(&file, "[http]\nlisten = \"127.0.0.1:1\"\nbody_limit_bytes = 7\n").unwrap();
         let settings =
-            Settings::load(Some(&file), one("MUSTER_HTTP_LISTEN", "127.0.0.1:2"), one("sessions.hours", "3")).unwrap();
+            Settings::load(Some(&file), one("MUSTER_HTTP_LISTEN", "127.0.0.1:2"), one("sessions.hours", "3"))
+                .unwrap();
         std::fs::remove_file(&file).unwrap();
         assert_eq!(settings.text("http.listen"), "127.0.0.1:2");
         assert_eq!(settings.parsed::<u64>("http.body_limit_bytes").unwrap(), 7);
@@ -262,7 +322,8 @@ mod tests {
 
     #[test]
     fn a_password_is_not_shown() {
-        let settings = Settings::load(None, Vec::new(), one("database.url", "postgres://a:secret@h/d")).unwrap();
+        let settings =
+            Settings::load(None, Vec::new(), one("database.url", "postgres://a:secret@h/d")).unwrap();
         assert!(!format!("{:?}", settings.effective()).contains("secret"));
     }
 }

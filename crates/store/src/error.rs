@@ -43,7 +43,9 @@ pub enum StoreError {
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
         match &error {
-            sqlx::Error::Database(database) if database.is_unique_violation() || database.is_check_violation() => {
+            sqlx::Error::Database(database)
+                if database.is_unique_violation() || database.is_check_violation() =>
+            {
                 StoreError::Conflict(database.constraint().unwrap_or(database.message()).to_owned())
             }
             sqlx::Error::Database(database) if database.is_foreign_key_violation() => {
@@ -58,9 +60,10 @@ impl From<sqlx::Error> for StoreError {
             {
                 StoreError::Unavailable(database.message().to_owned())
             }
-            sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed => {
-                StoreError::Unavailable(error.to_string())
-            }
+            sqlx::Error::Io(_)
+            | sqlx::Error::PoolTimedOut
+            | sqlx::Error::PoolClosed
+            | sqlx::Error::WorkerCrashed => StoreError::Unavailable(error.to_string()),
             _ => StoreError::Other(error),
         }
     }

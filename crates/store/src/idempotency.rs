@@ -72,7 +72,13 @@ pub struct Replay {
 
 impl Store {
     /// The stored answer for a key that is younger than `since`.
-    pub async fn replay_lookup(&self, actor: &str, route: &str, key: &str, since: Timestamp) -> Result<Option<Replay>> {
+    pub async fn replay_lookup(
+        &self,
+        actor: &str,
+        route: &str,
+        key: &str,
+        since: Timestamp,
+    ) -> Result<Option<Replay>> {
         let row = self.fetch_optional(&IDEMPOTENCY_GET, args![actor, route, key, since]).await?;
         row.as_ref()
             .map(|row| {
@@ -124,7 +130,13 @@ impl Tx {
     }
 
     /// Forgets a key whose day is over, so that it can be used again before the sweeper comes by.
-    pub async fn idempotency_forget(&mut self, actor: &str, route: &str, key: &str, until: Timestamp) -> Result<()> {
+    pub async fn idempotency_forget(
+        &mut self,
+        actor: &str,
+        route: &str,
+        key: &str,
+        until: Timestamp,
+    ) -> Result<()> {
         self.execute(&IDEMPOTENCY_FORGET, args![actor, route, key, until]).await.map(drop)
     }
 }

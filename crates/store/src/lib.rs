@@ -31,9 +31,9 @@ use std::sync::Arc;
 
 use sqlx::{PgPool, SqlitePool};
 
+pub use audit::AuditFilter;
 pub use error::StoreError;
 pub use event::EventFilter;
-pub use audit::AuditFilter;
 pub use fault::{Fault, Faults};
 pub use idempotency::{Door, Replay};
 pub use lease::Lease;

@@ -125,7 +125,9 @@ impl Store {
     /// Writes a consistent copy of an embedded database to a new file.
     pub async fn backup_to(&self, target: &Path) -> Result<()> {
         let Backend::Sqlite { read, .. } = &self.backend else {
-            return Err(StoreError::Unavailable("PostgreSQL is backed up with its own tools (pg_dump)".to_owned()));
+            return Err(StoreError::Unavailable(
+                "PostgreSQL is backed up with its own tools (pg_dump)".to_owned(),
+            ));
         };
         let target = target.to_string_lossy().into_owned();
         sqlx::query("VACUUM INTO $1").bind(target).execute(read).await?;
@@ -170,12 +172,14 @@ impl Store {
              AND m.name <> '_sqlx_migrations' AND m.name NOT LIKE 'sqlite%' \
              AND NOT EXISTS (SELECT 1 FROM pragma_index_list(m.name) l WHERE l.origin = 'pk') ORDER BY 1";
         let (mut columns, indexes): (Vec<String>, Vec<String>) = match &self.backend {
-            Backend::Pg(pool) => {
-                (sqlx::query_scalar(PG).fetch_all(pool).await?, sqlx::query_scalar(PG_INDEX).fetch_all(pool).await?)
-            }
-            Backend::Sqlite { read, .. } => {
-                (sqlx::query_scalar(LITE).fetch_all(read).await?, sqlx::query_scalar(LITE_INDEX).fetch_all(read).await?)
-            }
+            Backend::Pg(pool) => (
+                sqlx::query_scalar(PG).fetch_all(pool).await?,
+                sqlx::query_scalar(PG_INDEX).fetch_all(pool).await?,
+            ),
+            Backend::Sqlite { read, .. } => (
+                sqlx::query_scalar(LITE).fetch_all(read).await?,
+                sqlx::query_scalar(LITE_INDEX).fetch_all(read).await?,
+            ),
         };
         columns.extend(indexes);
         columns.sort();
@@ -227,8 +231,12 @@ where
 {
     match migrator.run_direct(None, connection, false).await {
         Ok(()) => Ok(()),
-        Err(MigrateError::VersionMissing(found)) => Err(StoreError::TooNew { found, known: newest_migration() }),
+        Err(MigrateError::VersionMissing(found)) => {
+            Err(StoreError::TooNew { found, known: newest_migration() })
+        }
         Err(MigrateError::Execute(error)) => Err(error.into()),
-        Err(error) => Err(StoreError::Unavailable(format!("the schema could not be brought up to date: {error}"))),
+        Err(error) => {
+            Err(StoreError::Unavailable(format!("the schema could not be brought up to date: {error}")))
+        }
     }
 }

@@ -85,7 +85,11 @@ impl Store {
 
     /// The project `name` of the tenant `slug`.
     pub async fn project_by_qualified_name(&self, slug: &str, name: &str) -> Result<Option<Project>> {
-        self.fetch_optional(&PROJECT_BY_QUALIFIED_NAME, args![slug, name]).await?.as_ref().map(project).transpose()
+        self.fetch_optional(&PROJECT_BY_QUALIFIED_NAME, args![slug, name])
+            .await?
+            .as_ref()
+            .map(project)
+            .transpose()
     }
 
     /// The visible projects with this bare name: three at most, to tell one from several.
@@ -95,7 +99,12 @@ impl Store {
     }
 
     /// Visible projects in order of their making.
-    pub async fn project_list(&self, page: Page, of: ProjectsOf, labels: &LabelSelector) -> Result<Vec<Project>> {
+    pub async fn project_list(
+        &self,
+        page: Page,
+        of: ProjectsOf,
+        labels: &LabelSelector,
+    ) -> Result<Vec<Project>> {
         let (all, user, only) = of.parts();
         let args =
             args![page.after, all, user, only, page.size, labels.equal_json(), labels.not_equal_json()];
@@ -121,8 +130,13 @@ impl Tx {
 
     /// Changes a project that still has the version before `project.version`.
     pub async fn project_update(&mut self, project: &Project) -> Result<()> {
-        let args =
-            args![project.id, &project.display_name, &project.labels, project.updated_at, project.version - 1];
+        let args = args![
+            project.id,
+            &project.display_name,
+            &project.labels,
+            project.updated_at,
+            project.version - 1
+        ];
         self.execute_one(&PROJECT_UPDATE, args, StoreError::Stale).await
     }
 

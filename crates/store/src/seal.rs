@@ -96,7 +96,14 @@ impl Tx {
         let rows = self.fetch_all(&UNSEALED_TAKE, args![limit]).await?;
         let mut taken: Vec<UnsealedRow> = rows
             .iter()
-            .map(|row| Ok(UnsealedRow { id: row.get(0)?, chain: row.get(1)?, entry: row.get(2)?, events: row.get(3)? }))
+            .map(|row| {
+                Ok(UnsealedRow {
+                    id: row.get(0)?,
+                    chain: row.get(1)?,
+                    entry: row.get(2)?,
+                    events: row.get(3)?,
+                })
+            })
             .collect::<Result<_>>()?;
         taken.sort_by_key(|row| row.id);
         Ok(taken)

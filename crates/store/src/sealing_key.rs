@@ -41,13 +41,22 @@ pub struct SealingKey {
 }
 
 fn sealing_key(row: &Row) -> Result<SealingKey> {
-    Ok(SealingKey { owner: row.get(0)?, key_version: row.get(1)?, root_key_id: row.get(2)?, wrapped: row.get(3)? })
+    Ok(SealingKey {
+        owner: row.get(0)?,
+        key_version: row.get(1)?,
+        root_key_id: row.get(2)?,
+        wrapped: row.get(3)?,
+    })
 }
 
 impl Store {
     /// One version of an owner's key.
     pub async fn sealing_key_lookup(&self, owner: &str, version: i64) -> Result<Option<SealingKey>> {
-        self.fetch_optional(&SEALING_KEY_GET, args![owner, version]).await?.as_ref().map(sealing_key).transpose()
+        self.fetch_optional(&SEALING_KEY_GET, args![owner, version])
+            .await?
+            .as_ref()
+            .map(sealing_key)
+            .transpose()
     }
 
     /// An owner's newest key.
@@ -57,7 +66,11 @@ impl Store {
 
     /// Keys that another root key than this one wraps.
     pub async fn sealing_keys_not_under(&self, root_key_id: &str, limit: i64) -> Result<Vec<SealingKey>> {
-        self.fetch_all(&SEALING_KEY_UNDER_OTHER, args![root_key_id, limit]).await?.iter().map(sealing_key).collect()
+        self.fetch_all(&SEALING_KEY_UNDER_OTHER, args![root_key_id, limit])
+            .await?
+            .iter()
+            .map(sealing_key)
+            .collect()
     }
 
     /// Owners that have more than one version, with the newest.
@@ -90,7 +103,12 @@ impl Tx {
 
     /// Destroys versions that nothing is sealed under any more, once the newest is older than `since`: a secret that was
     /// sealed just before the rotation may still be on its way.
-    pub async fn sealing_key_delete_older(&mut self, owner: &str, newest: i64, since: Timestamp) -> Result<()> {
+    pub async fn sealing_key_delete_older(
+        &mut self,
+        owner: &str,
+        newest: i64,
+        since: Timestamp,
+    ) -> Result<()> {
         self.execute(&SEALING_KEY_DELETE_OLDER, args![owner, newest, since]).await.map(drop)
     }
 

@@ -57,7 +57,11 @@ impl Store {
     }
 
     /// The project's service account with this name.
-    pub async fn service_account_by_name(&self, project: ProjectId, name: &str) -> Result<Option<ServiceAccount>> {
+    pub async fn service_account_by_name(
+        &self,
+        project: ProjectId,
+        name: &str,
+    ) -> Result<Option<ServiceAccount>> {
         let row = self.fetch_optional(&SERVICE_ACCOUNT_BY_NAME, args![project, name]).await?;
         row.as_ref().map(service_account).transpose()
     }

@@ -59,14 +59,20 @@ pub(crate) use statements;
 macro_rules! labels_match {
     (pg $equal:literal $not_equal:literal) => {
         concat!(
-            " labels @> ", $equal, " AND NOT EXISTS (SELECT 1 FROM jsonb_each_text(", $not_equal,
+            " labels @> ",
+            $equal,
+            " AND NOT EXISTS (SELECT 1 FROM jsonb_each_text(",
+            $not_equal,
             ") AS term WHERE labels ->> term.key = term.value) "
         )
     };
     (sqlite $equal:literal $not_equal:literal) => {
         concat!(
-            " NOT EXISTS (SELECT 1 FROM json_each(", $equal, ") AS term WHERE labels ->> term.key IS NOT term.value)",
-            " AND NOT EXISTS (SELECT 1 FROM json_each(", $not_equal,
+            " NOT EXISTS (SELECT 1 FROM json_each(",
+            $equal,
+            ") AS term WHERE labels ->> term.key IS NOT term.value)",
+            " AND NOT EXISTS (SELECT 1 FROM json_each(",
+            $not_equal,
             ") AS term WHERE labels ->> term.key = term.value) "
         )
     };

@@ -101,4 +101,3 @@ impl Tx {
         self.execute_one(&TENANT_DELETE, args![id, version], StoreError::Stale).await
     }
 }
-

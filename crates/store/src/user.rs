@@ -66,9 +66,20 @@ impl Store {
     }
 
     /// People in order of their adding: everybody, or a tenant's.
-    pub async fn user_list(&self, page: Page, tenant: Option<TenantId>, labels: &LabelSelector) -> Result<Vec<User>> {
-        let args =
-            args![page.after, tenant.is_none(), tenant, page.size, labels.equal_json(), labels.not_equal_json()];
+    pub async fn user_list(
+        &self,
+        page: Page,
+        tenant: Option<TenantId>,
+        labels: &LabelSelector,
+    ) -> Result<Vec<User>> {
+        let args = args![
+            page.after,
+            tenant.is_none(),
+            tenant,
+            page.size,
+            labels.equal_json(),
+            labels.not_equal_json()
+        ];
         self.fetch_all(&USER_LIST, args).await?.iter().map(user).collect()
     }
 }

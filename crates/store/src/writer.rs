@@ -186,7 +186,8 @@ async fn undo(mut state: OwnedMutexGuard<State>, nested: bool, waiting: Arc<Atom
             let _ = state.connection.execute("ROLLBACK").await;
             state.open = false;
             for waiter in state.done.drain(..) {
-                let _ = waiter.send(Err(StoreError::Unavailable("another write of the same group failed".to_owned())));
+                let _ = waiter
+                    .send(Err(StoreError::Unavailable("another write of the same group failed".to_owned())));
             }
             return;
         }

@@ -128,12 +128,15 @@ impl Client {
 /// The operation that a request is for.
 fn find(method: &str, path: &str) -> Option<&'static Operation> {
     let fits = |template: &str| {
-        let (wanted, given): (Vec<&str>, Vec<&str>) = (template.split('/').collect(), path.split('/').collect());
+        let (wanted, given): (Vec<&str>, Vec<&str>) =
+            (template.split('/').collect(), path.split('/').collect());
         wanted.len() == given.len()
             && wanted.iter().zip(&given).all(|(wanted, given)| wanted.starts_with('{') || wanted == given)
     };
-    let mut found: Vec<&Operation> =
-        OPERATIONS.iter().filter(|operation| operation.method.as_str() == method && fits(operation.path)).collect();
+    let mut found: Vec<&Operation> = OPERATIONS
+        .iter()
+        .filter(|operation| operation.method.as_str() == method && fits(operation.path))
+        .collect();
     // A literal path wins over one with a parameter, as in the router.
     found.sort_by_key(|operation| operation.path.matches('{').count());
     found.first().copied()
@@ -142,20 +145,36 @@ fn find(method: &str, path: &str) -> Option<&'static Operation> {
 #[track_caller]
 fn check(method: &str, path: &str, answer: &Answer) {
     let Some(operation) = find(method, path) else { return };
-    let described = &DOCUMENT["paths"][operation.path][method.to_lowercase()]["responses"][answer.status.to_string()];
+    let described =
+        &DOCUMENT["paths"][operation.path][method.to_lowercase()]["responses"][answer.status.to_string()];
     let name = operation.id;
-    assert!(!described.is_null(), "{name} answered {}, which is not in the document: {}", answer.status, answer.text);
+    assert!(
+        !described.is_null(),
+        "{name} answered {}, which is not in the document: {}",
+        answer.status,
+        answer.text
+    );
     let content_type = answer.header("content-type").split(';').next().unwrap_or_default().to_owned();
     let content = &described["content"][&content_type];
-    assert!(!content.is_null(), "{name} answered {} as {content_type:?}, which is not in the document", answer.status);
+    assert!(
+        !content.is_null(),
+        "{name} answered {} as {content_type:?}, which is not in the document",
+        answer.status
+    );
     assert!(!answer.header("x-correlation-id").is_empty(), "{name} answered without X-Correlation-Id");
     if content_type.ends_with("json") && content_type != "application/x-ndjson" {
         let mut schema = content["schema"].clone();
         schema["components"] = DOCUMENT["components"].clone();
         let validator = jsonschema::draft202012::new(&schema).expect("a schema of the document");
-        let faults: Vec<String> =
-            validator.iter_errors(&answer.body).map(|error| format!("{}: {error}", error.instance_path())).collect();
-        assert!(faults.is_empty(), "{name}: the answer does not fit the document: {faults:?}\n{}", answer.text);
+        let faults: Vec<String> = validator
+            .iter_errors(&answer.body)
+            .map(|error| format!("{}: {error}", error.instance_path()))
+            .collect();
+        assert!(
+            faults.is_empty(),
+            "{name}: the answer does not fit the document: {faults:?}\n{}",
+            answer.text
+        );
         // Everything that a type can say stands in the document, so a member that does not is a leak or an omission.
         unknown_members(name, &schema, &answer.body);
     }

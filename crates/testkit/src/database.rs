@@ -19,7 +19,11 @@ impl Database {
     /// A SQLite file in a folder of its own.
     pub fn sqlite() -> Self {
         let folder = tempfile::Builder::new().prefix("muster-test-").tempdir().expect("a temporary folder");
-        Self { location: Location::Sqlite(folder.path().join("muster.db")), folder: Arc::new(folder), created: None }
+        Self {
+            location: Location::Sqlite(folder.path().join("muster.db")),
+            folder: Arc::new(folder),
+            created: None,
+        }
     }
 
     /// A fresh database in the PostgreSQL that `tools/with-postgres` started.

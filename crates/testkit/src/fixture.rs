@@ -47,14 +47,28 @@ impl Fixture {
             fixture.ids.insert(tenant.to_owned(), made.text_of("id"));
         }
         for (tenant, project) in [("acme", "train"), ("acme", "serve"), ("globex", "lab")] {
-            let made = operator.post(&format!("/v1/tenants/{tenant}/projects"), json!({"name": project})).await.ok();
+            let made =
+                operator.post(&format!("/v1/tenants/{tenant}/projects"), json!({"name": project})).await.ok();
             fixture.ids.insert(project.to_owned(), made.text_of("id"));
         }
         fixture.person(kit, "tenant_admin", "acme", json!({"role": "tenant_admin", "tenant": "acme"})).await;
-        fixture.person(kit, "other_tenant_admin", "globex", json!({"role": "tenant_admin", "tenant": "globex"})).await;
-        fixture.person(kit, "project_admin", "acme", json!({"role": "project_admin", "project": "acme.train"})).await;
-        fixture.person(kit, "sibling_project_admin", "acme", json!({"role": "project_admin", "project": "acme.serve"})).await;
-        fixture.person(kit, "viewer", "acme", json!({"role": "project_viewer", "project": "acme.train"})).await;
+        fixture
+            .person(kit, "other_tenant_admin", "globex", json!({"role": "tenant_admin", "tenant": "globex"}))
+            .await;
+        fixture
+            .person(kit, "project_admin", "acme", json!({"role": "project_admin", "project": "acme.train"}))
+            .await;
+        fixture
+            .person(
+                kit,
+                "sibling_project_admin",
+                "acme",
+                json!({"role": "project_admin", "project": "acme.serve"}),
+            )
+            .await;
+        fixture
+            .person(kit, "viewer", "acme", json!({"role": "project_viewer", "project": "acme.train"}))
+            .await;
         fixture.person(kit, "bystander", "acme", Value::Null).await;
         let everything: Vec<&str> = muster_api_permissions();
         fixture.account(kit, "account_with_grant", "train", &everything).await;
@@ -64,7 +78,8 @@ impl Fixture {
         fixture.tokens.insert("anonymous".to_owned(), String::new());
         fixture.tokens.insert("malformed".to_owned(), "mst_pat_not-a-token".to_owned());
         // Nodes have certificates of their own; nothing that looks like a node's token opens the public API.
-        let node = Secret::make(TokenKind::Personal, &World::system()).reveal().replacen("mst_pat_", "mst_node_", 1);
+        let node =
+            Secret::make(TokenKind::Personal, &World::system()).reveal().replacen("mst_pat_", "mst_node_", 1);
         fixture.tokens.insert("node".to_owned(), node);
         fixture.things(kit).await;
         kit.sealed().await;
@@ -105,7 +120,8 @@ impl Fixture {
             let bound = self.giver(kit, tenant).post("/v1/role-bindings", Value::Object(binding)).await.ok();
             self.ids.insert(format!("{name}_binding"), bound.text_of("id"));
         }
-        let secret = Self::token_in_store(kit, id.parse().expect("a user id"), SignedDuration::from_hours(1)).await;
+        let secret =
+            Self::token_in_store(kit, id.parse().expect("a user id"), SignedDuration::from_hours(1)).await;
         self.ids.insert(name.to_owned(), id);
         self.tokens.insert(name.to_owned(), secret.reveal().to_owned());
     }
@@ -168,7 +184,11 @@ impl Fixture {
 
 /// What an allow list can name at most.
 fn muster_api_permissions() -> Vec<&'static str> {
-    muster_api::operations().iter().map(|operation| operation.permission).filter(|word| allowable(word)).collect()
+    muster_api::operations()
+        .iter()
+        .map(|operation| operation.permission)
+        .filter(|word| allowable(word))
+        .collect()
 }
 
 fn allowable(word: &str) -> bool {

@@ -12,7 +12,10 @@ use crate::refuse::{Result, refuse};
 const PAGE: i64 = 500;
 
 /// Opens `audit_export`: a line an entry, up to what is sealed when it starts.
-pub async fn export(cx: &Cx, query: AuditChainQuery) -> Result<impl Stream<Item = Result<String>> + Send + 'static + use<>> {
+pub async fn export(
+    cx: &Cx,
+    query: AuditChainQuery,
+) -> Result<impl Stream<Item = Result<String>> + Send + 'static + use<>> {
     let scope = cx.scope(query.tenant.as_deref(), None).await?;
     cx.authorize(Permission::AuditExport, scope, "chain")?;
     let chain = scope.chain();

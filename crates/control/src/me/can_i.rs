@@ -9,7 +9,10 @@ use crate::{Answer, Cx, Result};
 /// Answers `can_i`.
 pub async fn can_i(cx: &Cx, query: CanIQuery) -> Result<Answer> {
     let permission = Permission::parse(&query.permission).ok_or_else(|| {
-        Problem::field("query/permission", format!("`{}` is no permission; it should be noun.verb", query.permission))
+        Problem::field(
+            "query/permission",
+            format!("`{}` is no permission; it should be noun.verb", query.permission),
+        )
     })?;
     let scope = cx.scope(query.tenant.as_deref(), query.project.as_deref()).await?;
     let (allowed, reason) = match decide(cx.principal()?, permission, scope) {

@@ -32,7 +32,8 @@ pub async fn create(cx: &Cx, body: RoleBindingCreate) -> Result<Commit> {
         };
         return Err(Problem::field("/role", format!("{} is bound with {needs}", role.as_str())));
     }
-    let user = cx.user(&body.user).await.map_err(|_| Problem::field("/user", "there is no such person here"))?;
+    let user =
+        cx.user(&body.user).await.map_err(|_| Problem::field("/user", "there is no such person here"))?;
     if user.tenant_id != scope.tenant() {
         return Err(Problem::field("/user", "there is no such person here"));
     }

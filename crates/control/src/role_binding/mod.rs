@@ -43,5 +43,8 @@ pub(crate) fn only_by_the_tenant(cx: &Cx, scope: Scope) -> Result<()> {
     if scope.project().is_none() || cx.holds(&[Role::TenantAdmin, Role::ProjectAdmin], scope) {
         return Ok(());
     }
-    Err(Problem::new(Code::PermissionDenied, "a project's roles are given and taken by its own admins and its tenant's"))
+    Err(Problem::new(
+        Code::PermissionDenied,
+        "a project's roles are given and taken by its own admins and its tenant's",
+    ))
 }

@@ -30,11 +30,12 @@ pub async fn create(cx: &Cx, project: &str, body: ServiceAccountCreate) -> Resul
         version: 1,
     };
     let (subject, told) = (path(&account), json!({"name": account.name, "permissions": account.permissions}));
-    let commit = Commit::new(account.scope(), target("service_account", account.id, &account.name), move |tx| {
-        Box::pin(async move {
-            tx.service_account_insert(&account).await?;
-            Ok(Answer::new(&view(&account)))
-        })
-    });
+    let commit =
+        Commit::new(account.scope(), target("service_account", account.id, &account.name), move |tx| {
+            Box::pin(async move {
+                tx.service_account_insert(&account).await?;
+                Ok(Answer::new(&view(&account)))
+            })
+        });
     Ok(commit.event(cx, EventType::ServiceAccountCreated, subject, told))
 }

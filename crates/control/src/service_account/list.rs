@@ -17,7 +17,8 @@ pub async fn list(cx: &Cx, project: &str, query: ListQuery) -> Result<Answer> {
     let list = format!("service accounts {} {:?}", project.id, query.labels);
     let page = cx.page(&list, query.page_size, query.page_token.as_deref()).await?;
     let labels = selector(query.labels.as_deref())?;
-    let mut items = cx.platform.store.service_account_list(page, project.id, &labels).await.map_err(refuse)?;
+    let mut items =
+        cx.platform.store.service_account_list(page, project.id, &labels).await.map_err(refuse)?;
     let next_page_token = cx.next_page(&list, page, &mut items, |account| account.id.uuid()).await?;
     Ok(Answer::new(&ServiceAccountPage { items: items.iter().map(view).collect(), next_page_token }))
 }

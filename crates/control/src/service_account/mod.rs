@@ -47,7 +47,10 @@ fn allow_list(cx: &Cx, scope: Scope, words: Vec<String>) -> Result<Vec<String>> 
             Problem::field(&pointer, format!("`{word}` is no permission: see docs/reference/permissions.md"))
         })?;
         if !permission.allowable() {
-            return Err(Problem::field(&pointer, format!("`{word}` can never be given to a service account")));
+            return Err(Problem::field(
+                &pointer,
+                format!("`{word}` can never be given to a service account"),
+            ));
         }
         if !decide(cx.principal()?, permission, scope).is_allowed() {
             return Err(Problem::new(Code::PermissionDenied, format!("you do not hold {word} yourself")));

@@ -37,11 +37,12 @@ pub async fn update(cx: &Cx, project: &str, reference: &str, body: ServiceAccoun
     account.updated_at = cx.now;
     account.version += 1;
     let subject = path(&account);
-    let commit = Commit::new(account.scope(), target("service_account", account.id, &account.name), move |tx| {
-        Box::pin(async move {
-            tx.service_account_update(&account).await?;
-            Ok(Answer::new(&view(&account)))
-        })
-    });
+    let commit =
+        Commit::new(account.scope(), target("service_account", account.id, &account.name), move |tx| {
+            Box::pin(async move {
+                tx.service_account_update(&account).await?;
+                Ok(Answer::new(&view(&account)))
+            })
+        });
     Ok(commit.revokes().event(cx, EventType::ServiceAccountUpdated, subject, told))
 }

@@ -46,8 +46,11 @@ pub async fn create(cx: &Cx, body: SessionCreate) -> Result<Commit> {
         secret_shown_once: None,
     };
     let secure = if cx.platform.options.secure_cookies { "; Secure" } else { "" };
-    let cookie =
-        format!("{COOKIE}={}; Path=/; HttpOnly; SameSite=Strict; Max-Age={}{secure}", secret.reveal(), length.as_secs());
+    let cookie = format!(
+        "{COOKIE}={}; Path=/; HttpOnly; SameSite=Strict; Max-Age={}{secure}",
+        secret.reveal(),
+        length.as_secs()
+    );
     let actor = Actor { kind: "user".to_owned(), id: user.id.to_string(), name: user.email.clone() };
     let subject = format!("/v1/users/{}", user.id);
     let commit = Commit::new(user.scope(), target("session", token.id, &user.email), move |tx| {
@@ -62,7 +65,10 @@ pub async fn create(cx: &Cx, body: SessionCreate) -> Result<Commit> {
 /// One sentence and one pace for a wrong address and a wrong password.
 async fn by_password(cx: &Cx, email: &str, given: String) -> Result<User> {
     if let Verdict::Wait(_) = cx.limits().take_from(format!("login {email}"), ATTEMPTS, Instant::now()) {
-        return Err(Problem::new(Code::RateLimited, "too many attempts to log in with this address; wait a few seconds"));
+        return Err(Problem::new(
+            Code::RateLimited,
+            "too many attempts to log in with this address; wait a few seconds",
+        ));
     }
     let user = cx.platform.store.user_by_email(email).await.map_err(refuse)?;
     let hash = user.as_ref().and_then(|user| user.password_hash.clone());

@@ -25,12 +25,13 @@ pub async fn create(cx: &Cx, body: TenantCreate) -> Result<Commit> {
     };
     let key = cx.platform.envelope.make(&cx.platform.world, &tenant.id.to_string(), 1)?;
     let (subject, told) = (path(&tenant), json!({"slug": tenant.slug}));
-    let commit = Commit::new(Scope::Tenant(tenant.id), target("tenant", tenant.id, &tenant.slug), move |tx| {
-        Box::pin(async move {
-            tx.tenant_insert(&tenant).await?;
-            tx.sealing_key_insert(&key, tenant.created_at).await?;
-            Ok(Answer::new(&view(&tenant)))
-        })
-    });
+    let commit =
+        Commit::new(Scope::Tenant(tenant.id), target("tenant", tenant.id, &tenant.slug), move |tx| {
+            Box::pin(async move {
+                tx.tenant_insert(&tenant).await?;
+                tx.sealing_key_insert(&key, tenant.created_at).await?;
+                Ok(Answer::new(&view(&tenant)))
+            })
+        });
     Ok(commit.event(cx, EventType::TenantCreated, subject, told))
 }

@@ -42,13 +42,21 @@ pub async fn delete(cx: &Cx, reference: &str, query: DeleteQuery) -> Result<Comm
 }
 
 /// Counting happened by deleting, inside the transaction that is rolled back here: no race can slip something in.
-pub(crate) fn refuse_if_not_empty(noun: &str, removed: &BTreeMap<&'static str, i64>, cascade: bool) -> Result<()> {
-    let held: Vec<String> =
-        removed.iter().filter(|(_, count)| **count > 0).map(|(noun, count)| format!("{count} {noun}")).collect();
+pub(crate) fn refuse_if_not_empty(
+    noun: &str,
+    removed: &BTreeMap<&'static str, i64>,
+    cascade: bool,
+) -> Result<()> {
+    let held: Vec<String> = removed
+        .iter()
+        .filter(|(_, count)| **count > 0)
+        .map(|(noun, count)| format!("{count} {noun}"))
+        .collect();
     if held.is_empty() || cascade {
         return Ok(());
     }
-    let detail = format!("the {noun} still holds {}: remove them first, or repeat with cascade=true", held.join(", "));
+    let detail =
+        format!("the {noun} still holds {}: remove them first, or repeat with cascade=true", held.join(", "));
     Err(Problem::new(Code::NotEmpty, detail))
 }
 

@@ -2,8 +2,8 @@
 
 use muster_api::ListQuery;
 use muster_api::tenant::TenantPage;
-use muster_authz::PrincipalKind;
 use muster_api::{Code, Problem};
+use muster_authz::PrincipalKind;
 use muster_ids::TypedId as _;
 
 use super::{selector, view};
@@ -20,7 +20,10 @@ pub async fn list(cx: &Cx, query: ListQuery) -> Result<Answer> {
             Some(*id)
         }
         PrincipalKind::User { .. } | PrincipalKind::ServiceAccount { .. } => {
-            return Err(Problem::new(Code::PermissionDenied, "tenant.list is for those who administer a tenant"));
+            return Err(Problem::new(
+                Code::PermissionDenied,
+                "tenant.list is for those who administer a tenant",
+            ));
         }
     };
     let list = format!("tenants {visible_to:?} {:?}", query.labels);

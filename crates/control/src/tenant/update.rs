@@ -28,11 +28,12 @@ pub async fn update(cx: &Cx, reference: &str, body: TenantUpdate) -> Result<Comm
     tenant.updated_at = cx.now;
     tenant.version += 1;
     let subject = path(&tenant);
-    let commit = Commit::new(Scope::Tenant(tenant.id), target("tenant", tenant.id, &tenant.slug), move |tx| {
-        Box::pin(async move {
-            tx.tenant_update(&tenant).await?;
-            Ok(Answer::new(&view(&tenant)))
-        })
-    });
+    let commit =
+        Commit::new(Scope::Tenant(tenant.id), target("tenant", tenant.id, &tenant.slug), move |tx| {
+            Box::pin(async move {
+                tx.tenant_update(&tenant).await?;
+                Ok(Answer::new(&view(&tenant)))
+            })
+        });
     Ok(commit.event(cx, EventType::TenantUpdated, subject, told))
 }

@@ -19,7 +19,10 @@ pub async fn rotate(cx: &Cx, reference: &str, body: TokenRotate) -> Result<Commi
     if !own {
         cx.authorize(Permission::TokenRotate, scope, "token")?;
         if old.kind != TokenKind::ServiceAccount {
-            return Err(Problem::new(Code::PermissionDenied, "nobody rotates another person's token; revoke it instead"));
+            return Err(Problem::new(
+                Code::PermissionDenied,
+                "nobody rotates another person's token; revoke it instead",
+            ));
         }
     }
     if old.kind == TokenKind::Session {

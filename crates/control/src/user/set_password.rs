@@ -1,7 +1,7 @@
 //! Set a password. Everything that was derived from the old one ends.
 
-use muster_api::user::UserSetPassword;
 use muster_api::Problem;
+use muster_api::user::UserSetPassword;
 use muster_authz::Permission;
 use muster_model::event::EventType;
 use serde_json::json;

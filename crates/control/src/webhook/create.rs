@@ -24,7 +24,8 @@ pub async fn create(cx: &Cx, body: WebhookCreate) -> Result<Commit> {
     outbound::check_url(&body.url, platform.options.webhooks_to_private)?;
     let id: WebhookId = platform.world.id();
     let key: [u8; 32] = platform.world.bytes();
-    let sealed = platform.envelope.seal(&platform.store, &scope.chain(), &format!("webhook {id}"), &key).await?;
+    let sealed =
+        platform.envelope.seal(&platform.store, &scope.chain(), &format!("webhook {id}"), &key).await?;
     // It starts with what happens from now on.
     let (cursor, _) = platform.store.event_stream_head(Scope::Platform).await.map_err(refuse)?;
     let webhook = Webhook {

@@ -13,14 +13,24 @@ async fn refusals_are_audited_in_the_actors_chain_and_floods_are_counted() {
         let viewer = fixture.client(&kit, "viewer");
         for _ in 0..10 {
             let body = json!({"name": "x", "permissions": []});
-            viewer.post(&format!("/v1/projects/{}/service-accounts", fixture.id("train")), body).await.refused(403, "permission_denied");
+            viewer
+                .post(&format!("/v1/projects/{}/service-accounts", fixture.id("train")), body)
+                .await
+                .refused(403, "permission_denied");
         }
-        fixture.client(&kit, "anonymous").post("/v1/tenants", json!({"slug": "x"})).await.refused(401, "unauthenticated");
+        fixture
+            .client(&kit, "anonymous")
+            .post("/v1/tenants", json!({"slug": "x"}))
+            .await
+            .refused(401, "unauthenticated");
         kit.sealed().await;
         let admin = fixture.client(&kit, "tenant_admin");
         let path = format!("/v1/audit?tenant=acme&actor={}", fixture.id("viewer"));
         let entries = admin.get(&path).await.ok().body["items"].as_array().unwrap().clone();
-        assert!((1..=2).contains(&entries.len()), "ten in one minute are one line, or two over its turn: {entries:?}");
+        assert!(
+            (1..=2).contains(&entries.len()),
+            "ten in one minute are one line, or two over its turn: {entries:?}"
+        );
         assert_eq!(entries[0]["record"]["outcome"], "denied");
         assert_eq!(entries[0]["record"]["code"], "permission_denied");
         // The rest is counted, and told when the minute is over.
@@ -39,7 +49,10 @@ async fn no_secret_reaches_a_row_event_or_entry() {
     let fixture = Fixture::build(&kit).await;
     let admin = fixture.client(&kit, "tenant_admin");
     let password = "a very secret password 1";
-    admin.post("/v1/users", json!({"email": "s@acme.example", "tenant": "acme", "password": password})).await.ok();
+    admin
+        .post("/v1/users", json!({"email": "s@acme.example", "tenant": "acme", "password": password}))
+        .await
+        .ok();
     let token = admin.post("/v1/tokens", json!({"name": "t"})).await.ok().text_of("secret");
     let hook = json!({"name": "h", "tenant": "acme", "url": "http://127.0.0.1:9/"});
     let signing = admin.post("/v1/webhooks", hook).await.ok().text_of("secret");
@@ -81,7 +94,10 @@ async fn retention_keeps_the_link_to_what_it_removed() {
         assert_eq!(head.body["pruned_sequence"], before.body["sequence"]);
         let export = admin.get("/v1/audit/export?tenant=acme").await.ok();
         let first: serde_json::Value = serde_json::from_str(export.text.lines().next().unwrap()).unwrap();
-        assert_eq!(first["previous_hash"], before.body["hash"], "the first kept entry builds on the last removed one");
+        assert_eq!(
+            first["previous_hash"], before.body["hash"],
+            "the first kept entry builds on the last removed one"
+        );
         kit.stop().await;
     }
 }

@@ -36,9 +36,8 @@ impl Live {
                 }
             }
             let chunk = tokio::time::timeout(Duration::from_secs(20), self.response.chunk()).await;
-            match chunk.expect("a stream says something within twenty seconds").ok()?? {
-                bytes => self.buffer.push_str(std::str::from_utf8(&bytes).unwrap()),
-            }
+            let bytes = chunk.expect("a stream says something within twenty seconds").ok()??;
+            self.buffer.push_str(std::str::from_utf8(&bytes).unwrap());
         }
     }
 }
@@ -62,7 +61,9 @@ async fn a_stream_gives_what_is_kept_then_what_happens_on_every_replica() {
         assert_eq!(event, "event");
         assert_eq!(data["sequence"], last + 1, "no gap and nothing twice");
         last += 1;
-        if data["type"] == "dev.muster.project.created.v1" && data["data"]["name"].as_str().unwrap().starts_with('p') {
+        if data["type"] == "dev.muster.project.created.v1"
+            && data["data"]["name"].as_str().unwrap().starts_with('p')
+        {
             names.push(data["data"]["name"].as_str().unwrap().to_owned());
         }
     }

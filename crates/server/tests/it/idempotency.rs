@@ -14,7 +14,10 @@ async fn a_repeat_replays_and_another_body_is_refused() {
         let first = operator.post_with_key("/v1/tenants", json!({"slug": "acme"}), "k1").await.ok();
         let again = operator.post_with_key("/v1/tenants", json!({"slug": "acme"}), "k1").await.ok();
         assert_eq!((first.status, &first.body), (again.status, &again.body));
-        assert_eq!((first.header("idempotency-replayed"), again.header("idempotency-replayed")), ("", "true"));
+        assert_eq!(
+            (first.header("idempotency-replayed"), again.header("idempotency-replayed")),
+            ("", "true")
+        );
         assert_eq!(again.header("etag"), "\"1\"");
         operator
             .post_with_key("/v1/tenants", json!({"slug": "other"}), "k1")

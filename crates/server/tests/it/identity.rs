@@ -43,7 +43,8 @@ async fn last_use_is_noted_to_the_minute() {
     let fixture = Fixture::build(&kit).await;
     fixture.client(&kit, "account_with_grant").get("/v1/whoami").await.ok();
     kit.servers[0].platform.note_used_tokens().await.unwrap();
-    let token = kit.operator().get(&format!("/v1/tokens/{}", fixture.id("account_with_grant_token"))).await.ok();
+    let token =
+        kit.operator().get(&format!("/v1/tokens/{}", fixture.id("account_with_grant_token"))).await.ok();
     assert!(token.body["last_used_at"].is_string());
     kit.stop().await;
 }
@@ -75,7 +76,8 @@ async fn everything_derived_from_a_person_ends_with_password_disabling_or_remova
 
     let account = elsewhere("account_with_grant");
     account.get("/v1/whoami").await.ok();
-    let path = format!("/v1/projects/{}/service-accounts/{}", fixture.id("train"), fixture.id("account_with_grant"));
+    let path =
+        format!("/v1/projects/{}/service-accounts/{}", fixture.id("train"), fixture.id("account_with_grant"));
     admin.patch(&path, json!({"disabled": true})).await.ok();
     dead_within_five_seconds(&account).await;
     kit.stop().await;
@@ -126,7 +128,8 @@ async fn nobody_rises_above_themselves() {
     let tenant_admin = fixture.client(&kit, "tenant_admin");
     let odd = json!({"user": me, "role": "project_admin", "tenant": "acme"});
     tenant_admin.post("/v1/role-bindings", odd).await.refused(400, "invalid_request");
-    let stranger = json!({"user": "other_tenant_admin@globex.example", "role": "tenant_admin", "tenant": "acme"});
+    let stranger =
+        json!({"user": "other_tenant_admin@globex.example", "role": "tenant_admin", "tenant": "acme"});
     tenant_admin.post("/v1/role-bindings", stranger).await.refused(400, "invalid_request");
     let operator = json!({"user": "operator@localhost", "role": "tenant_admin", "tenant": "acme"});
     tenant_admin.post("/v1/role-bindings", operator).await.refused(400, "invalid_request");
@@ -151,7 +154,10 @@ async fn the_last_operator_stays() {
         let operator = kit.operator();
         let me = operator.get("/v1/whoami").await.ok().text_of("id");
         operator.delete(&format!("/v1/users/{me}")).await.refused(409, "last_operator");
-        operator.patch(&format!("/v1/users/{me}"), json!({"disabled": true})).await.refused(409, "last_operator");
+        operator
+            .patch(&format!("/v1/users/{me}"), json!({"disabled": true}))
+            .await
+            .refused(409, "last_operator");
         let bindings = operator.get("/v1/role-bindings").await.ok();
         let binding = bindings.body["items"][0]["id"].as_str().unwrap().to_owned();
         operator.delete(&format!("/v1/role-bindings/{binding}")).await.refused(409, "last_operator");
@@ -171,7 +177,8 @@ async fn people_log_in_with_a_browser_and_need_the_csrf_token_to_change_anything
     let person = json!({"email": "Sam@Acme.example", "tenant": "acme", "password": "correct horse battery"});
     operator.post("/v1/users", person).await.ok();
     let nobody = operator.with_token("");
-    let login = |password: &str| json!({"method": "password", "email": "sam@acme.example", "password": password});
+    let login =
+        |password: &str| json!({"method": "password", "email": "sam@acme.example", "password": password});
     let session = nobody.post("/v1/sessions", login("correct horse battery")).await.ok();
     let cookie = session.header("set-cookie").to_owned();
     assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"), "{cookie}");
@@ -180,16 +187,21 @@ async fn people_log_in_with_a_browser_and_need_the_csrf_token_to_change_anything
     let csrf = session.text_of("csrf_token");
     let browser = |method, path: &str| nobody.request(method, path).header("cookie", cookie.clone());
     nobody.send(browser(Method::GET, "/v1/whoami")).await.ok();
-    let issue = || browser(Method::POST, "/v1/tokens").header("idempotency-key", "k").json(&json!({"name": "t"}));
+    let issue =
+        || browser(Method::POST, "/v1/tokens").header("idempotency-key", "k").json(&json!({"name": "t"}));
     nobody.send(issue()).await.refused(403, "csrf_required");
     nobody.send(issue().header("x-csrf-token", "0".repeat(32))).await.refused(403, "csrf_required");
     nobody.send(issue().header("x-csrf-token", csrf.clone())).await.ok();
     // The cookie's value is no bearer token, and a token is no cookie.
     let value = cookie.split_once('=').unwrap().1;
     nobody.with_token(value).get("/v1/whoami").await.refused(401, "unauthenticated");
-    let fake = nobody.request(Method::GET, "/v1/whoami").header("cookie", format!("muster_session={}", kit.operator_token));
+    let fake = nobody
+        .request(Method::GET, "/v1/whoami")
+        .header("cookie", format!("muster_session={}", kit.operator_token));
     nobody.send(fake).await.refused(401, "unauthenticated");
-    let end = browser(Method::POST, "/v1/sessions/current/end").header("idempotency-key", "e").header("x-csrf-token", csrf);
+    let end = browser(Method::POST, "/v1/sessions/current/end")
+        .header("idempotency-key", "e")
+        .header("x-csrf-token", csrf);
     nobody.send(end.json(&json!({}))).await.ok();
     nobody.send(browser(Method::GET, "/v1/whoami")).await.refused(401, "unauthenticated");
     tokio::time::sleep(Duration::from_secs(6)).await;
@@ -208,7 +220,11 @@ async fn names_are_taken_for_ids_and_ambiguity_is_explained() {
     assert!(ambiguous.text.contains("acme.train") && ambiguous.text.contains("globex.train"));
     assert_eq!(operator.get("/v1/projects/acme.train").await.ok().text_of("id"), fixture.id("train"));
     let viewer = fixture.client(&kit, "viewer");
-    assert_eq!(viewer.get("/v1/projects/train").await.ok().text_of("id"), fixture.id("train"), "one is visible");
+    assert_eq!(
+        viewer.get("/v1/projects/train").await.ok().text_of("id"),
+        fixture.id("train"),
+        "one is visible"
+    );
     let account = fixture.client(&kit, "tenant_admin");
     account.get("/v1/projects/acme.train/service-accounts/account-with-grant").await.ok();
     kit.stop().await;

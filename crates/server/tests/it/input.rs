@@ -46,8 +46,12 @@ async fn what_is_no_json_or_too_much_is_refused() {
     };
     post("{".into(), "application/json").await.refused(400, "malformed_request");
     post("\u{feff}{}".into(), "application/json").await.refused(400, "malformed_request");
-    post("slug=acme".into(), "application/x-www-form-urlencoded").await.refused(415, "unsupported_media_type");
-    post(format!("{{\"slug\": \"{}\"}}", "x".repeat(30_000)), "application/json").await.refused(413, "body_too_large");
+    post("slug=acme".into(), "application/x-www-form-urlencoded")
+        .await
+        .refused(415, "unsupported_media_type");
+    post(format!("{{\"slug\": \"{}\"}}", "x".repeat(30_000)), "application/json")
+        .await
+        .refused(413, "body_too_large");
     let deep = format!("{}1{}", "[".repeat(9_000), "]".repeat(9_000));
     post(deep, "application/json").await.refused(400, "malformed_request");
     kit.stop().await;
@@ -76,7 +80,10 @@ async fn queries_cursors_and_headers_are_checked() {
     // A page token of one list does not open another.
     let page = operator.get("/v1/tenants?page_size=1").await.ok();
     let token = page.text_of("next_page_token");
-    assert_eq!(operator.get(&format!("/v1/tenants?page_token={token}")).await.ok().body["items"][0]["slug"], "globex");
+    assert_eq!(
+        operator.get(&format!("/v1/tenants?page_token={token}")).await.ok().body["items"][0]["slug"],
+        "globex"
+    );
     operator.get(&format!("/v1/projects?page_token={token}")).await.refused(400, "bad_cursor");
     operator.get(&format!("/v1/tenants?labels=a=b&page_token={token}")).await.refused(400, "bad_cursor");
 
@@ -103,7 +110,8 @@ async fn unknown_paths_and_methods_are_problems_too() {
     operator.get("/v1/nothing").await.refused(404, "not_found");
     operator.get("/v1/tenants/%ff").await.refused(404, "not_found");
     operator.get("/v1/tenants/..%2f..%2fetc").await.refused(404, "not_found");
-    let wrong = operator.send(operator.request(Method::PUT, "/v1/tenants")).await.refused(405, "method_not_allowed");
+    let wrong =
+        operator.send(operator.request(Method::PUT, "/v1/tenants")).await.refused(405, "method_not_allowed");
     assert!(wrong.header("allow").contains("POST"), "{:?}", wrong.headers);
     let made = operator.request(Method::TRACE, "/v1/tenants");
     assert_eq!(operator.send(made).await.status, 405);
@@ -135,7 +143,10 @@ async fn slow_clients_are_shown_the_door() {
     let mut slow = tokio::net::TcpStream::connect(address).await.unwrap();
     slow.write_all(b"GET /v1/whoami HTTP/1.1\r\nHost: localhost\r\n").await.unwrap();
     let mut answer = Vec::new();
-    tokio::time::timeout(Duration::from_secs(5), slow.read_to_end(&mut answer)).await.expect("headers time out").ok();
+    tokio::time::timeout(Duration::from_secs(5), slow.read_to_end(&mut answer))
+        .await
+        .expect("headers time out")
+        .ok();
 
     let mut slow = tokio::net::TcpStream::connect(address).await.unwrap();
     let head = format!(
@@ -145,7 +156,8 @@ async fn slow_clients_are_shown_the_door() {
     );
     slow.write_all(head.as_bytes()).await.unwrap();
     let mut answer = vec![0; 4096];
-    let read = tokio::time::timeout(Duration::from_secs(5), slow.read(&mut answer)).await.expect("a body times out");
+    let read =
+        tokio::time::timeout(Duration::from_secs(5), slow.read(&mut answer)).await.expect("a body times out");
     let text = String::from_utf8_lossy(&answer[..read.unwrap()]).into_owned();
     assert!(text.starts_with("HTTP/1.1 408"), "{text}");
     kit.stop().await;

@@ -21,7 +21,8 @@ fn attempt(operation: &Operation, fixture: &Fixture) -> (Vec<String>, String, Va
         "session_create" => {
             // Another address each time: attempts on one address are rationed.
             static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
-            let email = format!("nobody{}@acme.example", NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
+            let email =
+                format!("nobody{}@acme.example", NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
             (vec![], String::new(), json!({"method": "password", "email": email, "password": "wrong"}))
         }
         "session_delete" => (vec![], String::new(), json!({})),
@@ -40,7 +41,9 @@ fn attempt(operation: &Operation, fixture: &Fixture) -> (Vec<String>, String, Va
         "user_list" => (vec![], "tenant=acme".to_owned(), none),
         "user_get" => (vec![id("bystander")], String::new(), none),
         "user_update" => (vec![id("bystander")], String::new(), json!({"display_name": "x"})),
-        "user_set_password" => (vec![id("bystander")], String::new(), json!({"password": "a long enough one"})),
+        "user_set_password" => {
+            (vec![id("bystander")], String::new(), json!({"password": "a long enough one"}))
+        }
         "user_delete" => (vec![id("bystander")], String::new(), none),
         "role_binding_create" => (
             vec![],
@@ -50,12 +53,18 @@ fn attempt(operation: &Operation, fixture: &Fixture) -> (Vec<String>, String, Va
         "role_binding_list" => (vec![], format!("project={train}"), none),
         "role_binding_get" => (vec![id("viewer_binding")], String::new(), none),
         "role_binding_delete" => (vec![id("viewer_binding")], String::new(), none),
-        "service_account_create" => (vec![train], String::new(), json!({"name": "fresh", "permissions": ["project.get"]})),
+        "service_account_create" => {
+            (vec![train], String::new(), json!({"name": "fresh", "permissions": ["project.get"]}))
+        }
         "service_account_list" => (vec![train], String::new(), none),
         "service_account_get" => (vec![train, id("account_without_grant")], String::new(), none),
-        "service_account_update" => (vec![train, id("account_without_grant")], String::new(), json!({"description": "x"})),
+        "service_account_update" => {
+            (vec![train, id("account_without_grant")], String::new(), json!({"description": "x"}))
+        }
         "service_account_delete" => (vec![train, id("account_without_grant")], String::new(), none),
-        "token_issue" => (vec![], String::new(), json!({"service_account": id("account_without_grant"), "name": "x"})),
+        "token_issue" => {
+            (vec![], String::new(), json!({"service_account": id("account_without_grant"), "name": "x"}))
+        }
         "token_list" => (vec![], format!("service_account={}", id("account_without_grant")), none),
         "token_get" => (vec![id("account_without_grant_token")], String::new(), none),
         "token_rotate" => (vec![id("account_without_grant_token")], String::new(), json!({})),
@@ -70,7 +79,9 @@ fn attempt(operation: &Operation, fixture: &Fixture) -> (Vec<String>, String, Va
         "webhook_delete" => (vec![id("hook")], String::new(), none),
         "audit_list" => (vec![], format!("project={train}"), none),
         "audit_export" | "audit_head" => (vec![], "tenant=acme".to_owned(), none),
-        uncovered => panic!("the access matrix does not cover {uncovered}: say in `attempt` what to try it with"),
+        uncovered => {
+            panic!("the access matrix does not cover {uncovered}: say in `attempt` what to try it with")
+        }
     }
 }
 
@@ -159,14 +170,22 @@ async fn golden_access_matrix() {
 
     // Invisible is the same as absent: the same body, letter for letter, as for something that was never there.
     let kit = copy_of(&template.folder()).await;
-    assert!(bodies_of_absent.len() > 30, "the matrix must meet many invisible things: {}", bodies_of_absent.len());
+    assert!(
+        bodies_of_absent.len() > 30,
+        "the matrix must meet many invisible things: {}",
+        bodies_of_absent.len()
+    );
     for (name, body) in bodies_of_absent {
         let (id, actor) = name.split_once(' ').unwrap();
         let operation = operations().into_iter().find(|operation| operation.id == id).unwrap();
         let absent = absent(&fixture);
         let client = kit.client_of(0, fixture.token(actor));
         let (status, _, other) = knock(&client, &operation, &absent).await;
-        assert_eq!((status, &other), (404, &body), "{name}: an absent thing is answered otherwise than an invisible one");
+        assert_eq!(
+            (status, &other),
+            (404, &body),
+            "{name}: an absent thing is answered otherwise than an invisible one"
+        );
     }
     kit.stop().await;
 }

@@ -15,18 +15,57 @@ fn settings(pairs: &[(&str, &str)]) -> Settings {
     settings
 }
 
+#[test]
+fn the_document_of_settings_is_the_table() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/configuration.md");
+    let document = std::fs::read_to_string(path).unwrap();
+    for setting in muster_server::TABLE {
+        let default = if setting.default.is_empty() { "–".to_owned() } else { format!("`{}`", setting.default) };
+        let row = format!(
+            "| `{}` | `{}` | `--{}` | {default} | {} |",
+            setting.key,
+            setting.environment(),
+            setting.flag(),
+            setting.meaning
+        );
+        assert!(document.contains(&row), "docs/reference/configuration.md lacks this row:\n{row}");
+    }
+    let rows = document.lines().filter(|line| line.starts_with("| `") && line.contains("`MUSTER_")).count();
+    assert_eq!(rows, muster_server::TABLE.len(), "a row stands there for a setting that does not exist");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn plain_http_beyond_loopback_is_refused_and_tls_works() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().display().to_string();
-    let plain = muster_server::start(&settings(&[("http.listen", "0.0.0.0:0"), ("data.dir", &data)]), World::system()).await;
+    let plain = muster_server::start(
+        &settings(&[("http.listen", "0.0.0.0:0"), ("data.dir", &data)]),
+        World::system(),
+    )
+    .await;
     assert!(matches!(plain, Err(StartError::Exposed(_))));
 
     let (cert, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
     let made = Command::new("openssl")
-        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1"])
+        .args([
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:prime256v1",
+            "-nodes",
+            "-days",
+            "1",
+        ])
         .args(["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-addext"])
-        .args(["basicConstraints=critical,CA:FALSE", "-keyout", key.to_str().unwrap(), "-out", cert.to_str().unwrap()])
+        .args([
+            "basicConstraints=critical,CA:FALSE",
+            "-keyout",
+            key.to_str().unwrap(),
+            "-out",
+            cert.to_str().unwrap(),
+        ])
         .output()
         .unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
@@ -89,8 +128,12 @@ async fn a_database_from_a_newer_release_is_refused() {
     for database in Database::both() {
         let kit = Kit::start(database, 1).await;
         let newer = match kit.store().kind() {
-            "postgres" => "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) VALUES (999, 'later', true, ''::bytea, 0)",
-            _ => "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) VALUES (999, 'later', true, x'', 0)",
+            "postgres" => {
+                "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) VALUES (999, 'later', true, ''::bytea, 0)"
+            }
+            _ => {
+                "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) VALUES (999, 'later', true, x'', 0)"
+            }
         };
         kit.store().sabotage(newer).await.unwrap();
         let error = muster_store::Store::open(&kit.database.location, 2).await.err().expect("it is refused");
@@ -110,7 +153,11 @@ async fn probes_answer_and_metrics_are_for_operators() {
     let operator = kit.operator();
     operator.post("/v1/tenants", json!({"slug": "acme"})).await.ok();
     let metrics = operator.get("/metrics").await;
-    assert!(metrics.text.contains("muster_http_requests_total{operation=\"tenant_create\",status=\"201\"} 1"), "{}", metrics.text);
+    assert!(
+        metrics.text.contains("muster_http_requests_total{operation=\"tenant_create\",status=\"201\"} 1"),
+        "{}",
+        metrics.text
+    );
     operator.post("/v1/users", json!({"email": "a@acme.example", "tenant": "acme"})).await.ok();
     let status = operator.get("/v1/status").await.ok();
     assert_eq!(status.body["healthy"], true);
@@ -137,7 +184,8 @@ async fn the_thread_of_a_request_is_taken_over_and_returned() {
     let request = operator.request(reqwest::Method::POST, "/v1/tenants").header("idempotency-key", "k");
     let request = request.header("x-correlation-id", "my-thread").json(&json!({"slug": "acme"}));
     assert_eq!(operator.send(request).await.ok().header("x-correlation-id"), "my-thread");
-    let request = operator.request(reqwest::Method::GET, "/v1/tenants/nothing").header("x-correlation-id", "my-thread");
+    let request =
+        operator.request(reqwest::Method::GET, "/v1/tenants/nothing").header("x-correlation-id", "my-thread");
     assert_eq!(operator.send(request).await.body["correlation_id"], "my-thread");
     kit.sealed().await;
     let events = operator.get("/v1/events?tenant=acme").await.ok();

@@ -60,7 +60,9 @@ async fn tokens(client: &Client) -> Vec<Value> {
 pub(crate) async fn audited(kit: &Kit, client: &Client, tenant: &str, commands: usize) -> Verdict {
     let mut threads = Vec::new();
     for at in 0..commands {
-        let made = client.post(&format!("/v1/tenants/{tenant}/projects"), json!({"name": format!("audited-{at}")})).await;
+        let made = client
+            .post(&format!("/v1/tenants/{tenant}/projects"), json!({"name": format!("audited-{at}")}))
+            .await;
         if made.status != 201 {
             return differs("a command", 201, made.text);
         }
@@ -127,7 +129,11 @@ pub(crate) async fn gapless(kit: &Kit, client: &Client, tenant: &str, commands: 
             for event in items {
                 let number = event["sequence"].as_i64().unwrap();
                 if number != after + 1 {
-                    return differs(&format!("the number after {after} in stream `{scope}`"), after + 1, number);
+                    return differs(
+                        &format!("the number after {after} in stream `{scope}`"),
+                        after + 1,
+                        number,
+                    );
                 }
                 after = number;
             }

@@ -52,7 +52,10 @@ async fn fenced(kit: &Kit) -> property::Verdict {
             break;
         }
     }
-    kit.store().sabotage("UPDATE leases SET generation = generation + 1 WHERE name = 'sealer'").await.unwrap();
+    kit.store()
+        .sabotage("UPDATE leases SET generation = generation + 1 WHERE name = 'sealer'")
+        .await
+        .unwrap();
     match first.round().await {
         Err(StoreError::Fenced) => Ok(()),
         other => Err(format!("a stale sealer was not refused: {other:?}")),

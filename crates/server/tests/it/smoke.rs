@@ -9,7 +9,10 @@ async fn a_command_is_carried_out_audited_and_told_on_both_databases() {
         let kit = Kit::start(database, 1).await;
         let fixture = Fixture::build(&kit).await;
         let admin = fixture.client(&kit, "tenant_admin");
-        let made = admin.post("/v1/tenants/acme/projects", json!({"name": "extra", "labels": {"team": "ml"}})).await.ok();
+        let made = admin
+            .post("/v1/tenants/acme/projects", json!({"name": "extra", "labels": {"team": "ml"}}))
+            .await
+            .ok();
         let id = made.text_of("id");
         assert_eq!(made.header("etag"), "\"1\"");
         kit.sealed().await;

@@ -19,10 +19,15 @@ struct Received {
 
 impl Received {
     fn header(&self, name: &str) -> String {
-        let found = self.head.lines().find_map(|line| line.to_lowercase().strip_prefix(&format!("{name}: ")).map(str::to_owned));
+        let found = self
+            .head
+            .lines()
+            .find_map(|line| line.to_lowercase().strip_prefix(&format!("{name}: ")).map(str::to_owned));
         let start = self.head.to_lowercase().find(&format!("{name}: "));
         match (found, start) {
-            (Some(_), Some(at)) => self.head[at + name.len() + 2..].lines().next().unwrap_or_default().to_owned(),
+            (Some(_), Some(at)) => {
+                self.head[at + name.len() + 2..].lines().next().unwrap_or_default().to_owned()
+            }
             _ => String::new(),
         }
     }
@@ -44,7 +49,11 @@ async fn receiver(fail: usize) -> (String, Arc<Mutex<Vec<Received>>>) {
                 bytes.extend_from_slice(&buffer[..read]);
                 let text = String::from_utf8_lossy(&bytes).into_owned();
                 if let Some((head, body)) = text.split_once("\r\n\r\n") {
-                    let length = head.to_lowercase().split("content-length: ").nth(1).and_then(|rest| rest.lines().next()?.trim().parse::<usize>().ok());
+                    let length = head
+                        .to_lowercase()
+                        .split("content-length: ")
+                        .nth(1)
+                        .and_then(|rest| rest.lines().next()?.trim().parse::<usize>().ok());
                     if body.len() >= length.unwrap_or(0) {
                         break (head.to_owned(), body.to_owned());
                     }
@@ -56,7 +65,11 @@ async fn receiver(fail: usize) -> (String, Arc<Mutex<Vec<Received>>>) {
             kept.lock().unwrap().push(Received { head, body });
             let status = if left > 0 { "500 Internal Server Error" } else { "204 No Content" };
             left = left.saturating_sub(1);
-            let _ = stream.write_all(format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n").as_bytes()).await;
+            let _ = stream
+                .write_all(
+                    format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n").as_bytes(),
+                )
+                .await;
         }
     });
     (url, received)
@@ -79,21 +92,33 @@ async fn events_are_delivered_signed_in_order_and_again_after_a_failure() {
         let fixture = Fixture::build(&kit).await;
         let admin = fixture.client(&kit, "tenant_admin");
         let (url, received) = receiver(1).await;
-        let body = json!({"name": "pager", "tenant": "acme", "url": url, "event_types": ["dev.muster.project.*"]});
+        let body =
+            json!({"name": "pager", "tenant": "acme", "url": url, "event_types": ["dev.muster.project.*"]});
         let hook = admin.post("/v1/webhooks", body).await.ok();
         let key = STANDARD.decode(hook.text_of("secret").trim_start_matches("whsec_")).unwrap();
         for name in ["one", "two", "three"] {
             admin.post("/v1/tenants/acme/projects", json!({"name": name})).await.ok();
         }
         // Not ours: another tenant's, and another type.
-        fixture.client(&kit, "other_tenant_admin").post("/v1/tenants/globex/projects", json!({"name": "x"})).await.ok();
+        fixture
+            .client(&kit, "other_tenant_admin")
+            .post("/v1/tenants/globex/projects", json!({"name": "x"}))
+            .await
+            .ok();
         admin.post("/v1/tokens", json!({"name": "t"})).await.ok();
         let got = until(&received, 4).await;
-        let names: Vec<Value> = got.iter().map(|one| serde_json::from_str::<Value>(&one.body).unwrap()["data"]["name"].clone()).collect();
+        let names: Vec<Value> = got
+            .iter()
+            .map(|one| serde_json::from_str::<Value>(&one.body).unwrap()["data"]["name"].clone())
+            .collect();
         assert_eq!(names, ["one", "one", "two", "three"], "the first was tried again, and the order kept");
         for one in &got {
-            let signed = format!("{}.{}.{}", one.header("webhook-id"), one.header("webhook-timestamp"), one.body);
-            let tag = aws_lc_rs::hmac::sign(&aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, &key), signed.as_bytes());
+            let signed =
+                format!("{}.{}.{}", one.header("webhook-id"), one.header("webhook-timestamp"), one.body);
+            let tag = aws_lc_rs::hmac::sign(
+                &aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, &key),
+                signed.as_bytes(),
+            );
             assert_eq!(one.header("webhook-signature"), format!("v1,{}", STANDARD.encode(tag)));
         }
         assert_eq!(got[0].header("webhook-id"), got[1].header("webhook-id"), "a repeat has the same id");
@@ -109,7 +134,13 @@ async fn events_are_delivered_signed_in_order_and_again_after_a_failure() {
 async fn addresses_inside_are_refused_unless_the_operator_allows_them() {
     let kit = Kit::start_with(Database::sqlite(), 1, &[("webhooks.allow_private", "false")]).await;
     let operator = kit.operator();
-    for url in ["http://127.0.0.1:9/", "https://169.254.169.254/latest", "https://[::1]/", "https://10.0.0.1/", "ftp://x.example/"] {
+    for url in [
+        "http://127.0.0.1:9/",
+        "https://169.254.169.254/latest",
+        "https://[::1]/",
+        "https://10.0.0.1/",
+        "ftp://x.example/",
+    ] {
         let made = operator.post("/v1/webhooks", json!({"name": "h", "url": url})).await;
         assert_eq!(made.code(), "url_not_allowed", "{url}: {}", made.text);
     }
@@ -122,15 +153,18 @@ async fn a_signing_key_survives_the_rotation_of_its_tenants_key_and_of_the_root_
     let fixture = Fixture::build(&kit).await;
     let admin = fixture.client(&kit, "tenant_admin");
     let (url, received) = receiver(0).await;
-    let body = json!({"name": "pager", "tenant": "acme", "url": url, "event_types": ["dev.muster.project.*"]});
+    let body =
+        json!({"name": "pager", "tenant": "acme", "url": url, "event_types": ["dev.muster.project.*"]});
     let hook = admin.post("/v1/webhooks", body).await.ok();
     let key = STANDARD.decode(hook.text_of("secret").trim_start_matches("whsec_")).unwrap();
     let platform = kit.servers[0].platform.clone();
 
     admin.post("/v1/tenants/acme/rotate-key", json!({})).await.ok();
-    let before = kit.store().webhook_lookup(hook.text_of("id").parse().unwrap()).await.unwrap().unwrap().secret_sealed;
+    let before =
+        kit.store().webhook_lookup(hook.text_of("id").parse().unwrap()).await.unwrap().unwrap().secret_sealed;
     platform.reseal().await.unwrap();
-    let after = kit.store().webhook_lookup(hook.text_of("id").parse().unwrap()).await.unwrap().unwrap().secret_sealed;
+    let after =
+        kit.store().webhook_lookup(hook.text_of("id").parse().unwrap()).await.unwrap().unwrap().secret_sealed;
     assert_ne!(before[..4], after[..4], "sealed anew under the next version");
 
     let file = kit.database.folder().join("root.key");
@@ -139,14 +173,22 @@ async fn a_signing_key_survives_the_rotation_of_its_tenants_key_and_of_the_root_
     muster_control::RootKeys::activate(&file, &fresh).unwrap();
     assert!(platform.root_keys().reload().unwrap());
     platform.rewrap().await.unwrap();
-    assert_eq!(kit.store().sealing_keys_under(&old).await.unwrap(), 0, "nothing is left under the old root key");
+    assert_eq!(
+        kit.store().sealing_keys_under(&old).await.unwrap(),
+        0,
+        "nothing is left under the old root key"
+    );
     muster_control::RootKeys::retire(&file, &old, 0).unwrap();
     platform.root_keys().reload().unwrap();
 
     admin.post("/v1/tenants/acme/projects", json!({"name": "after"})).await.ok();
     let got = until(&received, 1).await;
-    let signed = format!("{}.{}.{}", got[0].header("webhook-id"), got[0].header("webhook-timestamp"), got[0].body);
-    let tag = aws_lc_rs::hmac::sign(&aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, &key), signed.as_bytes());
+    let signed =
+        format!("{}.{}.{}", got[0].header("webhook-id"), got[0].header("webhook-timestamp"), got[0].body);
+    let tag = aws_lc_rs::hmac::sign(
+        &aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, &key),
+        signed.as_bytes(),
+    );
     assert_eq!(got[0].header("webhook-signature"), format!("v1,{}", STANDARD.encode(tag)));
     kit.stop().await;
 }
