@@ -26,7 +26,7 @@ pub struct SessionCreate {
     #[schema(max_length = 254)]
     pub email: String,
     /// The password.
-    #[schema(max_length = 256)]
+    #[schema(format = Password, max_length = 256)]
     pub password: String,
 }
 

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use utoipa::ToSchema;
-use utoipa::openapi::{RefOr, schema::Schema};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 
 /// Named schemas, as they are collected for the document.
 pub(crate) type Schemas = Vec<(String, RefOr<Schema>)>;
@@ -55,8 +56,24 @@ pub(crate) use page;
 /// A free JSON object. A type of its own so that every schema says "object", never "anything".
 pub type Object = serde_json::Map<String, serde_json::Value>;
 
-/// Labels on the wire.
-pub type Labels = std::collections::BTreeMap<String, String>;
+/// Labels on the wire: key and value pairs that the platform keeps and never interprets.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
+pub struct Labels(pub std::collections::BTreeMap<String, String>);
+
+impl utoipa::PartialSchema for Labels {
+    fn schema() -> RefOr<Schema> {
+        let text = || ObjectBuilder::new().schema_type(Type::String);
+        ObjectBuilder::new()
+            .schema_type(Type::Object)
+            .property_names(Some(text().pattern(Some("^[a-z0-9-][a-z0-9._/-]{0,62}$")).build()))
+            .additional_properties(Some(text().max_length(Some(255))))
+            .max_properties(Some(64))
+            .into()
+    }
+}
+
+impl ToSchema for Labels {}
 
 /// What lists of labelled things take.
 #[derive(Debug, Clone, Default, serde::Deserialize, ToSchema)]

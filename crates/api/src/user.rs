@@ -54,7 +54,7 @@ pub struct UserCreate {
     #[schema(max_length = 128)]
     pub tenant: Option<String>,
     /// A first password. Without one the person cannot log in until it is set.
-    #[schema(min_length = 12, max_length = 256)]
+    #[schema(format = Password, min_length = 12, max_length = 256)]
     pub password: Option<String>,
     /// Labels.
     pub labels: Option<Labels>,
@@ -78,10 +78,10 @@ pub struct UserUpdate {
 #[serde(deny_unknown_fields)]
 pub struct UserSetPassword {
     /// The new one.
-    #[schema(min_length = 12, max_length = 256)]
+    #[schema(format = Password, min_length = 12, max_length = 256)]
     pub password: String,
     /// The one until now; needed when people change their own and have one.
-    #[schema(max_length = 256)]
+    #[schema(format = Password, max_length = 256)]
     pub current_password: Option<String>,
 }
 

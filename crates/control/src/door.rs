@@ -22,7 +22,7 @@ pub struct Command {
     pub route: String,
     /// The caller's key; none for methods that repeat safely by `If-Match`.
     pub key: Option<String>,
-    /// SHA-256 of query and body.
+    /// The keyed hash of query and body.
     pub request_hash: [u8; 32],
     /// The status of success.
     pub status: u16,

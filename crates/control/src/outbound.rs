@@ -69,6 +69,11 @@ pub(crate) fn check_url(text: &str, private: bool) -> Result<Url> {
     Ok(url)
 }
 
+/// What audit and events may show of a URL: many a receiver's path is its password.
+pub(crate) fn host(url: &str) -> String {
+    Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()
+}
+
 struct PublicOnly {
     private: bool,
 }

@@ -112,6 +112,20 @@ impl Platform {
         })
     }
 
+    /// What a stored key remembers of a request. Keyed, because requests carry passwords: a plain hash of one in the
+    /// database would be an invitation to guess it.
+    pub async fn request_hash(&self, query: &str, body: &str) -> crate::Result<[u8; 32]> {
+        let key = self.envelope.derive(&self.store, "request hashes").await?;
+        let key = aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, &key);
+        let mut context = aws_lc_rs::hmac::Context::with_key(&key);
+        context.update(query.as_bytes());
+        context.update(&[0]);
+        context.update(body.as_bytes());
+        let mut hash = [0; 32];
+        hash.copy_from_slice(context.sign().as_ref());
+        Ok(hash)
+    }
+
     /// Forgets checked credentials, so that the next request asks the database.
     pub fn forget_credentials(&self) {
         self.authn.forget();

@@ -195,44 +195,6 @@ pub mod types {
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub name: ::std::option::Option<::std::string::String>,
     }
-    ///`BTreeMap`
-    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
-    #[serde(transparent)]
-    pub struct BTreeMap(
-        pub ::std::collections::BTreeMap<::std::string::String, ::std::string::String>,
-    );
-    impl ::std::ops::Deref for BTreeMap {
-        type Target = ::std::collections::BTreeMap<
-            ::std::string::String,
-            ::std::string::String,
-        >;
-        fn deref(
-            &self,
-        ) -> &::std::collections::BTreeMap<
-            ::std::string::String,
-            ::std::string::String,
-        > {
-            &self.0
-        }
-    }
-    impl ::std::convert::From<BTreeMap>
-    for ::std::collections::BTreeMap<::std::string::String, ::std::string::String> {
-        fn from(value: BTreeMap) -> Self {
-            value.0
-        }
-    }
-    impl ::std::convert::From<
-        ::std::collections::BTreeMap<::std::string::String, ::std::string::String>,
-    > for BTreeMap {
-        fn from(
-            value: ::std::collections::BTreeMap<
-                ::std::string::String,
-                ::std::string::String,
-            >,
-        ) -> Self {
-            Self(value)
-        }
-    }
     ///The answer, with its reason.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct CanI {
@@ -545,6 +507,44 @@ pub mod types {
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub tenant_id: ::std::option::Option<TenantId>,
     }
+    ///`Labels`
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[serde(transparent)]
+    pub struct Labels(
+        pub ::std::collections::BTreeMap<::std::string::String, ::std::string::String>,
+    );
+    impl ::std::ops::Deref for Labels {
+        type Target = ::std::collections::BTreeMap<
+            ::std::string::String,
+            ::std::string::String,
+        >;
+        fn deref(
+            &self,
+        ) -> &::std::collections::BTreeMap<
+            ::std::string::String,
+            ::std::string::String,
+        > {
+            &self.0
+        }
+    }
+    impl ::std::convert::From<Labels>
+    for ::std::collections::BTreeMap<::std::string::String, ::std::string::String> {
+        fn from(value: Labels) -> Self {
+            value.0
+        }
+    }
+    impl ::std::convert::From<
+        ::std::collections::BTreeMap<::std::string::String, ::std::string::String>,
+    > for Labels {
+        fn from(
+            value: ::std::collections::BTreeMap<
+                ::std::string::String,
+                ::std::string::String,
+            >,
+        ) -> Self {
+            Self(value)
+        }
+    }
     ///How a person proves who they are. One method today; single sign-on becomes a second variant.
     #[derive(
         ::serde::Deserialize,
@@ -635,7 +635,7 @@ pub mod types {
         ///What people read.
         pub display_name: ::std::string::String,
         pub id: ProjectId,
-        pub labels: BTreeMap,
+        pub labels: Labels,
         ///Its name, unique in the tenant; `tenant.name` is its name on the platform.
         pub name: ::std::string::String,
         ///That tenant's slug.
@@ -654,7 +654,7 @@ pub mod types {
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub display_name: ::std::option::Option<::std::string::String>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-        pub labels: ::std::option::Option<BTreeMap>,
+        pub labels: ::std::option::Option<Labels>,
         ///Its name, unique in the tenant.
         pub name: ::std::string::String,
     }
@@ -716,7 +716,7 @@ pub mod types {
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub display_name: ::std::option::Option<::std::string::String>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-        pub labels: ::std::option::Option<BTreeMap>,
+        pub labels: ::std::option::Option<Labels>,
     }
     ///What a removal took with it.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
@@ -938,7 +938,7 @@ pub mod types {
         ///A disabled account's tokens are refused.
         pub disabled: bool,
         pub id: ServiceAccountId,
-        pub labels: BTreeMap,
+        pub labels: Labels,
         ///Its name, unique in the project.
         pub name: ::std::string::String,
         ///What it may do there: nothing is implied.
@@ -957,7 +957,7 @@ pub mod types {
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub description: ::std::option::Option<::std::string::String>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-        pub labels: ::std::option::Option<BTreeMap>,
+        pub labels: ::std::option::Option<Labels>,
         ///Its name, unique in the project.
         pub name: ::std::string::String,
         ///What it may do, as `noun.verb`. Some permissions can never be given, and none that you do not hold.
@@ -1024,7 +1024,7 @@ pub mod types {
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub disabled: ::std::option::Option<bool>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-        pub labels: ::std::option::Option<BTreeMap>,
+        pub labels: ::std::option::Option<Labels>,
         ///The allow list; it replaces the old one.
         #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
         pub permissions: ::std::vec::Vec<::std::string::String>,
@@ -1081,7 +1081,7 @@ pub mod types {
         ///What people read.
         pub display_name: ::std::string::String,
         pub id: TenantId,
-        pub labels: BTreeMap,
+        pub labels: Labels,
         ///Its name, unique on the platform.
         pub slug: ::std::string::String,
         ///When it last changed.
@@ -1097,7 +1097,7 @@ pub mod types {
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub display_name: ::std::option::Option<::std::string::String>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-        pub labels: ::std::option::Option<BTreeMap>,
+        pub labels: ::std::option::Option<Labels>,
         ///Its name, unique on the platform.
         pub slug: ::std::string::String,
     }
@@ -1159,7 +1159,7 @@ pub mod types {
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub display_name: ::std::option::Option<::std::string::String>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-        pub labels: ::std::option::Option<BTreeMap>,
+        pub labels: ::std::option::Option<Labels>,
     }
     ///A token. Its secret is shown once, when it is issued.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone)]
@@ -1344,7 +1344,7 @@ pub mod types {
         ///Whether a password was set.
         pub has_password: bool,
         pub id: UserId,
-        pub labels: BTreeMap,
+        pub labels: Labels,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub tenant_id: ::std::option::Option<TenantId>,
         ///When the entry last changed.
@@ -1362,7 +1362,7 @@ pub mod types {
         ///The address, unique on the platform.
         pub email: ::std::string::String,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-        pub labels: ::std::option::Option<BTreeMap>,
+        pub labels: ::std::option::Option<Labels>,
         ///A first password. Without one the person cannot log in until it is set.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub password: ::std::option::Option<::std::string::String>,
@@ -1441,7 +1441,7 @@ pub mod types {
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub display_name: ::std::option::Option<::std::string::String>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-        pub labels: ::std::option::Option<BTreeMap>,
+        pub labels: ::std::option::Option<Labels>,
     }
     ///Events pushed to a URL, signed and in order.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone)]
@@ -1458,7 +1458,7 @@ pub mod types {
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub failing_since: ::std::option::Option<::jiff::Timestamp>,
         pub id: WebhookId,
-        pub labels: BTreeMap,
+        pub labels: Labels,
         ///The last answer or fault.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub last_result: ::std::option::Option<::std::string::String>,
@@ -1490,7 +1490,7 @@ pub mod types {
         #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
         pub event_types: ::std::vec::Vec<::std::string::String>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-        pub labels: ::std::option::Option<BTreeMap>,
+        pub labels: ::std::option::Option<Labels>,
         ///Its name, unique where it belongs.
         pub name: ::std::string::String,
         ///A project's events, by name or id. With neither, the platform's.
@@ -1651,7 +1651,7 @@ pub mod types {
         #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
         pub event_types: ::std::vec::Vec<::std::string::String>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-        pub labels: ::std::option::Option<BTreeMap>,
+        pub labels: ::std::option::Option<Labels>,
         ///Where events go.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub url: ::std::option::Option<::std::string::String>,

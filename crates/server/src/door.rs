@@ -14,12 +14,12 @@ use muster_api::{Code, Credential, Kind, Method, Operation, Problem};
 use muster_control::{Authenticated, Command, Cx, Platform, Result, Verdict, execute};
 use muster_model::token::{Secret, TokenKind};
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
 use crate::bind::Handler;
 use crate::hosts::Hosts;
 use crate::input::{Input, correlation_id, idempotency_key, if_match};
+use crate::listen::Peer;
 use crate::respond;
 use crate::schema::Schemas;
 
@@ -122,7 +122,11 @@ impl Server {
         let (actor, secret) = self.authenticate(operation, &parts.headers, now).await?;
         let tenant =
             actor.as_ref().and_then(|actor| actor.principal.tenant()).map(|tenant| tenant.to_string());
-        let share = actor.as_ref().map_or_else(|| "anonymous".to_owned(), |actor| actor.principal.id());
+        let share = match (&actor, parts.extensions.get::<Peer>()) {
+            (Some(actor), _) => actor.principal.id(),
+            (None, Some(peer)) => format!("anonymous at {}", peer.0),
+            (None, None) => "anonymous".to_owned(),
+        };
         if let Verdict::Wait(_) = self.platform.limits.take(&share, tenant.as_deref(), Instant::now()) {
             self.platform.metrics.rate_limited.inc();
             return Err(Problem::new(
@@ -161,15 +165,11 @@ impl Server {
             Handler::Read(read) => Ok(respond::answer(operation.status, &read(cx, input).await?)),
             Handler::Stream(stream) => stream(cx, input).await,
             Handler::Command(prepare) => {
-                let mut hasher = Sha256::new();
-                hasher.update(raw_query.as_bytes());
-                hasher.update([0]);
-                hasher.update(input.body.to_string().as_bytes());
                 let command = Command {
                     action: operation.action(),
                     route: format!("{} {}", operation.method.as_str(), parts.uri.path()),
                     key,
-                    request_hash: hasher.finalize().into(),
+                    request_hash: self.platform.request_hash(raw_query, &input.body.to_string()).await?,
                     status: operation.status,
                 };
                 let prepared = prepare(cx.clone(), input).await;

@@ -1,11 +1,14 @@
 //! Accepting connections: plain on loopback, TLS anywhere else; slow clients are timed out, and stopping is graceful.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
+use http::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
@@ -52,14 +55,14 @@ pub(crate) async fn serve(
     let graceful = GracefulShutdown::new();
     let slots = Arc::new(Semaphore::new(connections));
     loop {
-        let (stream, slot) = tokio::select! {
+        let (stream, peer, slot) = tokio::select! {
             accepted = accept(&listener, &slots) => match accepted {
                 Some(accepted) => accepted,
                 None => continue,
             },
             _ = stop.changed() => break,
         };
-        let service = TowerToHyperService::new(router.clone());
+        let service = TowerToHyperService::new(Named { router: router.clone(), peer: Peer(peer.ip()) });
         let (builder, acceptor) = (builder.clone(), acceptor.clone());
         let watcher = graceful.watcher();
         tokio::spawn(async move {
@@ -83,12 +86,12 @@ pub(crate) async fn serve(
 async fn accept(
     listener: &TcpListener,
     slots: &Arc<Semaphore>,
-) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
+) -> Option<(TcpStream, SocketAddr, tokio::sync::OwnedSemaphorePermit)> {
     let slot = slots.clone().acquire_owned().await.ok()?;
     match listener.accept().await {
-        Ok((stream, _)) => {
+        Ok((stream, peer)) => {
             let _ = stream.set_nodelay(true);
-            Some((stream, slot))
+            Some((stream, peer, slot))
         }
         Err(error) => {
             // Out of descriptors, most likely: accepting at once again would spin.
@@ -102,7 +105,7 @@ async fn accept(
 async fn connection<S>(
     builder: &http1::Builder,
     stream: S,
-    service: TowerToHyperService<Router>,
+    service: TowerToHyperService<Named>,
     watcher: hyper_util::server::graceful::Watcher,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -110,6 +113,32 @@ async fn connection<S>(
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     if let Err(error) = watcher.watch(connection).await {
         tracing::debug!(%error, "a connection ended badly");
+    }
+}
+
+/// Where a request comes from: the share of callers without a credential is counted by it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Peer(pub(crate) IpAddr);
+
+/// The router, with the peer's address written into every request.
+#[derive(Clone)]
+struct Named {
+    router: Router,
+    peer: Peer,
+}
+
+impl tower::Service<Request<Incoming>> for Named {
+    type Response = <Router as tower::Service<Request<Incoming>>>::Response;
+    type Error = <Router as tower::Service<Request<Incoming>>>::Error;
+    type Future = <Router as tower::Service<Request<Incoming>>>::Future;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        tower::Service::<Request<Incoming>>::poll_ready(&mut self.router, cx)
+    }
+
+    fn call(&mut self, mut request: Request<Incoming>) -> Self::Future {
+        request.extensions_mut().insert(self.peer);
+        self.router.call(request)
     }
 }
 

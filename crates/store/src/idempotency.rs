@@ -37,7 +37,7 @@ pub struct Door {
     pub route: String,
     /// The caller's key; none for methods that repeat safely by `If-Match`.
     pub key: Option<String>,
-    /// SHA-256 of the request.
+    /// The keyed hash of the request.
     pub request_hash: [u8; 32],
     /// The answer's status.
     pub status: i64,

@@ -5,7 +5,7 @@ use muster_api::audit::AuditChainQuery;
 use muster_authz::Permission;
 use muster_store::{AuditFilter, StoreError};
 
-use super::line;
+use super::{chain, line};
 use crate::Cx;
 use crate::refuse::{Result, refuse};
 
@@ -16,12 +16,11 @@ pub async fn export(
     cx: &Cx,
     query: AuditChainQuery,
 ) -> Result<impl Stream<Item = Result<String>> + Send + 'static + use<>> {
-    let scope = cx.scope(query.tenant.as_deref(), None).await?;
-    cx.authorize(Permission::AuditExport, scope, "chain")?;
-    let chain = scope.chain();
+    let scope = chain(cx, query.tenant.as_deref(), None, Permission::AuditExport).await?;
+    let name = scope.chain();
     let store = cx.platform.store.clone();
-    let head = store.audit_head(&chain).await.map_err(refuse)?;
-    let start = (head.pruned_sequence, store, chain, head.sequence);
+    let head = store.audit_head(&name).await.map_err(refuse)?;
+    let start = (head.pruned_sequence, store, name, head.sequence);
     Ok(futures::stream::try_unfold(start, |(after, store, chain, until)| async move {
         if after >= until {
             return Ok(None);

@@ -3,13 +3,13 @@
 use muster_api::audit::{AuditChainQuery, AuditHead};
 use muster_authz::Permission;
 
+use super::chain;
 use crate::refuse::{Result, refuse};
 use crate::{Answer, Cx};
 
 /// Answers `audit_head`.
 pub async fn head(cx: &Cx, query: AuditChainQuery) -> Result<Answer> {
-    let scope = cx.scope(query.tenant.as_deref(), None).await?;
-    cx.authorize(Permission::AuditHead, scope, "chain")?;
+    let scope = chain(cx, query.tenant.as_deref(), None, Permission::AuditHead).await?;
     let head = cx.platform.store.audit_head(&scope.chain()).await.map_err(refuse)?;
     Ok(Answer::new(&AuditHead {
         chain: head.chain,

@@ -5,17 +5,17 @@ use muster_authz::Permission;
 use muster_store::AuditFilter;
 use serde_json::{Value, json};
 
+use super::chain;
 use crate::refuse::{Result, refuse};
 use crate::{Answer, Cx};
 
 /// Answers `audit_list`.
 pub async fn list(cx: &Cx, query: AuditListQuery) -> Result<Answer> {
-    let scope = cx.scope(query.tenant.as_deref(), query.project.as_deref()).await?;
-    cx.authorize(Permission::AuditList, scope, "chain")?;
+    let scope = chain(cx, query.tenant.as_deref(), query.project.as_deref(), Permission::AuditList).await?;
     let after = query.after.unwrap_or(0);
-    let chain = scope.chain();
+    let name = scope.chain();
     let store = &cx.platform.store;
-    let head = store.audit_head(&chain).await.map_err(refuse)?;
+    let head = store.audit_head(&name).await.map_err(refuse)?;
     let filter = AuditFilter {
         after,
         action: query.action,
@@ -23,7 +23,7 @@ pub async fn list(cx: &Cx, query: AuditListQuery) -> Result<Answer> {
         project: scope.project(),
         limit: i64::from(query.page_size.unwrap_or(50)),
     };
-    let entries = store.audit_list(&chain, &filter).await.map_err(refuse)?;
+    let entries = store.audit_list(&name, &filter).await.map_err(refuse)?;
     let next_after = entries.last().map_or(after, |entry| entry.sequence);
     let items: Vec<Value> = entries
         .iter()

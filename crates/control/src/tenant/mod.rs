@@ -23,7 +23,7 @@ pub(crate) fn view(tenant: &Tenant) -> api::Tenant {
         id: tenant.id,
         slug: tenant.slug.clone(),
         display_name: tenant.display_name.clone(),
-        labels: tenant.labels.clone(),
+        labels: muster_api::Labels(tenant.labels.clone()),
         created_at: tenant.created_at,
         updated_at: tenant.updated_at,
         version: tenant.version,
@@ -36,7 +36,7 @@ pub(crate) fn path(tenant: &Tenant) -> String {
 
 /// Labels as they came, if they can be kept.
 pub(crate) fn checked_labels(labels: Option<muster_api::Labels>) -> crate::Result<muster_model::Labels> {
-    let labels = labels.unwrap_or_default();
+    let labels = labels.unwrap_or_default().0;
     match muster_model::labels::fault(&labels) {
         Some(fault) => Err(muster_api::Problem::field("/labels", fault)),
         None => Ok(labels),

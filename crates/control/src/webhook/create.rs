@@ -46,7 +46,8 @@ pub async fn create(cx: &Cx, body: WebhookCreate) -> Result<Commit> {
         updated_at: cx.now,
         version: 1,
     };
-    let (subject, told) = (path(&webhook), json!({"name": webhook.name, "url": webhook.url}));
+    let (subject, told) =
+        (path(&webhook), json!({"name": webhook.name, "host": outbound::host(&webhook.url)}));
     let commit = Commit::new(scope, target("webhook", id, &webhook.name), move |tx| {
         Box::pin(async move {
             tx.webhook_insert(&webhook).await?;

@@ -17,7 +17,7 @@ pub async fn update(cx: &Cx, reference: &str, body: WebhookUpdate) -> Result<Com
     cx.authorize(Permission::WebhookUpdate, webhook.scope, "webhook")?;
     cx.expect_version(webhook.version)?;
     let told = changed(&[
-        ("url", body.url.as_ref().map(|url| json!(url))),
+        ("host", body.url.as_ref().map(|url| json!(outbound::host(url)))),
         ("event_types", body.event_types.as_ref().map(|types| json!(types))),
         ("enabled", body.enabled.map(|enabled| json!(enabled))),
         ("labels", body.labels.as_ref().map(|labels| json!(labels))),

@@ -2,6 +2,7 @@
 
 use muster_testkit::{Database, Fixture, Kit};
 use serde_json::json;
+use sha2::{Digest as _, Sha256};
 
 use crate::property;
 
@@ -74,6 +75,12 @@ async fn no_secret_reaches_a_row_event_or_entry() {
         }
     }
     assert!(scanned > 10_000);
+    // Nor does a plain hash of a request that carried one: it could be guessed at leisure.
+    let request = json!({"email": "s@acme.example", "tenant": "acme", "password": password}).to_string();
+    for hash in [Sha256::digest(format!("\0{request}")), Sha256::digest(&request)] {
+        let bytes = std::fs::read(folder.join("muster.db")).unwrap();
+        assert!(!bytes.windows(32).any(|window| window == hash.as_slice()), "a plain hash of a request is kept");
+    }
     drop(database);
 }
 

@@ -20,7 +20,8 @@ fn the_document_of_settings_is_the_table() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/configuration.md");
     let document = std::fs::read_to_string(path).unwrap();
     for setting in muster_server::TABLE {
-        let default = if setting.default.is_empty() { "–".to_owned() } else { format!("`{}`", setting.default) };
+        let default =
+            if setting.default.is_empty() { "–".to_owned() } else { format!("`{}`", setting.default) };
         let row = format!(
             "| `{}` | `{}` | `--{}` | {default} | {} |",
             setting.key,
