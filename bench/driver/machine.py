@@ -22,7 +22,7 @@ def first_line(command):
 
 
 def kind_of_disk(folder):
-    return first_line(["stat", "-f", "-c", "%T", folder])
+    return first_line(["findmnt", "-no", "FSTYPE", "-T", folder])
 
 
 def cpu_model():
@@ -69,7 +69,7 @@ def noise_at_start(found):
     reasons = []
     if found["loadavg_at_start"] > LOAD_LIMIT:
         reasons.append(f"load average {found['loadavg_at_start']:.2f} at the start, more than {LOAD_LIMIT}")
-    if found["filesystem"] in ("tmpfs", "ramfs", "overlayfs"):
+    if found["filesystem"] in ("tmpfs", "ramfs", "overlay"):
         reasons.append(f"the data is on {found['filesystem']}, where a flush may cost nothing: set TMPDIR to a real disk")
     return reasons
 

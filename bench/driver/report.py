@@ -3,6 +3,7 @@
 import json
 import pathlib
 import shutil
+import statistics
 
 from .processes import ROOT
 
@@ -52,9 +53,8 @@ def cpu_line(name, figure):
     parts = []
     for side in ("ours", "other"):
         rounds = figure[side]["rounds"]
-        names = rounds[0]["cpu_cores"]
-        mean = {who: sum(seen["cpu_cores"][who] for seen in rounds) / len(rounds) for who in names}
-        parts.append(f"{side}: " + ", ".join(f"{who} {value:.2f}" for who, value in mean.items() if value >= 0.005))
+        mean = {who: statistics.mean(seen["cpu_us_per_request"][who] for seen in rounds) for who in rounds[0]["cpu_us_per_request"]}
+        parts.append(f"{side}: " + ", ".join(f"{who} {value:,.0f}" for who, value in mean.items() if value >= 0.5))
     return f"- {name}: {'; '.join(parts)}."
 
 
@@ -71,7 +71,7 @@ def markdown(run):
         ("Noise", [f"- {name}: {'; '.join(figure['noise'])}." for name, figure in figures.items() if figure.get("noise")]),
         ("Audit", [sealing_line(name, figure["sealing"]) for name, figure in figures.items() if figure.get("sealing")]),
         ("Durability", [durability_line(name, found) for name, found in run["durability"].items()]),
-        ("Processor cores in use", [cpu_line(name, figure) for name, figure in figures.items() if "ratio" in figure]),
+        ("Processor time for each request, in microseconds", [cpu_line(name, figure) for name, figure in figures.items() if "ratio" in figure]),
         ("Versions", [f"- {name}: {version}" for name, version in run["versions"].items()]),
     ):
         lines += ["## " + title, "", *told, ""] if told else []

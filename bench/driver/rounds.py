@@ -25,8 +25,9 @@ def metered(work, watched):
     after, taken = used(watched), time.monotonic() - started
     spent = {name: after[name] - before[name] for name in before}
     ours = sum(value for name, value in spent.items() if name not in ("machine", "steal"))
-    spent["others"] = max(0.0, spent.pop("machine") - ours) + spent.pop("steal")
-    return {**seen, "cpu_cores": {name: round(value / taken, 3) for name, value in spent.items()}}
+    others = max(0.0, spent.pop("machine") - ours) + spent.pop("steal")
+    per_request = {name: round(value * 1e6 / max(1, seen["ok"]), 1) for name, value in spent.items()}
+    return {**seen, "cpu_us_per_request": per_request, "others_cores": round(others / taken, 3)}
 
 
 def side(rounds):
@@ -38,7 +39,7 @@ def side(rounds):
 
 def noise(sides, cores):
     reasons = [f"{name} varies by {data['cov']:.0%}" for name, data in sides.items() if data["cov"] > COV_LIMIT]
-    others = statistics.median(seen["cpu_cores"]["others"] for data in sides.values() for seen in data["rounds"])
+    others = statistics.median(seen["others_cores"] for data in sides.values() for seen in data["rounds"])
     if others > OTHERS_LIMIT * cores:
         reasons.append(f"other programs took {others / cores:.0%} of the machine")
     return reasons

@@ -72,12 +72,13 @@ async fn a_stream_goes_on_after_a_number(store: Store) {
     same(&list(Scope::Platform, 4, 100).await, &events[4..]);
     same(&list(Scope::Platform, 1, 2).await, &events[1..3]);
     same(&list(Scope::Tenant(acme), 1, 2).await, &[&events[2], &events[4]]);
+    same(&list(train, 0, 2).await, &[&events[2], &events[4]]);
     same(&list(train, 2, 100).await, &[&events[5]]);
     assert!(list(train, 3, 100).await.is_empty());
 }
 
 async fn types_are_matched_whole_or_by_their_beginning(store: Store) {
-    let Streams { train, events, .. } = streams(&store).await;
+    let Streams { acme, train, events } = streams(&store).await;
     // A PostgreSQL database may sort text by a language's rules, which look past the dots or know no last letter.
     if store.kind() == "postgres" {
         store
@@ -95,6 +96,9 @@ async fn types_are_matched_whole_or_by_their_beginning(store: Store) {
     assert_eq!(list(Scope::Platform, "dev.muster.webhook*").await, [3, 5, 6]);
     assert_eq!(list(Scope::Platform, "dev.muster.webhook.created.v1*").await, [3]);
     assert_eq!(list(Scope::Platform, "*").await, (1..=events.len() as i64).collect::<Vec<_>>());
+    assert_eq!(list(Scope::Tenant(acme), "dev.muster.project.created.v1").await, [2]);
+    assert_eq!(list(Scope::Tenant(acme), "dev.muster.webhook.*").await, [3, 5]);
+    assert_eq!(list(train, "dev.muster.webhook.updated.v1").await, [5]);
     assert_eq!(list(train, "dev.muster.*").await, [3, 5, 6]);
     assert_eq!(list(train, "dev.muster.project.*").await, Vec::<i64>::new());
     // Only a star at the end means something, and only a star.

@@ -87,6 +87,14 @@ async fn an_answer_is_replayed_while_it_is_young(store: Store) {
 async fn an_old_key_is_forgotten_and_can_be_used_again(store: Store) {
     let door = made::door("usr_1", Some("k1"), Scope::Platform);
     assert!(enter(&store, &door).await);
+    let neighbours = [
+        made::door("usr_2", Some("k1"), Scope::Platform),
+        made::door("usr_1", Some("k2"), Scope::Platform),
+        Door { route: "POST /v1/users".to_owned(), ..made::door("usr_1", Some("k1"), Scope::Platform) },
+    ];
+    for neighbour in &neighbours {
+        assert!(enter(&store, neighbour).await);
+    }
     let forget = async |until: i64| {
         put(&store, async |tx| tx.idempotency_forget("usr_1", &door.route, "k1", made::at(until)).await)
             .await
@@ -96,6 +104,9 @@ async fn an_old_key_is_forgotten_and_can_be_used_again(store: Store) {
     assert!(!enter(&store, &made::door("usr_1", Some("k1"), Scope::Platform)).await);
     forget(0).await;
     assert!(enter(&store, &made::door("usr_1", Some("k1"), Scope::Platform)).await);
+    for neighbour in &neighbours {
+        assert!(!enter(&store, neighbour).await, "only the named key is forgotten");
+    }
 }
 
 /// The guard is the index and nothing else: with it gone, the promise is gone.

@@ -97,10 +97,16 @@ async fn only_its_holder_extends_or_ends_it(store: Store) {
     let new = acquire(&store, "sealer", "b", LONG).await.unwrap();
     let thief = Lease { holder: "c".to_owned(), ..new.clone() };
     made::is_fenced(extend(&store, &thief).await);
-    // Late or foreign ends touch nothing.
+    // Late or foreign ends touch nothing, not even by the same holder in an earlier life.
+    let reborn = Lease { generation: old.generation, ..new.clone() };
+    store.lease_end(&reborn).await.unwrap();
+    let elsewhere = acquire(&store, "sweeper", "d", LONG).await.unwrap();
+    store.lease_end(&Lease { holder: "b".to_owned(), generation: 2, ..elsewhere }).await.unwrap();
     store.lease_end(&old).await.unwrap();
     store.lease_end(&thief).await.unwrap();
     assert_eq!(acquire(&store, "sealer", "c", LONG).await, None);
     extend(&store, &new).await.unwrap();
-    made::is_fenced(extend(&store, &Lease { name: "none".to_owned(), ..new }).await);
+    made::is_fenced(extend(&store, &Lease { name: "none".to_owned(), ..new.clone() }).await);
+    store.lease_end(&Lease { name: "none".to_owned(), ..new }).await.unwrap();
+    assert_eq!(acquire(&store, "sealer", "c", LONG).await, None);
 }

@@ -173,6 +173,9 @@ async fn a_bare_name_may_be_ambiguous(store: Store) {
     let named = async |name: &str, of: ProjectsOf| store.project_by_name(name, of).await.unwrap();
     same(&named("train", ProjectsOf::All).await, &[&place.train, &place.foreign]);
     same(&named("train", ProjectsOf::User(admin.id)).await, &[&place.train]);
+    let viewer = person(&store, "viewer@acme.example", &[(Role::ProjectViewer, place.train.scope())]).await;
+    same(&named("train", ProjectsOf::User(viewer.id)).await, &[&place.train]);
+    assert!(named("serve", ProjectsOf::User(viewer.id)).await.is_empty());
     same(&named("train", ProjectsOf::Only(place.foreign.id)).await, &[&place.foreign]);
     assert!(named("serve", ProjectsOf::Only(place.foreign.id)).await.is_empty());
     assert!(named("absent", ProjectsOf::All).await.is_empty());

@@ -73,8 +73,9 @@ async fn an_account_needs_its_project(store: Store) {
 
 async fn an_update_needs_the_version_before(store: Store) {
     let place = place(&store).await;
-    let mut account = made::service_account(&place.train, "ci");
-    insert(&store, &[&account]).await.unwrap();
+    let (mut account, other) =
+        (made::service_account(&place.train, "ci"), made::service_account(&place.train, "cd"));
+    insert(&store, &[&account, &other]).await.unwrap();
     account.description = "new".to_owned();
     account.permissions = vec!["webhook.create".to_owned()];
     account.disabled = true;
@@ -86,14 +87,23 @@ async fn an_update_needs_the_version_before(store: Store) {
     let late = ServiceAccount { disabled: false, permissions: Vec::new(), ..account.clone() };
     made::is_stale(put(&store, async |tx| tx.service_account_update(&late).await).await);
     same(&store.service_account_lookup(account.id).await.unwrap(), &Some(&account));
+    same(&store.service_account_lookup(other.id).await.unwrap(), &Some(&other));
 }
 
 async fn accounts_are_deleted_one_by_one_by_project_and_by_tenant(store: Store) {
     let place = place(&store).await;
     let (first, second) =
         (made::service_account(&place.train, "a"), made::service_account(&place.train, "b"));
-    let third = made::service_account(&place.serve, "c");
-    insert(&store, &[&first, &second, &third]).await.unwrap();
+    let globex = made::tenant("globex");
+    let lab = made::project(&globex, "lab");
+    let (third, foreign) = (made::service_account(&place.serve, "c"), made::service_account(&lab, "d"));
+    put(&store, async |tx| {
+        tx.tenant_insert(&globex).await?;
+        tx.project_insert(&lab).await
+    })
+    .await
+    .unwrap();
+    insert(&store, &[&first, &second, &third, &foreign]).await.unwrap();
     made::is_stale(put(&store, async |tx| tx.service_account_delete(first.id, 2).await).await);
     put(&store, async |tx| tx.service_account_delete(first.id, 1).await).await.unwrap();
     assert!(store.service_account_lookup(first.id).await.unwrap().is_none());
@@ -107,6 +117,7 @@ async fn accounts_are_deleted_one_by_one_by_project_and_by_tenant(store: Store) 
         2
     );
     assert!(store.service_account_lookup(third.id).await.unwrap().is_none());
+    same(&store.service_account_lookup(foreign.id).await.unwrap(), &Some(&foreign));
 }
 
 async fn lists_page_and_select(store: Store) {

@@ -32,18 +32,21 @@ async fn old_answers_are_forgotten(store: Store) {
 async fn ended_tokens_are_forgotten(store: Store) {
     let ada = made::user(None, "ada@example.com");
     let token = |expires: i64| Token { expires_at: made::at(expires), ..made::token(Subject::User(ada.id)) };
-    let (expired, edge, living, revoked) = (token(9), token(10), token(900), token(900));
+    let (expired, edge, living) = (token(9), token(10), token(900));
+    let (revoked, late) = (token(900), token(900));
     put(&store, async |tx| {
         tx.user_insert(&ada).await?;
-        for token in [&expired, &edge, &living, &revoked] {
+        for token in [&expired, &edge, &living, &revoked, &late] {
             tx.token_insert(token, made::hash(token)).await?;
         }
-        tx.token_revoke(revoked.id, made::at(5)).await
+        tx.token_revoke(revoked.id, made::at(5)).await?;
+        tx.token_revoke(late.id, made::at(10)).await
     })
     .await
     .unwrap();
     assert_eq!(put(&store, async |tx| tx.sweep_tokens(made::at(10)).await).await.unwrap(), 2);
-    same(&store.token_list(FIRST, Subject::User(ada.id)).await.unwrap(), &[&edge, &living]);
+    let late = Token { revoked_at: Some(made::at(10)), version: 2, ..late };
+    same(&store.token_list(FIRST, Subject::User(ada.id)).await.unwrap(), &[&edge, &living, &late]);
 }
 
 async fn old_deliveries_are_forgotten(store: Store) {
@@ -76,8 +79,8 @@ async fn old_events_go_and_every_stream_knows_how_far(store: Store) {
     assert_eq!(sweep(0).await, 0);
     assert_eq!(store.event_stream_head(Scope::Platform).await.unwrap(), (7, 0));
 
-    // Up to and with the fifth: platform 1, acme 2 and 5 (as 1 to 4), train 3 and 5 (as 1, 2), serve 4 (as 1).
-    assert_eq!(sweep(41).await, 5);
+    // Up to and with the fifth, for the sixth happened at 50 itself: platform 1, acme 2 and 5 (as 1 to 4), train 3 and 5 (as 1, 2), serve 4 (as 1).
+    assert_eq!(sweep(50).await, 5);
     let heads = [
         (Scope::Platform, (7, 5)),
         (Scope::Tenant(acme), (5, 4)),
@@ -91,7 +94,7 @@ async fn old_events_go_and_every_stream_knows_how_far(store: Store) {
         assert_eq!(left.len() as i64, head.0 - head.1, "{scope:?}");
         assert!(left.iter().all(|event| event.sequence_in(scope) > Some(head.1)), "{scope:?}");
     }
-    assert_eq!(sweep(41).await, 0, "a second sweep finds nothing");
+    assert_eq!(sweep(50).await, 0, "a second sweep finds nothing");
     assert_eq!(store.event_stream_head(train).await.unwrap(), (3, 2));
     assert_eq!(sweep(1000).await, 2);
     assert_eq!(store.event_stream_head(train).await.unwrap(), (3, 3));
@@ -108,12 +111,12 @@ async fn old_entries_go_and_the_chain_keeps_the_hash(store: Store) {
     let mut sealer = Sealer::default();
     let entries: Vec<_> =
         (0..4).map(|n| sealer.entry(Scope::Platform, "usr_1", "tenant.create", 10 * n)).collect();
-    let young = sealer.entry(tenant, "usr_1", "tenant.update", 100);
+    let theirs: Vec<_> = [0, 5, 19, 100].map(|at| sealer.entry(tenant, "usr_2", "tenant.update", at)).into();
     sealer.seal(&store).await;
     let sweep =
         async |before: i64| put(&store, async |tx| tx.sweep_audit(made::at(before)).await).await.unwrap();
     assert_eq!(sweep(0).await, 0);
-    assert_eq!(sweep(20).await, 2);
+    assert_eq!(sweep(20).await, 5);
     let pruned = Head {
         chain: "platform".to_owned(),
         sequence: 4,
@@ -126,13 +129,19 @@ async fn old_entries_go_and_the_chain_keeps_the_hash(store: Store) {
     let left = store.audit_list("platform", &all).await.unwrap();
     same(&left, &entries[2..]);
     assert_eq!(left[0].previous_hash, pruned.pruned_hash, "the chain can be verified from the mark on");
-    assert_eq!(store.audit_head(&tenant.chain()).await.unwrap().pruned_sequence, 0);
+    let head = store.audit_head(&tenant.chain()).await.unwrap();
+    assert_eq!(
+        (head.pruned_sequence, &head.pruned_hash),
+        (2, &theirs[1].hash),
+        "each chain has its own mark"
+    );
+    same(&store.audit_list(&tenant.chain(), &all).await.unwrap(), &theirs[3..]);
 
     assert_eq!(sweep(20).await, 0);
     assert_eq!(sweep(1000).await, 3);
     let head = store.audit_head(&tenant.chain()).await.unwrap();
-    assert_eq!((head.sequence, head.pruned_sequence), (1, 1));
-    assert_eq!((&head.hash, &head.pruned_hash), (&young.hash, &young.hash));
+    assert_eq!((head.sequence, head.pruned_sequence), (4, 4));
+    assert_eq!((&head.hash, &head.pruned_hash), (&theirs[3].hash, &theirs[3].hash));
 
     // Sealing on keeps the marks.
     let next = sealer.entry(Scope::Platform, "usr_1", "tenant.delete", 2000);

@@ -84,12 +84,13 @@ async fn an_update_needs_the_version_before(store: Store) {
 
 async fn a_deletion_needs_the_version(store: Store) {
     let tenant = made::tenant("acme");
-    insert(&store, &[tenant.clone()]).await;
+    insert(&store, &[tenant.clone(), made::tenant("globex")]).await;
     made::is_stale(put(&store, async |tx| tx.tenant_delete(tenant.id, 2).await).await);
     assert!(store.tenant_lookup(tenant.id).await.unwrap().is_some());
     put(&store, async |tx| tx.tenant_delete(tenant.id, 1).await).await.unwrap();
     assert!(store.tenant_lookup(tenant.id).await.unwrap().is_none());
     made::is_stale(put(&store, async |tx| tx.tenant_delete(tenant.id, 1).await).await);
+    assert_eq!(found(&store, "").await, ["globex"]);
     insert(&store, &[made::tenant("acme")]).await;
 }
 

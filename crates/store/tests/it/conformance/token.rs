@@ -114,8 +114,8 @@ async fn lists_keep_to_their_subject(store: Store) {
 
 async fn shortening_needs_the_version_and_a_live_token(store: Store) {
     let place = place(&store).await;
-    let token = made::token(Subject::User(place.ada.id));
-    issue(&store, &[&token]).await.unwrap();
+    let (token, other) = (made::token(Subject::User(place.ada.id)), made::token(Subject::User(place.ada.id)));
+    issue(&store, &[&token, &other]).await.unwrap();
     let shorten = async |version: i64| {
         put(&store, async |tx| tx.token_shorten(token.id, made::at(60), version).await).await
     };
@@ -125,6 +125,7 @@ async fn shortening_needs_the_version_and_a_live_token(store: Store) {
     made::is_stale(shorten(1).await);
     put(&store, async |tx| tx.token_revoke(token.id, made::at(9)).await).await.unwrap();
     made::is_stale(shorten(3).await);
+    same(&stored(&store, &other).await, &other);
 }
 
 async fn a_token_is_revoked_once(store: Store) {
@@ -155,15 +156,16 @@ async fn everything_a_person_holds_is_revoked_together(store: Store) {
     assert_eq!(revoke().await, 2);
     assert_eq!(revoke().await, 0);
     for (token, at) in [(&personal, 9), (&session, 9), (&early, 1)] {
-        assert_eq!(stored(&store, token).await.revoked_at, Some(made::at(at)));
+        let revoked = Token { revoked_at: Some(made::at(at)), version: 2, ..token.clone() };
+        same(&stored(&store, token).await, &revoked);
     }
     same(&stored(&store, &other).await, &other);
 }
 
 async fn last_use_only_moves_forward(store: Store) {
     let place = place(&store).await;
-    let token = made::token(Subject::User(place.ada.id));
-    issue(&store, &[&token]).await.unwrap();
+    let (token, other) = (made::token(Subject::User(place.ada.id)), made::token(Subject::User(place.ada.id)));
+    issue(&store, &[&token, &other]).await.unwrap();
     for (seen, kept) in [(100, 100), (50, 100), (200, 200)] {
         put(&store, async |tx| tx.token_used(token.id, made::at(seen)).await).await.unwrap();
         let now = stored(&store, &token).await;
@@ -171,6 +173,7 @@ async fn last_use_only_moves_forward(store: Store) {
         same(&now, &Token { last_used_at: Some(made::at(kept)), ..token.clone() });
     }
     put(&store, async |tx| tx.token_used(made::id(), made::at(1)).await).await.unwrap();
+    same(&stored(&store, &other).await, &other);
 }
 
 async fn tokens_go_with_their_subjects(store: Store) {
@@ -191,8 +194,11 @@ async fn tokens_go_with_their_subjects(store: Store) {
     tx.service_account_delete(place.account.id, 1).await.unwrap();
     tx.rollback().await;
     let mut tx = store.begin().await.unwrap();
-    assert_eq!(tx.token_delete_of_project(place.train.id).await.unwrap(), 1);
     assert_eq!(tx.token_delete_of_project(made::id()).await.unwrap(), 0);
+    assert_eq!(tx.token_delete_of_project(place.train.id).await.unwrap(), 1);
+    tx.rollback().await;
+    let mut tx = store.begin().await.unwrap();
+    assert_eq!(tx.token_delete_of_tenant(made::id()).await.unwrap(), 0);
     tx.rollback().await;
     assert_eq!(put(&store, async |tx| tx.token_delete_of_tenant(place.acme.id).await).await.unwrap(), 3);
     for token in &tokens[..3] {

@@ -112,7 +112,8 @@ async fn what_is_due_is_enabled_behind_and_its_time_has_come(store: Store) {
 
 async fn an_update_needs_the_version_before(store: Store) {
     let mut hook = made::webhook("hook", Scope::Platform);
-    insert(&store, &[&hook]).await.unwrap();
+    let neighbour = made::webhook("neighbour", Scope::Platform);
+    insert(&store, &[&hook, &neighbour]).await.unwrap();
     hook.url = "https://other.example/".to_owned();
     hook.event_types = vec!["dev.muster.user.created.v1".to_owned(), "*".to_owned()];
     hook.state = WebhookState::Disabled;
@@ -125,11 +126,13 @@ async fn an_update_needs_the_version_before(store: Store) {
     let late = Webhook { state: WebhookState::Enabled, ..hook.clone() };
     made::is_stale(put(&store, async |tx| tx.webhook_update(&late).await).await);
     same(&stored(&store, &hook).await, &hook);
+    same(&stored(&store, &neighbour).await, &neighbour);
 }
 
 async fn progress_is_fenced_by_where_it_was_found(store: Store) {
     let found = made::webhook("hook", Scope::Platform);
-    insert(&store, &[&found]).await.unwrap();
+    let neighbour = made::webhook("neighbour", Scope::Platform);
+    insert(&store, &[&found, &neighbour]).await.unwrap();
     let moved = Webhook {
         cursor: 9,
         attempts: 2,
@@ -143,8 +146,9 @@ async fn progress_is_fenced_by_where_it_was_found(store: Store) {
     // A second deliverer that found it at the old place is refused, by the cursor and by the attempts.
     let ahead = Webhook { cursor: 100, ..found.clone() };
     made::is_fenced(put(&store, async |tx| tx.webhook_progress(&found, &ahead).await).await);
-    let same_cursor = Webhook { attempts: 1, ..moved.clone() };
-    made::is_fenced(put(&store, async |tx| tx.webhook_progress(&same_cursor, &ahead).await).await);
+    for elsewhere in [Webhook { attempts: 1, ..moved.clone() }, Webhook { cursor: 8, ..moved.clone() }] {
+        made::is_fenced(put(&store, async |tx| tx.webhook_progress(&elsewhere, &ahead).await).await);
+    }
     same(&stored(&store, &found).await, &moved);
     // A change by its owner does not stop the deliverer.
     let renamed = Webhook { url: "https://new.example/".to_owned(), version: 2, ..moved.clone() };
@@ -153,22 +157,26 @@ async fn progress_is_fenced_by_where_it_was_found(store: Store) {
     put(&store, async |tx| tx.webhook_progress(&moved, &done).await).await.unwrap();
     let now = stored(&store, &found).await;
     same(&now, &Webhook { url: renamed.url.clone(), version: 2, ..done });
+    same(&stored(&store, &neighbour).await, &neighbour);
 }
 
 async fn only_an_enabled_webhook_fails(store: Store) {
     let hook = made::webhook("hook", Scope::Platform);
+    let neighbour = made::webhook("neighbour", Scope::Platform);
     let disabled = Webhook { state: WebhookState::Disabled, ..made::webhook("off", Scope::Platform) };
-    insert(&store, &[&hook, &disabled]).await.unwrap();
+    insert(&store, &[&hook, &disabled, &neighbour]).await.unwrap();
     put(&store, async |tx| tx.webhook_failing(hook.id).await).await.unwrap();
     same(&stored(&store, &hook).await, &Webhook { state: WebhookState::Failing, version: 2, ..hook.clone() });
     made::is_stale(put(&store, async |tx| tx.webhook_failing(hook.id).await).await);
     made::is_stale(put(&store, async |tx| tx.webhook_failing(disabled.id).await).await);
     same(&stored(&store, &disabled).await, &disabled);
+    same(&stored(&store, &neighbour).await, &neighbour);
 }
 
 async fn a_secret_is_sealed_anew_unless_it_changed(store: Store) {
     let hook = made::webhook("hook", Scope::Platform);
-    insert(&store, &[&hook]).await.unwrap();
+    let neighbour = made::webhook("neighbour", Scope::Platform);
+    insert(&store, &[&hook, &neighbour]).await.unwrap();
     let reseal = async |fresh: &[u8], before: &[u8]| {
         put(&store, async |tx| tx.webhook_reseal(hook.id, fresh.to_vec(), before.to_vec()).await).await
     };
@@ -176,6 +184,7 @@ async fn a_secret_is_sealed_anew_unless_it_changed(store: Store) {
     same(&stored(&store, &hook).await, &Webhook { secret_sealed: vec![7, 0, 7], ..hook.clone() });
     made::is_stale(reseal(&[8], &hook.secret_sealed).await);
     assert_eq!(stored(&store, &hook).await.secret_sealed, [7, 0, 7]);
+    same(&stored(&store, &neighbour).await, &neighbour);
 }
 
 async fn webhooks_go_one_by_one_with_the_project_and_with_the_tenant(store: Store) {
@@ -203,14 +212,14 @@ async fn webhooks_go_one_by_one_with_the_project_and_with_the_tenant(store: Stor
     assert_eq!(put(&store, async |tx| tx.webhook_delete(first.id, 1).await).await.unwrap(), 2);
     assert!(store.webhook_lookup(first.id).await.unwrap().is_none());
 
-    let mut tx = store.begin().await.unwrap();
-    assert_eq!(tx.webhook_delete_of_project(place.train.id).await.unwrap(), 1);
-    assert_eq!(tx.webhook_delete_of_project(place.train.id).await.unwrap(), 0);
-    tx.rollback().await;
+    let delete =
+        async || put(&store, async |tx| tx.webhook_delete_of_project(place.train.id).await).await.unwrap();
+    assert_eq!((delete().await, delete().await), (1, 0));
+    assert!(store.webhook_lookup(second.id).await.unwrap().is_none());
+    assert_eq!(store.delivery_list(tenant.id, FIRST).await.unwrap().len(), 2);
+    insert(&store, &[&made::webhook("c", place.train.scope())]).await.unwrap();
     assert_eq!(put(&store, async |tx| tx.webhook_delete_of_tenant(place.acme.id).await).await.unwrap(), 2);
-    for gone in [&tenant, &second] {
-        assert!(store.webhook_lookup(gone.id).await.unwrap().is_none());
-        assert!(store.delivery_list(gone.id, FIRST).await.unwrap().is_empty());
-    }
+    assert!(store.webhook_of_tenant(place.acme.id).await.unwrap().is_empty());
+    assert!(store.delivery_list(tenant.id, FIRST).await.unwrap().is_empty());
     assert_eq!(store.delivery_list(platform.id, FIRST).await.unwrap().len(), 2);
 }
