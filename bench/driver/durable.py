@@ -45,6 +45,7 @@ def our_flushes(bench, server, pid, targets):
 def on_postgres(bench):
     postgres = bench.keep(Postgres(bench.tmp))
     url = postgres.prepare(bench.plan.preload, ROW_BYTES)
+    bench.versions.update(postgres.versions())
     bench.settings["postgres"] = settings = postgres.settings()
     if any(settings[name] != "on" for name in ("fsync", "synchronous_commit", "full_page_writes")):
         raise Broken(f"PostgreSQL is not durable here: {settings}")

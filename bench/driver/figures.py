@@ -28,7 +28,7 @@ class Bench:
 
     def __init__(self, binary, tmp, stack, plan, wanted, cores):
         self.binary, self.tmp, self.stack, self.plan, self.wanted, self.cores = binary, tmp, stack, plan, wanted, cores
-        self.figures, self.durability, self.settings = {}, {}, {}
+        self.figures, self.durability, self.settings, self.versions = {}, {}, {}, {}
 
     def wants(self, group):
         return any(name == group or name.startswith(group + "-") for name in self.wanted)

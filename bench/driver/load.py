@@ -40,5 +40,6 @@ def ask(server, targets, request, seconds=None, requests=None, clients=CLIENTS, 
         raise Broken(f"{request}: {seen['non2xx']} answers were no success, by status: {seen['failures']}")
     sealed = seen["sealed"]
     if sealed and not sealed["exactly"]:
-        raise Broken(f"{request}: {sealed['acknowledged']} commands were acknowledged, but the audit has {sealed['entries']} new entries")
+        raise Broken(f"{request}: {sealed['acknowledged']} commands were acknowledged, but the audit has "
+                     f"{sealed['entries']} new entries")
     return seen

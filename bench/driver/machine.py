@@ -6,6 +6,7 @@ import pathlib
 import platform
 import re
 import signal
+import sqlite3
 import subprocess
 
 from .processes import ROOT
@@ -49,14 +50,11 @@ def facts(tmp):
     }
 
 
-def versions(binary, postgres_bin, dstack):
-    import sqlite3
+def versions(binary, dstack):
     return {
         "muster": first_line([binary, "--version"]),
         "commit": first_line(["git", "describe", "--always", "--dirty", "--abbrev=12"]),
         "rustc": first_line(["rustc", "--version"]),
-        "postgres": first_line([postgres_bin / "postgres", "--version"]),
-        "pgbench": first_line([postgres_bin / "pgbench", "--version"]),
         "sqlite (raw side)": sqlite3.sqlite_version,
         "python": platform.python_version(),
         "strace": first_line(["strace", "--version"]),

@@ -114,7 +114,8 @@ def make_targets(server, tenants, projects):
 
 def answers_whoami(port, token):
     """Whether the server at this port knows the token's owner; quick to fail, because it is asked a thousand times."""
-    request = f"GET /v1/whoami HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n"
+    lines = ("GET /v1/whoami HTTP/1.1", f"Host: 127.0.0.1:{port}", f"Authorization: Bearer {token}", "Connection: close")
+    request = "\r\n".join(lines) + "\r\n\r\n"
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=2) as stream:
             stream.sendall(request.encode())

@@ -4,6 +4,7 @@ import os
 import pathlib
 import re
 
+from .machine import first_line
 from .processes import ROOT, Broken, Process, output_of
 
 SCRIPT = pathlib.Path(__file__).resolve().parent / "commit.sql"
@@ -35,18 +36,25 @@ class Postgres:
         for name in ("muster", "bench"):
             self.sql(f"CREATE DATABASE {name}", "postgres")
         # A primary key that grows, as our ids do, and nothing else: the least that a durable row can cost.
-        self.sql("CREATE TABLE bench_rows (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name TEXT NOT NULL, body TEXT NOT NULL)")
-        self.sql(f"INSERT INTO bench_rows (name, body) SELECT n::text, repeat('x', {row_bytes}) FROM generate_series(1, {rows}) n")
+        self.sql("CREATE TABLE bench_rows (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, "
+                 "name TEXT NOT NULL, body TEXT NOT NULL)")
+        self.sql("INSERT INTO bench_rows (name, body) "
+                 f"SELECT n::text, repeat('x', {row_bytes}) FROM generate_series(1, {rows}) n")
         self.sql("ANALYZE")
         return self.url.rsplit("/", 1)[0] + "/muster"
 
     def settings(self):
         return {name: self.sql(f"SHOW {name}") for name in SETTINGS}
 
+    def versions(self):
+        return {name: first_line([self.bin / name, "--version"]) for name in ("postgres", "pgbench")}
+
     def pgbench(self, clients, row_bytes, seconds=None, transactions=None):
         bound = ["-T", str(seconds)] if seconds else ["-t", str(transactions)]
+        # Over TCP, as our server connects.
+        where = ["-h", "127.0.0.1", "-p", self.port, "-U", "postgres", "bench"]
         command = [self.bin / "pgbench", "-n", "-M", "prepared", "-c", clients, "-j", min(2, clients), *bound,
-                   "-f", SCRIPT, "-D", f"body={'x' * row_bytes}", "-h", "127.0.0.1", "-p", self.port, "-U", "postgres", "bench"]
+                   "-f", SCRIPT, "-D", f"body={'x' * row_bytes}", *where]
         return self._read(output_of(command))
 
     @staticmethod

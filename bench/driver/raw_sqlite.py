@@ -14,7 +14,8 @@ def open_store(file, synchronous):
     connection = sqlite3.connect(file, isolation_level=None)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute(f"PRAGMA synchronous = {synchronous}")
-    connection.execute("CREATE TABLE IF NOT EXISTS bench_rows (id INTEGER PRIMARY KEY, name TEXT NOT NULL, body TEXT NOT NULL) STRICT")
+    connection.execute("CREATE TABLE IF NOT EXISTS bench_rows "
+                       "(id INTEGER PRIMARY KEY, name TEXT NOT NULL, body TEXT NOT NULL) STRICT")
     return connection
 
 

@@ -20,9 +20,9 @@ def rates(side):
     return f"{number(rate['median'])}/s"
 
 
-def row(name, figure):
+def row(name, figure, noisy):
     verdict = "met" if figure["met"] else "MISSED"
-    if figure.get("noise"):
+    if noisy or figure.get("noise"):
         verdict += ", noisy"
     if "ratio" not in figure:
         spread = f" ({number(figure['min'])} – {number(figure['max'])})" if "min" in figure else ""
@@ -38,8 +38,9 @@ def table(lines):
 
 
 def sealing_line(name, sealed):
-    return (f"- {name}: {sealed['acknowledged']:,} commands acknowledged, {sealed['entries']:,} audit entries sealed; at most "
-            f"{sealed['lag_max_ms']:.0f} ms late under load, {sealed['after_end_ms']:.0f} ms after its end (limit 1,000 ms).")
+    return (f"- {name}: {sealed['acknowledged']:,} commands acknowledged, {sealed['entries']:,} audit entries sealed; "
+            f"at most {sealed['lag_max_ms']:.0f} ms late under load, {sealed['after_end_ms']:.0f} ms after its end "
+            "(limit 1,000 ms).")
 
 
 def durability_line(name, found):
@@ -52,28 +53,40 @@ def durability_line(name, found):
 def cpu_line(name, figure):
     parts = []
     for side in ("ours", "other"):
-        rounds = figure[side]["rounds"]
-        mean = {who: statistics.mean(seen["cpu_us_per_request"][who] for seen in rounds) for who in rounds[0]["cpu_us_per_request"]}
+        spent = [seen["cpu_us_per_request"] for seen in figure[side]["rounds"]]
+        mean = {who: statistics.mean(one[who] for one in spent) for who in spent[0]}
         parts.append(f"{side}: " + ", ".join(f"{who} {value:,.0f}" for who, value in mean.items() if value >= 0.5))
     return f"- {name}: {'; '.join(parts)}."
 
 
+def head(run):
+    facts, plan = run["machine"], run["plan"]
+    mode = "a quick look, not a measurement" if run["quick"] else f"A-B-B-A × {plan['blocks']}"
+    lifted = ", ".join(f"{key} = {value}" for key, value in run["settings"]["muster"].items())
+    return [f"# Benchmark of {facts['started_at']}", "",
+            f"{facts['cores']} cores ({facts['cpu']}), {facts['memory_gib']} GiB, {facts['filesystem']}, "
+            f"Linux {facts['kernel']}; {mode}; {plan['clients']} clients, {plan['seconds']} s a round. "
+            f"Our rate limits are lifted ({lifted}); all else is default.", "",
+            *(line for reason in run["noise"] for line in (f"**noisy**: {reason}.", ""))]
+
+
+def sections(run):
+    """What stands below the table: title and lines."""
+    figures = run["figures"]
+    those_with = lambda key: ((name, figure) for name, figure in figures.items() if figure.get(key))
+    return {
+        "Noise": [f"- {name}: {'; '.join(figure['noise'])}." for name, figure in those_with("noise")],
+        "Audit": [sealing_line(name, figure["sealing"]) for name, figure in those_with("sealing")],
+        "Durability": [durability_line(name, found) for name, found in run["durability"].items()],
+        "Processor time for each request, in microseconds":
+            [cpu_line(name, figure) for name, figure in those_with("ratio")],
+        "Versions": [f"- {name}: {version}" for name, version in run["versions"].items()],
+    }
+
+
 def markdown(run):
-    figures, facts = run["figures"], run["machine"]
-    mode = "a quick look, not a measurement" if run["quick"] else f"A-B-B-A × {run['plan']['blocks']}"
-    lines = [f"# Benchmark of {facts['started_at']}", "",
-             f"{facts['cores']} cores ({facts['cpu']}), {facts['memory_gib']} GiB, {facts['filesystem']}, Linux {facts['kernel']}; {mode}; "
-             f"{run['plan']['clients']} clients, {run['plan']['seconds']} s a round. Rate limits are lifted "
-             f"({', '.join(f'{key} = {value}' for key, value in run['settings']['muster'].items())}); all else is default.", ""]
-    lines += [f"**noisy**: {reason}." for reason in run["noise"]] + ([""] if run["noise"] else [])
-    lines += table([row(name, figure) for name, figure in figures.items()]) + [""]
-    for title, told in (
-        ("Noise", [f"- {name}: {'; '.join(figure['noise'])}." for name, figure in figures.items() if figure.get("noise")]),
-        ("Audit", [sealing_line(name, figure["sealing"]) for name, figure in figures.items() if figure.get("sealing")]),
-        ("Durability", [durability_line(name, found) for name, found in run["durability"].items()]),
-        ("Processor time for each request, in microseconds", [cpu_line(name, figure) for name, figure in figures.items() if "ratio" in figure]),
-        ("Versions", [f"- {name}: {version}" for name, version in run["versions"].items()]),
-    ):
+    lines = head(run) + table([row(name, figure, run["noise"]) for name, figure in run["figures"].items()]) + [""]
+    for title, told in sections(run).items():
         lines += ["## " + title, "", *told, ""] if told else []
     return "\n".join(lines)
 
@@ -90,7 +103,7 @@ def save(run, places, whole):
     RESULTS.mkdir(exist_ok=True)
     facts = run["machine"]
     stamp = facts["started_at"].replace("-", "").replace(":", "").split("+")[0]
-    name = f"{stamp}Z-{facts['cores']}x-{facts['architecture']}-{facts['memory_gib']}GiB" + ("-quick" if run["quick"] else "")
+    name = f"{stamp}Z-{facts['cores']}x-{facts['architecture']}-{facts['memory_gib']}GiB{'-quick' * run['quick']}"
     texts = {"json": json.dumps(run, indent=1, ensure_ascii=False) + "\n", "md": markdown(run)}
     for suffix, text in texts.items():
         file = RESULTS / f"{name}.{suffix}"

@@ -33,7 +33,6 @@ impl Platform {
         };
         let holder = self.replica.to_string();
         let mut lease: Option<Lease> = None;
-        let mut live = self.tail.subscribe();
         while !*stop.borrow() {
             if lease.is_none() {
                 let now = self.world.now();
@@ -47,10 +46,9 @@ impl Platform {
             }
             tokio::select! {
                 () = tokio::time::sleep(Duration::from_secs(1)) => {}
-                _ = live.recv(), if lease.is_some() => {}
+                () = self.tail.sealed.notified(), if lease.is_some() => {}
                 _ = stop.changed() => {}
             }
-            while live.try_recv().is_ok() {}
         }
         if let Some(lease) = &lease {
             let _ = self.store.lease_end(lease).await;

@@ -108,12 +108,28 @@ async fn carry_out(cx: &Cx, command: &Command, commit: Commit) -> Result<Reply> 
             tx.rollback().await;
             return Err(used_key());
         }
+        // A single statement may also have been the commit, and lost.
+        Err(StoreError::Unheard) => {
+            return settle(cx, command, answer, revokes, Err(StoreError::Unheard)).await;
+        }
         Err(error) => {
             tx.rollback().await;
             return Err(refuse(error));
         }
     }
-    match tx.commit().await {
+    let committed = tx.commit().await;
+    settle(cx, command, answer, revokes, committed).await
+}
+
+/// What is left to do after the commit, or instead of knowing.
+async fn settle(
+    cx: &Cx,
+    command: &Command,
+    answer: Answer,
+    revokes: bool,
+    committed: std::result::Result<(), StoreError>,
+) -> Result<Reply> {
+    match committed {
         Ok(()) => {}
         // Nobody heard whether it happened. The key was written with the effect, so it knows.
         Err(StoreError::Unheard) if command.key.is_some() && happened(cx, command).await => {}

@@ -16,6 +16,7 @@ mod limits;
 mod metrics;
 mod outbound;
 mod password;
+mod places;
 mod platform;
 mod refuse;
 mod resolve;

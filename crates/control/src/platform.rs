@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 
 use crate::authn::Authn;
 use crate::envelope::Envelope;
+use crate::places::Places;
 use crate::{Limits, Metrics, RootKeys, Tail};
 
 /// Settings that use-cases need.
@@ -74,6 +75,7 @@ pub struct Platform {
     /// True once the server stops: streams end then, instead of holding it up.
     pub stopping: tokio::sync::watch::Sender<bool>,
     pub(crate) authn: Authn,
+    pub(crate) places: Places,
     pub(crate) envelope: Envelope,
     /// Wakes the sealer of this server after a commit.
     pub(crate) unsealed: Notify,
@@ -84,6 +86,7 @@ impl Platform {
     pub fn new(world: World, store: Store, root_keys: RootKeys, options: Options) -> Arc<Self> {
         Arc::new(Self {
             replica: world.id(),
+            places: Places::default(),
             authn: Authn::new(options.credential_cache),
             envelope: Envelope::new(root_keys),
             limits: Limits::new(options.actor_rate, options.tenant_rate, options.tenant_in_flight),
@@ -129,6 +132,7 @@ impl Platform {
     /// Forgets checked credentials, so that the next request asks the database.
     pub fn forget_credentials(&self) {
         self.authn.forget();
+        self.places.forget();
     }
 
     /// Writes down which tokens were seen since the last time.

@@ -53,6 +53,20 @@ impl Cx {
         Ok(project)
     }
 
+    /// Where a project is, when that is all that matters.
+    pub(crate) async fn project_scope(&self, reference: &str) -> Result<(ProjectId, Scope)> {
+        if let Ok(id) = reference.parse::<ProjectId>()
+            && let Some(tenant) = self.platform.places.find(id)
+        {
+            let scope = Scope::Project(tenant, id);
+            self.only_if_seen(scope, "project")?;
+            return Ok((id, scope));
+        }
+        let project = self.project(reference).await?;
+        self.platform.places.remember(project.id, project.tenant_id);
+        Ok((project.id, project.scope()))
+    }
+
     /// Whose projects the actor sees.
     pub(crate) fn projects_seen(&self) -> Result<ProjectsOf> {
         Ok(match &self.principal()?.kind {
@@ -80,15 +94,19 @@ impl Cx {
     }
 
     /// A service account of a project, by id or name.
-    pub(crate) async fn service_account(&self, project: &Project, reference: &str) -> Result<ServiceAccount> {
+    pub(crate) async fn service_account(
+        &self,
+        project: ProjectId,
+        reference: &str,
+    ) -> Result<ServiceAccount> {
         let store = &self.platform.store;
         let found = match reference.parse::<ServiceAccountId>() {
             Ok(id) => store.service_account_lookup(id).await,
-            Err(_) => store.service_account_by_name(project.id, reference).await,
+            Err(_) => store.service_account_by_name(project, reference).await,
         };
         found
             .map_err(refuse)?
-            .filter(|account| account.project_id == project.id)
+            .filter(|account| account.project_id == project)
             .ok_or_else(|| Problem::not_found("service account"))
     }
 
@@ -160,7 +178,7 @@ impl Cx {
                 "give a tenant or a project, not both; `tenant.project` names one of a tenant",
             )),
             (Some(tenant), None) => Ok(Scope::Tenant(self.tenant(tenant).await?.id)),
-            (None, Some(project)) => Ok(self.project(project).await?.scope()),
+            (None, Some(project)) => Ok(self.project_scope(project).await?.1),
             (None, None) => Ok(Scope::Platform),
         }
     }

@@ -121,8 +121,7 @@ impl Sealer {
                 Ok(0) => IDLE,
                 Ok(count) => {
                     last_work = std::time::Instant::now();
-                    // Under load, a little patience makes fewer and fuller rounds; alone, none is due.
-                    if count > 8 { Duration::from_millis(4) } else { Duration::ZERO }
+                    patience(count)
                 }
                 Err(StoreError::Fenced) => IDLE,
                 Err(error) => {
@@ -133,10 +132,9 @@ impl Sealer {
             if pause.is_zero() {
                 continue;
             }
-            let patient = pause == Duration::from_millis(4);
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
-                () = self.platform.unsealed.notified(), if !patient => {}
+                () = self.platform.unsealed.notified(), if pause >= BUSY => {}
                 _ = stop.changed() => {}
             }
         }
@@ -153,6 +151,16 @@ impl Sealer {
         }
         self.extended = std::time::Instant::now();
         self.round().await
+    }
+}
+
+/// Under load a little patience makes fewer and fuller rounds, each of which costs the database the same; alone, none is due.
+/// The pauses stay below `BUSY`, and nothing cuts them short.
+fn patience(count: usize) -> Duration {
+    match count {
+        0..=4 => Duration::ZERO,
+        5..=20 => Duration::from_millis(4),
+        _ => Duration::from_millis(9),
     }
 }
 

@@ -24,6 +24,9 @@ impl Platform {
             if let Err(error) = self.note_used_tokens().await {
                 tracing::debug!(%error, "last-used times wait for the next round");
             }
+            if let Ok(waiting) = self.store.unsealed_count().await {
+                self.metrics.unsealed.set(waiting);
+            }
             match self.root_keys().reload() {
                 Ok(true) => {
                     tracing::info!(active = self.root_keys().active(), "the root key file was read again")
@@ -81,7 +84,6 @@ impl Platform {
             tx.sweep_audit(now - kept).await?;
         }
         tx.commit().await?;
-        self.metrics.unsealed.set(self.store.unsealed_count().await?);
         self.rewrap().await?;
         self.reseal().await
     }

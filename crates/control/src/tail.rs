@@ -19,39 +19,51 @@ const BEHIND: usize = 4096;
 pub struct Tail {
     sender: broadcast::Sender<Arc<Event>>,
     woken: Notify,
+    /// The same wake-up for the deliverer.
+    pub(crate) sealed: Notify,
 }
 
 impl Default for Tail {
     fn default() -> Self {
-        Self { sender: broadcast::Sender::new(BEHIND), woken: Notify::new() }
+        Self { sender: broadcast::Sender::new(BEHIND), woken: Notify::new(), sealed: Notify::new() }
     }
 }
 
 impl Tail {
     /// Everything from now on.
     pub fn subscribe(&self) -> broadcast::Receiver<Arc<Event>> {
-        self.sender.subscribe()
+        let receiver = self.sender.subscribe();
+        self.woken.notify_one();
+        receiver
     }
 
     /// Says that something was sealed.
     pub fn wake(&self) {
         self.woken.notify_one();
+        self.sealed.notify_one();
     }
 }
 
 impl Platform {
     /// Follows the sealed events and hands them out; runs until dropped.
     pub async fn run_tail(self: Arc<Self>) {
-        let mut last = loop {
-            match self.store.event_stream_head(Scope::Platform).await {
-                Ok((last, _)) => break last,
-                Err(error) => {
-                    tracing::warn!(%error, "live events wait for the database");
-                    tokio::time::sleep(Duration::from_millis(500)).await;
-                }
-            }
-        };
+        // `None` while nobody listens: then nothing is read, and whoever comes starts at the end.
+        let mut place: Option<i64> = None;
         loop {
+            let Some(last) = place.filter(|_| self.tail.sender.receiver_count() > 0) else {
+                place = None;
+                if self.tail.sender.receiver_count() > 0 {
+                    match self.store.event_stream_head(Scope::Platform).await {
+                        Ok((last, _)) => place = Some(last),
+                        Err(error) => tracing::warn!(%error, "live events wait for the database"),
+                    }
+                }
+                if place.is_none() {
+                    let _ =
+                        tokio::time::timeout(Duration::from_millis(500), self.tail.woken.notified()).await;
+                }
+                continue;
+            };
             let filter = EventFilter { after: last, event_type: None, limit: 500 };
             match self.store.event_list(Scope::Platform, &filter).await {
                 Ok(events) if events.is_empty() => {
@@ -60,7 +72,7 @@ impl Platform {
                 }
                 Ok(events) => {
                     for event in events {
-                        last = event.platform_sequence;
+                        place = Some(event.platform_sequence);
                         let _ = self.tail.sender.send(Arc::new(event));
                     }
                 }

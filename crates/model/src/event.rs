@@ -9,7 +9,7 @@ use crate::Scope;
 
 macro_rules! event_types {
     ($($variant:ident = $word:literal, $meaning:literal;)*) => {
-        /// Everything that can happen, as a closed list; the golden file `events.txt` shows it in review.
+        /// Everything that can happen, as a closed list; `docs/reference/events.md` is made of it and shows a change in review.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum EventType { $(#[doc = $meaning] $variant,)* }
 

@@ -10,7 +10,7 @@ use crate::{Labels, Scope};
 pub enum WebhookState {
     /// Events flow.
     Enabled,
-    /// Switched off by its owner; events that happen meanwhile are not sent later.
+    /// Switched off by its owner; switched on again, it goes on after the last event that got through.
     Disabled,
     /// Switched off by the platform after a day of failures; its cursor is kept.
     Failing,

@@ -76,7 +76,8 @@ pub(crate) async fn restore(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let settings = settings(matches)?;
     let Some(folder) = matches.get_one::<PathBuf>("folder") else { bail!("say where from") };
     let (database, root_key) = (embedded(&settings)?, settings.file("keys.root_key_file", "root.key"));
-    for target in [&database, &root_key] {
+    let leftover = PathBuf::from(format!("{}-wal", database.display()));
+    for target in [&database, &leftover, &root_key] {
         if target.exists() {
             bail!("{} exists: move it away first, nothing is overwritten", target.display());
         }

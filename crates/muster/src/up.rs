@@ -13,14 +13,17 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::server::{settings, with_settings};
 
 pub(crate) fn command() -> Command {
-    with_settings(Command::new("up"))
-        .about("Start everything this machine needs, and stop it all on Ctrl-C")
-        .mut_arg("log.format", |arg| arg.default_value("text"))
-        .mut_arg("log.level", |arg| arg.default_value("warn"))
+    with_settings(Command::new("up")).about("Start everything this machine needs, and stop it all on Ctrl-C")
 }
 
 pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
-    let settings = settings(matches)?;
+    let mut settings = settings(matches)?;
+    // On a terminal people read along: text, and only what matters, unless somebody said otherwise.
+    for (key, value) in [("log.format", "text"), ("log.level", "warn")] {
+        if settings.is_default(key) {
+            settings.set(key, value.to_owned(), "a flag")?;
+        }
+    }
     let address: std::net::SocketAddr = settings.parsed("http.listen")?;
     if TcpStream::connect(address).await.is_ok() {
         bail!("something already listens on {address}: stop it, or choose another with --http-listen");

@@ -198,7 +198,7 @@ impl Server {
                 .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
                 .map(|(_, token)| token.trim())
                 .ok_or_else(|| refused("the Authorization header should read `Bearer mst_…`"))?;
-            let actor = self.platform.authenticate(token, now).await?;
+            let actor = self.checked(token, now).await?;
             if actor.token_kind == TokenKind::Session {
                 return Err(refused("a browser session is a cookie, not a bearer token"));
             }
@@ -206,7 +206,7 @@ impl Server {
         }
         let session = session_cookie(headers)
             .ok_or_else(|| refused("send a token as `Authorization: Bearer …`, or log in with a browser"))?;
-        let actor = self.platform.authenticate(&session, now).await?;
+        let actor = self.checked(&session, now).await?;
         if actor.token_kind != TokenKind::Session {
             return Err(refused("only a browser session may be sent as a cookie"));
         }
@@ -220,6 +220,15 @@ impl Server {
             }
         }
         Ok((Some(actor), session))
+    }
+
+    /// A credential that does not hold is counted with those that were not given: both are knocks by nobody we know.
+    async fn checked(&self, secret: &str, now: jiff::Timestamp) -> Result<Arc<Authenticated>> {
+        let checked = self.platform.authenticate(secret, now).await;
+        if matches!(&checked, Err(problem) if problem.code == Code::Unauthenticated) {
+            self.platform.metrics.anonymous_refusals.inc();
+        }
+        checked
     }
 
     async fn read_body(

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 use std::net::SocketAddr;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -46,6 +46,9 @@ pub enum StartError {
         /// Why.
         error: std::io::Error,
     },
+    /// Another server has the database.
+    #[error("another server already runs on {0}: SQLite takes one; several need PostgreSQL")]
+    Locked(PathBuf),
     /// The first start.
     #[error("the first start failed: {0}")]
     FirstStart(String),
@@ -79,6 +82,8 @@ pub struct Running {
     stop: watch::Sender<bool>,
     stopping: Arc<AtomicBool>,
     tasks: JoinSet<()>,
+    /// Held while the server runs; the operating system lets go of it even when the server is killed.
+    _lock: Option<std::fs::File>,
 }
 
 impl Running {
@@ -141,10 +146,18 @@ pub async fn start(settings: &Settings, world: World) -> Result<Running, StartEr
     let options = options(settings, acceptor.is_some())?;
     let timeout = Duration::from_secs(settings.parsed::<u64>("http.timeout_seconds")?.max(1));
     let data = settings.data_dir();
-    std::fs::create_dir_all(&data).map_err(|error| StartError::Data { path: data.clone(), error })?;
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&data)
+        .map_err(|error| StartError::Data { path: data.clone(), error })?;
     let location = match settings.text("database.url") {
         "" => Location::Sqlite(data.join("muster.db")),
         url => Location::parse(url),
+    };
+    let lock = match &location {
+        Location::Sqlite(path) => Some(only_one(path)?),
+        Location::Postgres(_) => None,
     };
     let store = Store::open(&location, settings.parsed::<u32>("database.connections")?.max(2)).await?;
     // A fresh root key is made only for a fresh database: for any other it could open nothing.
@@ -174,7 +187,25 @@ pub async fn start(settings: &Settings, world: World) -> Result<Running, StartEr
     let router = router(&server, &stopping);
     tasks.spawn(listen::serve(listener, acceptor, router, timeout, connections, stopped));
     let first_token_file = first.map(|_| token_file);
-    Ok(Running { address, first_token_file, platform, stop, stopping, tasks })
+    Ok(Running { address, first_token_file, platform, stop, stopping, tasks, _lock: lock })
+}
+
+/// Two servers on one SQLite file would each believe to be the only writer.
+fn only_one(database: &Path) -> Result<std::fs::File, StartError> {
+    let path = database.with_extension("lock");
+    let data = |error| StartError::Data { path: path.clone(), error };
+    let file = std::fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(&path)
+        .map_err(data)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(std::fs::TryLockError::WouldBlock) => Err(StartError::Locked(database.to_owned())),
+        Err(std::fs::TryLockError::Error(error)) => Err(data(error)),
+    }
 }
 
 fn write_token(path: &Path, token: &str) -> std::io::Result<()> {

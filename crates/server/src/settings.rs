@@ -220,6 +220,11 @@ impl Settings {
         Ok(())
     }
 
+    /// Whether nobody said anything about it.
+    pub fn is_default(&self, key: &str) -> bool {
+        self.values.get(key).is_none_or(|(_, source_name)| source_name == "default")
+    }
+
     /// A value as text.
     pub fn text(&self, key: &str) -> &str {
         self.values.get(key).map_or("", |(value, _)| value)

@@ -1,31 +1,92 @@
 //! What the door itself writes with every command: the key with its answer, and what the sealer will seal.
 
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
 use jiff::Timestamp;
 use muster_ids::{ProjectId, TenantId};
 use muster_model::Scope;
+use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-use crate::sql::{args, both, pair, statements};
+use crate::sql::{Sql, args, both, pair, statements};
 use crate::{Result, Store, Tx};
 
 statements! {
     // No conflict target: without its unique index the statement still runs, and the sabotage test sees the doubles.
     IDEMPOTENCY_INSERT = both(
-        "INSERT INTO idempotency (actor_id, route, key, request_hash, status, body, tenant_id, project_id, created_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING");
+        "INSERT INTO idempotency (key_hash, request_hash, status, body, tenant_id, project_id, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING");
     UNSEALED_INSERT = both("INSERT INTO unsealed (id, chain, entry, events) VALUES ($1, $2, $3, $4)");
     // Both inserts in one round trip: nothing is left unsealed when the key was taken. SQLite has no such statement and
-    // needs none, having no round trips.
+    // needs none, having no round trips. `fuse` puts a command's own insert in between.
     DOOR_INSERT = pair(
         "WITH taken AS (
-            INSERT INTO idempotency (actor_id, route, key, request_hash, status, body, tenant_id, project_id, created_at)
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING RETURNING 1)
-         INSERT INTO unsealed (id, chain, entry, events) SELECT $10, $11, $12, $13 FROM taken",
+            INSERT INTO idempotency (key_hash, request_hash, status, body, tenant_id, project_id, created_at)
+            VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING RETURNING 1)
+         INSERT INTO unsealed (id, chain, entry, events) SELECT $8, $9, $10, $11 FROM taken",
         "SELECT 1");
     IDEMPOTENCY_GET = both(
-        "SELECT request_hash, status, body, tenant_id, project_id FROM idempotency
-         WHERE actor_id = $1 AND route = $2 AND key = $3 AND created_at > $4");
-    IDEMPOTENCY_FORGET = both("DELETE FROM idempotency WHERE actor_id = $1 AND route = $2 AND key = $3 AND created_at <= $4");
+        "SELECT request_hash, status, body, tenant_id, project_id FROM idempotency WHERE key_hash = $1 AND created_at > $2");
+    IDEMPOTENCY_FORGET = both("DELETE FROM idempotency WHERE key_hash = $1 AND created_at <= $2");
+}
+
+/// The values that `DOOR_INSERT` takes; those of a fused insert follow.
+const DOOR_VALUES: usize = 11;
+
+fn key_hash(actor: &str, route: &str, key: &str) -> Vec<u8> {
+    let mut hasher = Sha256::new();
+    for part in [actor, route, key] {
+        hasher.update(part.as_bytes());
+        hasher.update([0]);
+    }
+    hasher.finalize().to_vec()
+}
+
+/// A command's single insert and the door's rows as one statement, so that the commonest commands are one round trip and
+/// commit by themselves. The effect happens only if the key was free. Made of two constants, once per statement, and kept
+/// for the life of the process.
+pub(crate) fn fuse(effect: &Sql) -> Option<&'static str> {
+    static FUSED: Mutex<BTreeMap<&'static str, Option<&'static str>>> = Mutex::new(BTreeMap::new());
+    let mut fused = FUSED.lock().expect("no holder of this lock can panic");
+    *fused.entry(effect.name).or_insert_with(|| {
+        let (head, values) = effect.pg.split_once("VALUES (")?;
+        let values = values.trim_end().strip_suffix(')')?;
+        let shifted = shift(values, DOOR_VALUES)?;
+        let (key, unsealed) = DOOR_INSERT.pg.split_once("INSERT INTO unsealed")?;
+        let key = key.trim_end();
+        Some(String::leak(format!(
+            "{key}, effect AS ({head} SELECT {shifted} FROM taken) INSERT INTO unsealed{unsealed}"
+        )))
+    })
+}
+
+/// The same for SQLite, as three statements in one text, with the effect's values first. The key's insert has no ON CONFLICT
+/// here: that it fails is how a taken key is told, and it stops what follows.
+pub(crate) fn fuse_sqlite(effect: &Sql) -> Option<&'static str> {
+    static FUSED: Mutex<BTreeMap<&'static str, Option<&'static str>>> = Mutex::new(BTreeMap::new());
+    let mut fused = FUSED.lock().expect("no holder of this lock can panic");
+    *fused.entry(effect.name).or_insert_with(|| {
+        let (_, values) = effect.sqlite.split_once("VALUES (")?;
+        let used = values.trim_end().strip_suffix(')')?.split(',').count();
+        let (key, key_values) = IDEMPOTENCY_INSERT.sqlite.split_once("VALUES (")?;
+        let key_values = shift(key_values.split_once(')')?.0, used)?;
+        let (unsealed, unsealed_values) = UNSEALED_INSERT.sqlite.split_once("VALUES (")?;
+        let unsealed_values = shift(unsealed_values.trim_end().strip_suffix(')')?, used + 7)?;
+        Some(String::leak(format!(
+            "{}; {key} VALUES ({key_values}); {unsealed} VALUES ({unsealed_values})",
+            effect.sqlite
+        )))
+    })
+}
+
+/// `$1, $2` as `$12, $13` for a distance of 11; nothing for a list that is more than placeholders.
+fn shift(values: &str, by: usize) -> Option<String> {
+    let shifted = values.split(',').map(|value| {
+        let number: usize = value.trim().strip_prefix('$')?.parse().ok()?;
+        Some(format!("${}", number + by))
+    });
+    Some(shifted.collect::<Option<Vec<_>>>()?.join(", "))
 }
 
 /// What the door writes beside the effect.
@@ -79,7 +140,7 @@ impl Store {
         key: &str,
         since: Timestamp,
     ) -> Result<Option<Replay>> {
-        let row = self.fetch_optional(&IDEMPOTENCY_GET, args![actor, route, key, since]).await?;
+        let row = self.fetch_optional(&IDEMPOTENCY_GET, args![key_hash(actor, route, key), since]).await?;
         row.as_ref()
             .map(|row| {
                 Ok(Replay {
@@ -95,7 +156,8 @@ impl Store {
 }
 
 impl Tx {
-    /// Writes the door's rows. `false` means that the key was used before: the caller must roll back and replay.
+    /// Writes the door's rows: the last thing before `commit`, and on PostgreSQL perhaps already it. `false` means that the
+    /// key was used before, and nothing of the transaction may stay: the caller rolls back and replays.
     pub async fn door_insert(&mut self, door: &Door) -> Result<bool> {
         let chain = door.scope.chain();
         let Some(key) = &door.key else {
@@ -103,9 +165,7 @@ impl Tx {
             return Ok(true);
         };
         let mut args = args![
-            &door.actor_id,
-            &door.route,
-            key,
+            key_hash(&door.actor_id, &door.route, key),
             door.request_hash.to_vec(),
             door.status,
             &door.body,
@@ -115,7 +175,14 @@ impl Tx {
         ];
         if self.is_postgres() && !self.skips("UNSEALED_INSERT") {
             args.extend(args![door.unsealed_id, chain, &door.entry, &door.events]);
-            return Ok(self.execute(&DOOR_INSERT, args).await? == 1);
+            return self.execute_door(&DOOR_INSERT, args).await;
+        }
+        if !self.is_postgres() && !self.skips("UNSEALED_INSERT") {
+            let mut fused = args.clone();
+            fused.extend(args![door.unsealed_id, &chain, &door.entry, &door.events]);
+            if let Some(first) = self.execute_door_sqlite(&fused).await? {
+                return Ok(first);
+            }
         }
         if self.execute(&IDEMPOTENCY_INSERT, args).await? == 0 {
             return Ok(false);
@@ -137,6 +204,6 @@ impl Tx {
         key: &str,
         until: Timestamp,
     ) -> Result<()> {
-        self.execute(&IDEMPOTENCY_FORGET, args![actor, route, key, until]).await.map(drop)
+        self.execute(&IDEMPOTENCY_FORGET, args![key_hash(actor, route, key), until]).await.map(drop)
     }
 }

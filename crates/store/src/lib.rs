@@ -103,8 +103,8 @@ impl Store {
     /// Opens a transaction that may write.
     pub async fn begin(&self) -> Result<Tx> {
         let inner = match &self.backend {
-            Backend::Pg(pool) => tx::Inner::Pg(pool.begin().await?),
-            Backend::Sqlite { writer, .. } => tx::Inner::Sqlite(writer.begin().await?),
+            Backend::Pg(pool) => tx::Inner::Pg(tx::PgTx::new(pool.clone())),
+            Backend::Sqlite { writer, .. } => tx::Inner::Sqlite(writer.begin().await?, None),
         };
         Ok(Tx::new(inner, self.faults.clone(), self.meter.clone()))
     }
@@ -149,9 +149,9 @@ impl Store {
     }
 }
 
-/// Every statement of the store.
+/// Every statement of the store, and every fused form of an insert.
 pub fn statements() -> Vec<Sql> {
-    [
+    let mut all: Vec<Sql> = [
         audit::ALL,
         event::ALL,
         idempotency::ALL,
@@ -169,5 +169,15 @@ pub fn statements() -> Vec<Sql> {
         user::ALL,
         webhook::ALL,
     ]
-    .concat()
+    .concat();
+    let fused: Vec<Sql> = all
+        .iter()
+        .filter(|sql| sql.name.ends_with("_INSERT") && sql.name != "UNSEALED_INSERT")
+        .filter_map(|sql| {
+            let pg = idempotency::fuse(sql)?;
+            Some(Sql { name: String::leak(format!("DOOR_WITH_{}", sql.name)), pg, sqlite: "SELECT 1" })
+        })
+        .collect();
+    all.extend(fused);
+    all
 }

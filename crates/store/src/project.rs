@@ -125,7 +125,7 @@ impl Tx {
             project.updated_at,
             project.version
         ];
-        self.execute(&PROJECT_INSERT, args).await.map(drop)
+        self.insert(&PROJECT_INSERT, args).await
     }
 
     /// Changes a project that still has the version before `project.version`.

@@ -69,7 +69,7 @@ impl Tx {
             binding.scope.project(),
             binding.created_at
         ];
-        self.execute(&ROLE_BINDING_INSERT, args).await.map(drop)
+        self.insert(&ROLE_BINDING_INSERT, args).await
     }
 
     /// Removes a binding.

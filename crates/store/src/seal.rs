@@ -5,7 +5,7 @@ use muster_model::audit::Sealed;
 use serde_json::Value as Json;
 use uuid::Uuid;
 
-use crate::sql::{args, both, pair, statements};
+use crate::sql::{Value, args, both, pair, statements};
 use crate::{Result, Store, Tx};
 
 statements! {
@@ -26,21 +26,20 @@ statements! {
          ON CONFLICT (name) DO UPDATE SET sequence = excluded.sequence, hash = excluded.hash");
     AUDIT_INSERT = pair(
         "INSERT INTO audit_entries (chain, sequence, previous_hash, hash, entry, at, actor_id, action, project_id)
-         SELECT chain, sequence, previous_hash, hash, entry, to_timestamp(0) + make_interval(secs => at / 1000000.0),
-                actor_id, action, project_id
-         FROM jsonb_to_recordset($1) AS r (chain TEXT, sequence BIGINT, previous_hash TEXT, hash TEXT, entry TEXT,
-                                           at BIGINT, actor_id TEXT, action TEXT, project_id UUID)",
+         SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::text[],
+                              $8::text[], $9::uuid[])",
         "INSERT INTO audit_entries (chain, sequence, previous_hash, hash, entry, at, actor_id, action, project_id)
          SELECT value ->> 'chain', value ->> 'sequence', value ->> 'previous_hash', value ->> 'hash', value ->> 'entry',
                 value ->> 'at', value ->> 'actor_id', value ->> 'action', value ->> 'project_id' FROM json_each($1)");
     EVENT_INSERT = pair(
         "INSERT INTO events (platform_sequence, id, type, subject, at, tenant_id, tenant_sequence, project_id,
                              project_sequence, correlation_id, actor_id, data)
-         SELECT platform_sequence, id, type, subject, to_timestamp(0) + make_interval(secs => at / 1000000.0), tenant_id,
-                tenant_sequence, project_id, project_sequence, correlation_id, actor_id, COALESCE(data, 'null')
-         FROM jsonb_to_recordset($1) AS r (platform_sequence BIGINT, id UUID, type TEXT, subject TEXT, at BIGINT,
-              tenant_id UUID, tenant_sequence BIGINT, project_id UUID, project_sequence BIGINT, correlation_id TEXT,
-              actor_id TEXT, data JSONB)",
+         SELECT platform_sequence, id, type, subject, at, tenant_id, tenant_sequence, project_id, project_sequence,
+                correlation_id, actor_id, data::jsonb
+         FROM unnest($1::bigint[], $2::uuid[], $3::text[], $4::text[], $5::timestamptz[], $6::uuid[], $7::bigint[],
+                     $8::uuid[], $9::bigint[], $10::text[], $11::text[], $12::text[])
+              AS r (platform_sequence, id, type, subject, at, tenant_id, tenant_sequence, project_id, project_sequence,
+                    correlation_id, actor_id, data)",
         "INSERT INTO events (platform_sequence, id, type, subject, at, tenant_id, tenant_sequence, project_id,
                              project_sequence, correlation_id, actor_id, data)
          SELECT value ->> 'platform_sequence', value ->> 'id', value ->> 'type', value ->> 'subject', value ->> 'at',
@@ -115,28 +114,82 @@ impl Tx {
         rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).collect()
     }
 
-    /// Writes a round of sealing.
+    /// Writes a round of sealing. PostgreSQL takes the rows as arrays, column by column, which it reads without parsing;
+    /// SQLite takes them as JSON.
     pub async fn seal(&mut self, batch: &SealBatch) -> Result<()> {
-        let audit: Vec<Json> = batch
-            .audit
-            .iter()
-            .map(|(sealed, at, actor, action, project)| {
-                serde_json::json!({
-                    "chain": sealed.chain, "sequence": sealed.sequence, "previous_hash": sealed.previous_hash,
-                    "hash": sealed.hash, "entry": sealed.entry_text, "at": at.as_microsecond(), "actor_id": actor,
-                    "action": action, "project_id": project,
-                })
-            })
-            .collect();
+        let postgres = self.is_postgres();
+        let audit = if postgres { audit_columns(batch) } else { args![audit_json(batch)] };
+        self.execute(&AUDIT_INSERT, audit).await?;
+        if !batch.events.is_empty() {
+            let events = if postgres {
+                event_columns(&batch.events)
+            } else {
+                args![Json::Array(batch.events.clone())]
+            };
+            self.execute(&EVENT_INSERT, events).await?;
+        }
         let heads: Vec<Json> = batch
             .heads
             .iter()
             .map(|(name, sequence, hash)| serde_json::json!({"name": name, "sequence": sequence, "hash": hash}))
             .collect();
-        self.execute(&AUDIT_INSERT, args![Json::Array(audit)]).await?;
-        if !batch.events.is_empty() {
-            self.execute(&EVENT_INSERT, args![Json::Array(batch.events.clone())]).await?;
-        }
         self.execute(&STREAM_UPSERT, args![Json::Array(heads)]).await.map(drop)
     }
+}
+
+fn audit_json(batch: &SealBatch) -> Json {
+    let entry = |(sealed, at, actor, action, project): &(Sealed, Timestamp, String, String, Option<Uuid>)| {
+        serde_json::json!({
+            "chain": sealed.chain, "sequence": sealed.sequence, "previous_hash": sealed.previous_hash,
+            "hash": sealed.hash, "entry": sealed.entry_text, "at": at.as_microsecond(), "actor_id": actor,
+            "action": action, "project_id": project,
+        })
+    };
+    Json::Array(batch.audit.iter().map(entry).collect())
+}
+
+fn audit_columns(batch: &SealBatch) -> Vec<Value> {
+    let rows = &batch.audit;
+    let text = |column: fn(&Sealed) -> &String| {
+        Value::Texts(rows.iter().map(|row| Some(column(&row.0).clone())).collect())
+    };
+    vec![
+        text(|sealed| &sealed.chain),
+        Value::I64s(rows.iter().map(|row| Some(row.0.sequence)).collect()),
+        text(|sealed| &sealed.previous_hash),
+        text(|sealed| &sealed.hash),
+        text(|sealed| &sealed.entry_text),
+        Value::Times(rows.iter().map(|row| row.1).collect()),
+        Value::Texts(rows.iter().map(|row| Some(row.2.clone())).collect()),
+        Value::Texts(rows.iter().map(|row| Some(row.3.clone())).collect()),
+        Value::Uuids(rows.iter().map(|row| row.4).collect()),
+    ]
+}
+
+fn event_columns(events: &[Json]) -> Vec<Value> {
+    let text = |name: &str| {
+        Value::Texts(events.iter().map(|event| event[name].as_str().map(str::to_owned)).collect())
+    };
+    let number = |name: &str| Value::I64s(events.iter().map(|event| event[name].as_i64()).collect());
+    let uuid = |name: &str| {
+        Value::Uuids(
+            events.iter().map(|event| event[name].as_str().and_then(|text| text.parse().ok())).collect(),
+        )
+    };
+    let at =
+        |event: &Json| Timestamp::from_microsecond(event["at"].as_i64().unwrap_or(0)).unwrap_or_default();
+    vec![
+        number("platform_sequence"),
+        uuid("id"),
+        text("type"),
+        text("subject"),
+        Value::Times(events.iter().map(at).collect()),
+        uuid("tenant_id"),
+        number("tenant_sequence"),
+        uuid("project_id"),
+        number("project_sequence"),
+        text("correlation_id"),
+        text("actor_id"),
+        Value::Texts(events.iter().map(|event| Some(event["data"].to_string())).collect()),
+    ]
 }

@@ -94,7 +94,7 @@ impl Tx {
             account.updated_at,
             account.version
         ];
-        self.execute(&SERVICE_ACCOUNT_INSERT, args).await.map(drop)
+        self.insert(&SERVICE_ACCOUNT_INSERT, args).await
     }
 
     /// Changes a service account that still has the version before `account.version`.

@@ -89,6 +89,11 @@ pub(crate) enum Value {
     Time(Option<Timestamp>),
     Json(Option<Json>),
     Bytes(Option<Vec<u8>>),
+    /// Columns of many rows at once, for PostgreSQL's `unnest`; SQLite takes such rows as JSON instead.
+    Texts(Vec<Option<String>>),
+    I64s(Vec<Option<i64>>),
+    Uuids(Vec<Option<Uuid>>),
+    Times(Vec<Timestamp>),
 }
 
 macro_rules! values {
@@ -137,7 +142,11 @@ macro_rules! args {
 pub(crate) use args;
 
 pub(crate) fn bind_pg(sql: &Sql, args: Vec<Value>) -> Query<'static, Postgres, PgArguments> {
-    args.into_iter().fold(sqlx::query(sql.pg), |query, value| match value {
+    bind_pg_text(sql.pg, args)
+}
+
+pub(crate) fn bind_pg_text(text: &'static str, args: Vec<Value>) -> Query<'static, Postgres, PgArguments> {
+    args.into_iter().fold(sqlx::query(text), |query, value| match value {
         Value::Bool(value) => query.bind(value),
         Value::I64(value) => query.bind(value),
         Value::Text(value) => query.bind(value),
@@ -145,6 +154,10 @@ pub(crate) fn bind_pg(sql: &Sql, args: Vec<Value>) -> Query<'static, Postgres, P
         Value::Time(value) => query.bind(value.map(|time| time.to_sqlx())),
         Value::Json(value) => query.bind(value),
         Value::Bytes(value) => query.bind(value),
+        Value::Texts(values) => query.bind(values),
+        Value::I64s(values) => query.bind(values),
+        Value::Uuids(values) => query.bind(values),
+        Value::Times(values) => query.bind(values.into_iter().map(|time| time.to_sqlx()).collect::<Vec<_>>()),
     })
 }
 
@@ -157,6 +170,8 @@ pub(crate) fn bind_sqlite(sql: &Sql, args: Vec<Value>) -> Query<'static, Sqlite,
         Value::Time(value) => query.bind(value.map(|time| time.as_microsecond())),
         Value::Json(value) => query.bind(value.map(|json| json.to_string())),
         Value::Bytes(value) => query.bind(value),
+        // Statements with such values are pairs, and the SQLite side of each takes JSON.
+        Value::Texts(_) | Value::I64s(_) | Value::Uuids(_) | Value::Times(_) => query.bind(None::<String>),
     })
 }
 

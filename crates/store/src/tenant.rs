@@ -86,7 +86,7 @@ impl Tx {
             tenant.updated_at,
             tenant.version
         ];
-        self.execute(&TENANT_INSERT, args).await.map(drop)
+        self.insert(&TENANT_INSERT, args).await
     }
 
     /// Changes a tenant that still has the version before `tenant.version`.

@@ -119,7 +119,7 @@ impl Tx {
             token.expires_at,
             token.version
         ];
-        self.execute(&TOKEN_INSERT, args).await.map(drop)
+        self.insert(&TOKEN_INSERT, args).await
     }
 
     /// Lets a token that still has this version end at `expires_at`.

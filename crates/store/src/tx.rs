@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sqlx::{Postgres, Transaction};
+use sqlx::{PgPool, Postgres, Transaction};
 
 use crate::StoreError;
 use crate::fault::{Fault, Faults, Verdict};
-use crate::sql::{Row, Sql, Value, bind_pg, bind_sqlite};
+use crate::idempotency::{fuse, fuse_sqlite};
+use crate::sql::{Row, Sql, Value, bind_pg, bind_pg_text, bind_sqlite};
 use crate::writer::SqliteTx;
 
 /// An open transaction. Dropped without `commit`, it is rolled back.
@@ -18,13 +19,85 @@ pub struct Tx {
     opened: Instant,
     in_database: Duration,
     /// Whether a statement failed, or was cut off before its answer. PostgreSQL answers the COMMIT of such a transaction
-    /// with a rollback that looks like a success, and SQLite would commit what is left of it; neither may be told as done.
+    /// with success and keeps nothing; SQLite would keep half. Neither may be called a commit.
     failed: bool,
 }
 
 pub(crate) enum Inner {
-    Pg(Transaction<'static, Postgres>),
-    Sqlite(SqliteTx),
+    Pg(PgTx),
+    Sqlite(SqliteTx, HeldBack),
+}
+
+/// An insert that waits to travel with the door's rows.
+type HeldBack = Option<(Sql, Vec<Value>)>;
+
+/// A transaction on PostgreSQL, opened as late as can be.
+///
+/// Each round trip costs both sides more than the statement in it. So BEGIN is not sent before it is needed, and a first
+/// insert is held back: if the door's rows come next, the three inserts travel as one statement, which needs neither BEGIN
+/// nor COMMIT. Anything else opens the transaction and sends what was held back first.
+pub(crate) struct PgTx {
+    pool: PgPool,
+    open: Option<Transaction<'static, Postgres>>,
+    held_back: HeldBack,
+    /// Whether the one statement has committed by itself, and whether that was heard.
+    committed: Option<Result<(), StoreError>>,
+}
+
+impl PgTx {
+    pub(crate) fn new(pool: PgPool) -> Self {
+        Self { pool, open: None, held_back: None, committed: None }
+    }
+
+    async fn connection(&mut self) -> Result<&mut Transaction<'static, Postgres>, StoreError> {
+        if self.open.is_none() {
+            self.open = Some(self.pool.begin().await?);
+        }
+        let Some(tx) = &mut self.open else {
+            return Err(StoreError::Unavailable("the transaction has ended".to_owned()));
+        };
+        if let Some((sql, args)) = self.held_back.take() {
+            bind_pg(&sql, args).execute(&mut **tx).await?;
+        }
+        Ok(tx)
+    }
+}
+
+impl Inner {
+    async fn execute(&mut self, sql: &Sql, args: Vec<Value>) -> Result<u64, StoreError> {
+        Ok(match self {
+            Inner::Pg(tx) => bind_pg(sql, args).execute(&mut **tx.connection().await?).await?.rows_affected(),
+            Inner::Sqlite(tx, held_back) => {
+                flush(tx, held_back).await?;
+                bind_sqlite(sql, args).execute(tx.connection()?).await?.rows_affected()
+            }
+        })
+    }
+
+    async fn fetch_all(&mut self, sql: &Sql, args: Vec<Value>) -> Result<Vec<Row>, StoreError> {
+        Ok(match self {
+            Inner::Pg(tx) => {
+                let rows = bind_pg(sql, args).fetch_all(&mut **tx.connection().await?).await?;
+                rows.into_iter().map(Row::Pg).collect()
+            }
+            Inner::Sqlite(tx, held_back) => {
+                flush(tx, held_back).await?;
+                let rows = bind_sqlite(sql, args).fetch_all(tx.connection()?).await?;
+                rows.into_iter().map(Row::Sqlite).collect()
+            }
+        })
+    }
+}
+
+async fn flush(tx: &mut SqliteTx, held_back: &mut HeldBack) -> Result<(), StoreError> {
+    if let Some((sql, args)) = held_back.take() {
+        bind_sqlite(&sql, args).execute(tx.connection()?).await?;
+    }
+    Ok(())
+}
+
+fn lost() -> StoreError {
+    StoreError::Unavailable("a statement of this transaction failed, so nothing of it was done".to_owned())
 }
 
 /// How long transactions were held by *us*, the database's own time not counted: a transaction that waits for anything
@@ -58,24 +131,32 @@ impl Tx {
         self.faults.skips(name)
     }
 
-    /// Whether a statement is to be sent (true), left out (false), or refused.
+    /// Lets a statement go ahead, unless the transaction has failed or ended before, or a fault was planted. Until its
+    /// answer is heard, the transaction counts as failed. `false`: leave the statement out.
     fn admit(&mut self, name: &str) -> Result<bool, StoreError> {
         if self.failed {
-            return Err(after_failure());
+            return Err(lost());
         }
-        let verdict = self.faults.on_statement(name);
-        self.failed = !matches!(verdict, Verdict::Skip); // until its answer is heard
-        match verdict {
-            Verdict::Proceed => Ok(true),
+        if matches!(&self.inner, Inner::Pg(tx) if tx.committed.is_some()) {
+            return Err(StoreError::Unavailable(format!("{name} came after the transaction had committed")));
+        }
+        match self.faults.on_statement(name) {
+            Verdict::Proceed => {
+                self.failed = true;
+                Ok(true)
+            }
             Verdict::Skip => Ok(false),
-            Verdict::Fail => Err(StoreError::Unavailable(format!("injected before {name}"))),
+            Verdict::Fail => {
+                self.failed = true;
+                Err(StoreError::Unavailable(format!("injected before {name}")))
+            }
         }
     }
 
-    fn note<T>(&mut self, started: Instant, result: Result<T, sqlx::Error>) -> Result<T, StoreError> {
+    fn note<T>(&mut self, started: Instant, result: Result<T, StoreError>) -> Result<T, StoreError> {
         self.in_database += started.elapsed();
         self.failed = result.is_err();
-        Ok(result?)
+        result
     }
 
     /// Runs a statement and says how many rows it touched.
@@ -84,13 +165,89 @@ impl Tx {
             return Ok(1);
         }
         let started = Instant::now();
-        let result = match &mut self.inner {
-            Inner::Pg(tx) => bind_pg(sql, args).execute(&mut **tx).await.map(|done| done.rows_affected()),
-            Inner::Sqlite(tx) => {
-                bind_sqlite(sql, args).execute(tx.connection()?).await.map(|done| done.rows_affected())
-            }
-        };
+        let result = self.inner.execute(sql, args).await;
         self.note(started, result)
+    }
+
+    /// Runs an insert of one row. The first of a transaction may be held back, and then fails later, with the same error,
+    /// where it is sent.
+    pub(crate) async fn insert(&mut self, sql: &Sql, args: Vec<Value>) -> Result<(), StoreError> {
+        if !self.admit(sql.name)? {
+            return Ok(());
+        }
+        let place = match &mut self.inner {
+            Inner::Pg(tx) if tx.open.is_none() => Some(&mut tx.held_back),
+            Inner::Pg(_) => None,
+            Inner::Sqlite(_, held_back) => Some(held_back),
+        };
+        if let Some(held_back @ None) = place
+            && fuse(sql).is_some()
+        {
+            *held_back = Some((*sql, args));
+            self.failed = false;
+            return Ok(());
+        }
+        let started = Instant::now();
+        let result = self.inner.execute(sql, args).await;
+        self.note(started, result).map(drop)
+    }
+
+    /// Writes the door's rows, with the insert that was held back where there is one; then that was the commit, and nothing
+    /// may follow. `false`: the key was taken.
+    pub(crate) async fn execute_door(
+        &mut self,
+        door: &Sql,
+        mut args: Vec<Value>,
+    ) -> Result<bool, StoreError> {
+        let held_back = match &mut self.inner {
+            Inner::Pg(tx) if tx.open.is_none() => tx.held_back.take(),
+            Inner::Pg(_) | Inner::Sqlite(..) => None,
+        };
+        let Some((effect, values)) = held_back else { return Ok(self.execute(door, args).await? == 1) };
+        if !self.admit(door.name)? {
+            return Ok(true);
+        }
+        // This statement is also the commit.
+        let fault = self.faults.on_commit();
+        if matches!(fault, Some(Fault::FailCommit)) {
+            return Err(StoreError::Unavailable("injected before COMMIT".to_owned()));
+        }
+        let (Inner::Pg(tx), Some(text)) = (&mut self.inner, fuse(&effect)) else {
+            return Err(StoreError::Corrupt("a fused statement"));
+        };
+        args.extend(values);
+        let started = Instant::now();
+        let done = bind_pg_text(text, args).execute(&tx.pool).await.map_err(|error| match error {
+            sqlx::Error::Database(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed => {
+                StoreError::from(error)
+            }
+            // Sent, and then lost: it may have happened.
+            _ => StoreError::Unheard,
+        });
+        if done.is_ok() {
+            tx.committed = Some(if fault.is_some() { Err(StoreError::Unheard) } else { Ok(()) });
+        }
+        Ok(self.note(started, done)?.rows_affected() == 1)
+    }
+
+    /// The same on SQLite: effect, key and unsealed row in one go to the thread that owns the connection, because going there
+    /// and back costs more than the inserts. `None`: nothing was held back.
+    pub(crate) async fn execute_door_sqlite(&mut self, args: &[Value]) -> Result<Option<bool>, StoreError> {
+        let Inner::Sqlite(_, held_back) = &mut self.inner else { return Ok(None) };
+        let Some((effect, mut values)) = held_back.take() else { return Ok(None) };
+        let Some(text) = fuse_sqlite(&effect) else { return Err(StoreError::Corrupt("a fused statement")) };
+        if !self.admit("DOOR_INSERT")? {
+            return Ok(Some(true));
+        }
+        values.extend_from_slice(args);
+        let fused = Sql { name: "DOOR_INSERT", pg: text, sqlite: text };
+        let started = Instant::now();
+        let result = self.inner.execute(&fused, values).await;
+        match self.note(started, result) {
+            Ok(_) => Ok(Some(true)),
+            Err(StoreError::Conflict(what)) if what.contains("idempotency.") => Ok(Some(false)),
+            Err(error) => Err(error),
+        }
     }
 
     /// Runs a statement that must touch exactly one row: a version or a generation that moved on touches none.
@@ -109,16 +266,7 @@ impl Tx {
             return Ok(Vec::new());
         }
         let started = Instant::now();
-        let rows = match &mut self.inner {
-            Inner::Pg(tx) => {
-                let rows = bind_pg(sql, args).fetch_all(&mut **tx).await;
-                rows.map(|rows| rows.into_iter().map(Row::Pg).collect())
-            }
-            Inner::Sqlite(tx) => {
-                let rows = bind_sqlite(sql, args).fetch_all(tx.connection()?).await;
-                rows.map(|rows| rows.into_iter().map(Row::Sqlite).collect())
-            }
-        };
+        let rows = self.inner.fetch_all(sql, args).await;
         self.note(started, rows)
     }
 
@@ -126,20 +274,32 @@ impl Tx {
     pub async fn commit(self) -> Result<(), StoreError> {
         self.meter.record(self.opened.elapsed().saturating_sub(self.in_database));
         if self.failed {
-            self.rollback().await;
-            return Err(after_failure());
+            return Err(lost());
+        }
+        let mut inner = self.inner;
+        if let Inner::Pg(tx) = &mut inner {
+            if let Some(committed) = tx.committed.take() {
+                return committed;
+            }
+            if tx.held_back.is_some() {
+                tx.connection().await?;
+            }
+        }
+        if let Inner::Sqlite(tx, held_back) = &mut inner {
+            flush(tx, held_back).await?;
         }
         let fault = self.faults.on_commit();
         if matches!(fault, Some(Fault::FailCommit)) {
             return Err(StoreError::Unavailable("injected before COMMIT".to_owned()));
         }
-        match self.inner {
-            Inner::Pg(tx) => tx.commit().await.map_err(|error| match error {
+        match inner {
+            Inner::Pg(PgTx { open: Some(tx), .. }) => tx.commit().await.map_err(|error| match error {
                 // The server said no: it did not happen. Anything else was lost on the way.
                 sqlx::Error::Database(_) => StoreError::from(error),
                 _ => StoreError::Unheard,
             })?,
-            Inner::Sqlite(tx) => tx.commit().await?,
+            Inner::Pg(PgTx { open: None, .. }) => {}
+            Inner::Sqlite(tx, _) => tx.commit().await?,
         }
         if fault.is_some() { Err(StoreError::Unheard) } else { Ok(()) }
     }
@@ -147,14 +307,11 @@ impl Tx {
     /// Rolls back now, rather than when dropped.
     pub async fn rollback(self) {
         match self.inner {
-            Inner::Pg(tx) => {
+            Inner::Pg(PgTx { open: Some(tx), .. }) => {
                 let _ = tx.rollback().await;
             }
-            Inner::Sqlite(tx) => tx.rollback().await,
+            Inner::Pg(PgTx { open: None, .. }) => {}
+            Inner::Sqlite(tx, _) => tx.rollback().await,
         }
     }
-}
-
-fn after_failure() -> StoreError {
-    StoreError::Unavailable("a statement of this transaction failed, so nothing of it was done".to_owned())
 }

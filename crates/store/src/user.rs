@@ -99,7 +99,7 @@ impl Tx {
             user.updated_at,
             user.version
         ];
-        self.execute(&USER_INSERT, args).await.map(drop)
+        self.insert(&USER_INSERT, args).await
     }
 
     /// Changes a person's entry that still has the version before `user.version`.

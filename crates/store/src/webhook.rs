@@ -158,7 +158,7 @@ impl Tx {
             webhook.updated_at,
             webhook.version
         ];
-        self.execute(&WEBHOOK_INSERT, args).await.map(drop)
+        self.insert(&WEBHOOK_INSERT, args).await
     }
 
     /// Changes a webhook that still has the version before `webhook.version`.

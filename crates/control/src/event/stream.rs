@@ -122,7 +122,7 @@ impl Follow {
                 continue;
             }
             let happened = tokio::select! {
-                happened = tokio::time::timeout(CHECK, self.live.recv()) => happened,
+                happened = tokio::time::timeout(CHECK.saturating_sub(self.checked.elapsed()), self.live.recv()) => happened,
                 _ = self.stopping.wait_for(|stopping| *stopping) => Ok(Err(broadcast::error::RecvError::Closed)),
             };
             match happened {

@@ -1,5 +1,6 @@
 //! Make a service account.
 
+use muster_api::Problem;
 use muster_api::service_account::ServiceAccountCreate;
 use muster_authz::Permission;
 use muster_ids::ServiceAccountId;
@@ -14,15 +15,16 @@ use crate::{Answer, Commit, Cx, Result};
 
 /// Prepares `service_account_create`.
 pub async fn create(cx: &Cx, project: &str, body: ServiceAccountCreate) -> Result<Commit> {
-    let project = cx.project(project).await?;
-    cx.authorize(Permission::ServiceAccountCreate, project.scope(), "project")?;
+    let (project, scope) = cx.project_scope(project).await?;
+    cx.authorize(Permission::ServiceAccountCreate, scope, "project")?;
+    let tenant_id = scope.tenant().ok_or_else(|| Problem::not_found("project"))?;
     let account = ServiceAccount {
         id: cx.platform.world.id::<ServiceAccountId>(),
-        tenant_id: project.tenant_id,
-        project_id: project.id,
+        tenant_id,
+        project_id: project,
         name: body.name,
         description: body.description.unwrap_or_default(),
-        permissions: allow_list(cx, project.scope(), body.permissions)?,
+        permissions: allow_list(cx, scope, body.permissions)?,
         disabled: false,
         labels: checked_labels(body.labels)?,
         created_at: cx.now,

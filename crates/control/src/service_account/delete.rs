@@ -13,9 +13,9 @@ use crate::{Answer, Commit, Cx, Result};
 
 /// Prepares `service_account_delete`.
 pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<Commit> {
-    let project = cx.project(project).await?;
-    cx.authorize(Permission::ServiceAccountDelete, project.scope(), "project")?;
-    let account = cx.service_account(&project, reference).await?;
+    let (project, scope) = cx.project_scope(project).await?;
+    cx.authorize(Permission::ServiceAccountDelete, scope, "project")?;
+    let account = cx.service_account(project, reference).await?;
     cx.expect_version(account.version)?;
     let (subject, told) = (path(&account), json!({"name": account.name}));
     let (id, version) = (account.id, account.version);

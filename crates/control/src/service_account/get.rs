@@ -7,8 +7,8 @@ use crate::{Answer, Cx, Result};
 
 /// Answers `service_account_get`.
 pub async fn get(cx: &Cx, project: &str, reference: &str) -> Result<Answer> {
-    let project = cx.project(project).await?;
-    cx.authorize(Permission::ServiceAccountGet, project.scope(), "project")?;
-    let account = cx.service_account(&project, reference).await?;
+    let (project, scope) = cx.project_scope(project).await?;
+    cx.authorize(Permission::ServiceAccountGet, scope, "project")?;
+    let account = cx.service_account(project, reference).await?;
     Ok(Answer::new(&view(&account)))
 }

@@ -12,13 +12,12 @@ use crate::{Answer, Cx, Result};
 
 /// Answers `service_account_list`.
 pub async fn list(cx: &Cx, project: &str, query: ListQuery) -> Result<Answer> {
-    let project = cx.project(project).await?;
-    cx.authorize(Permission::ServiceAccountList, project.scope(), "project")?;
-    let list = format!("service accounts {} {:?}", project.id, query.labels);
+    let (project, scope) = cx.project_scope(project).await?;
+    cx.authorize(Permission::ServiceAccountList, scope, "project")?;
+    let list = format!("service accounts {} {:?}", project, query.labels);
     let page = cx.page(&list, query.page_size, query.page_token.as_deref()).await?;
     let labels = selector(query.labels.as_deref())?;
-    let mut items =
-        cx.platform.store.service_account_list(page, project.id, &labels).await.map_err(refuse)?;
+    let mut items = cx.platform.store.service_account_list(page, project, &labels).await.map_err(refuse)?;
     let next_page_token = cx.next_page(&list, page, &mut items, |account| account.id.uuid()).await?;
     Ok(Answer::new(&ServiceAccountPage { items: items.iter().map(view).collect(), next_page_token }))
 }

@@ -12,9 +12,9 @@ use crate::{Answer, Commit, Cx, Result};
 
 /// Prepares `service_account_update`.
 pub async fn update(cx: &Cx, project: &str, reference: &str, body: ServiceAccountUpdate) -> Result<Commit> {
-    let project = cx.project(project).await?;
-    cx.authorize(Permission::ServiceAccountUpdate, project.scope(), "project")?;
-    let mut account = cx.service_account(&project, reference).await?;
+    let (project, scope) = cx.project_scope(project).await?;
+    cx.authorize(Permission::ServiceAccountUpdate, scope, "project")?;
+    let mut account = cx.service_account(project, reference).await?;
     cx.expect_version(account.version)?;
     let told = changed(&[
         ("description", body.description.as_ref().map(|text| json!(text))),
@@ -26,7 +26,7 @@ pub async fn update(cx: &Cx, project: &str, reference: &str, body: ServiceAccoun
         account.description = text;
     }
     if let Some(words) = body.permissions {
-        account.permissions = allow_list(cx, project.scope(), words)?;
+        account.permissions = allow_list(cx, scope, words)?;
     }
     if let Some(disabled) = body.disabled {
         account.disabled = disabled;

@@ -79,7 +79,10 @@ async fn no_secret_reaches_a_row_event_or_entry() {
     let request = json!({"email": "s@acme.example", "tenant": "acme", "password": password}).to_string();
     for hash in [Sha256::digest(format!("\0{request}")), Sha256::digest(&request)] {
         let bytes = std::fs::read(folder.join("muster.db")).unwrap();
-        assert!(!bytes.windows(32).any(|window| window == hash.as_slice()), "a plain hash of a request is kept");
+        assert!(
+            !bytes.windows(32).any(|window| window == hash.as_slice()),
+            "a plain hash of a request is kept"
+        );
     }
     drop(database);
 }

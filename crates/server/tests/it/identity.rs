@@ -104,7 +104,8 @@ async fn removing_a_tenant_needs_cascade_and_takes_everything() {
         kit.sealed().await;
         let head = kit.store().audit_head(fixture.id("acme")).await.unwrap();
         assert!(head.sequence > 10);
-        let kept = operator.get(&format!("/v1/audit?tenant={}&action=tenant.delete", fixture.id("acme"))).await.ok();
+        let kept =
+            operator.get(&format!("/v1/audit?tenant={}&action=tenant.delete", fixture.id("acme"))).await.ok();
         assert_eq!(kept.body["items"][0]["record"]["target"]["name"], "acme");
         let other = fixture.client(&kit, "other_tenant_admin");
         other.get(&format!("/v1/audit?tenant={}", fixture.id("acme"))).await.refused(404, "not_found");

@@ -33,7 +33,9 @@ fn no_file_of_statements_is_left_out_of_the_list() {
         std::fs::read_dir(source).unwrap().map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap());
     let declared: usize =
         files.map(|text| text.matches(" = both(").count() + text.matches(" = pair(").count()).sum();
-    assert_eq!(statements().len(), declared);
+    // Those that the store makes of two others are not declared by themselves.
+    let listed = statements().iter().filter(|sql| !sql.name.starts_with("DOOR_WITH_")).count();
+    assert_eq!(listed, declared);
 }
 
 #[test]

@@ -9,6 +9,9 @@ on_both![
     a_first_use_is_stored_and_replayed,
     a_repeated_key_is_told_and_leaves_nothing,
     a_key_belongs_to_its_actor_and_route,
+    what_is_written_before_the_door_is_kept_or_lost_with_it,
+    nothing_follows_the_door_unnoticed,
+    an_effect_that_conflicts_leaves_the_key_free,
     without_a_key_every_command_counts,
     an_answer_is_replayed_while_it_is_young,
     an_old_key_is_forgotten_and_can_be_used_again,
@@ -62,6 +65,69 @@ async fn a_key_belongs_to_its_actor_and_route(store: Store) {
     assert!(store.replay_lookup("usr_3", &door.route, "k1", made::at(-1)).await.unwrap().is_none());
     assert!(store.replay_lookup("usr_1", &door.route, "k2", made::at(-1)).await.unwrap().is_none());
     assert!(store.replay_lookup("usr_2", &elsewhere.route, "k1", made::at(-1)).await.unwrap().is_none());
+}
+
+/// However few round trips a database makes of it: the effects and the door's rows are kept or lost together.
+async fn what_is_written_before_the_door_is_kept_or_lost_with_it(store: Store) {
+    for effects in 1..=3 {
+        for (key, commits) in [(format!("kept-{effects}"), true), (format!("lost-{effects}"), false)] {
+            let tenants: Vec<_> = (0..effects).map(|at| made::tenant(&format!("t{at}-{key}"))).collect();
+            let before = store.unsealed_count().await.unwrap();
+            let mut tx = store.begin().await.unwrap();
+            for tenant in &tenants {
+                tx.tenant_insert(tenant).await.unwrap();
+            }
+            if commits {
+                assert!(tx.door_insert(&made::door("usr_1", Some(&key), Scope::Platform)).await.unwrap());
+                tx.commit().await.unwrap();
+            } else {
+                tx.rollback().await;
+            }
+            for tenant in &tenants {
+                let there = store.tenant_lookup(tenant.id).await.unwrap().is_some();
+                assert_eq!(there, commits, "{} of {key}", tenant.slug);
+            }
+            let replay = store.replay_lookup("usr_1", "POST /v1/tenants", &key, made::at(-1)).await.unwrap();
+            assert_eq!(replay.is_some(), commits, "{key}");
+            assert_eq!(store.unsealed_count().await.unwrap() - before, i64::from(commits));
+        }
+    }
+}
+
+/// The door comes last: on PostgreSQL it may already have been the commit, so what follows is refused, never lost.
+async fn nothing_follows_the_door_unnoticed(store: Store) {
+    let (effect, late) = (made::tenant("effect"), made::tenant("late"));
+    let mut tx = store.begin().await.unwrap();
+    tx.tenant_insert(&effect).await.unwrap();
+    assert!(tx.door_insert(&made::door("usr_1", Some("k1"), Scope::Platform)).await.unwrap());
+    let taken = tx.tenant_insert(&late).await.is_ok();
+    tx.commit().await.unwrap();
+    assert!(store.tenant_lookup(effect.id).await.unwrap().is_some());
+    assert_eq!(store.tenant_lookup(late.id).await.unwrap().is_some(), taken);
+}
+
+async fn an_effect_that_conflicts_leaves_the_key_free(store: Store) {
+    put(&store, async |tx| tx.tenant_insert(&made::tenant("acme")).await).await.unwrap();
+    let twice = put(&store, async |tx| {
+        tx.tenant_insert(&made::tenant("acme")).await?;
+        tx.door_insert(&made::door("usr_1", Some("k1"), Scope::Platform)).await
+    });
+    made::is_conflict(twice.await);
+    assert!(!store.unsealed_any().await.unwrap());
+    let effect = made::tenant("globex");
+    let first = put(&store, async |tx| {
+        tx.tenant_insert(&effect).await?;
+        tx.door_insert(&made::door("usr_1", Some("k1"), Scope::Platform)).await
+    });
+    assert!(first.await.unwrap());
+    // And a key that was used leaves the effect undone, though nothing else is in its way.
+    let other = made::tenant("initech");
+    let mut tx = store.begin().await.unwrap();
+    tx.tenant_insert(&other).await.unwrap();
+    assert!(!tx.door_insert(&made::door("usr_1", Some("k1"), Scope::Platform)).await.unwrap());
+    tx.rollback().await;
+    assert!(store.tenant_lookup(effect.id).await.unwrap().is_some());
+    assert!(store.tenant_lookup(other.id).await.unwrap().is_none());
 }
 
 async fn without_a_key_every_command_counts(store: Store) {

@@ -48,7 +48,7 @@ async fn a_tenant_is_found_by_id_and_by_slug(store: Store) {
 
 async fn a_slug_is_unique(store: Store) {
     let tenant = made::tenant("acme");
-    insert(&store, &[tenant.clone()]).await;
+    insert(&store, std::slice::from_ref(&tenant)).await;
     made::is_conflict(put(&store, async |tx| tx.tenant_insert(&made::tenant("acme")).await).await);
     let mut again = made::tenant("other");
     again.id = tenant.id;
@@ -64,7 +64,7 @@ async fn a_version_is_positive(store: Store) {
 
 async fn an_update_needs_the_version_before(store: Store) {
     let mut tenant = made::tenant("acme");
-    insert(&store, &[tenant.clone()]).await;
+    insert(&store, std::slice::from_ref(&tenant)).await;
     tenant.display_name = "New".to_owned();
     tenant.labels = made::labels([("a", "b")]);
     tenant.updated_at = made::at(9);
@@ -97,7 +97,7 @@ async fn a_deletion_needs_the_version(store: Store) {
 async fn a_tenant_with_parts_cannot_be_deleted(store: Store) {
     let tenant = made::tenant("acme");
     let project = made::project(&tenant, "train");
-    insert(&store, &[tenant.clone()]).await;
+    insert(&store, std::slice::from_ref(&tenant)).await;
     put(&store, async |tx| tx.project_insert(&project).await).await.unwrap();
     made::is_gone(put(&store, async |tx| tx.tenant_delete(tenant.id, 1).await).await);
     assert!(store.tenant_lookup(tenant.id).await.unwrap().is_some());
