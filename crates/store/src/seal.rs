@@ -1,11 +1,14 @@
 //! The sealer's statements: take what is committed, put it in order, number it, chain it.
 
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
 use jiff::Timestamp;
 use muster_model::audit::Sealed;
 use serde_json::Value as Json;
 use uuid::Uuid;
 
-use crate::sql::{Value, args, both, pair, statements};
+use crate::sql::{Sql, Value, args, both, pair, statements};
 use crate::{Result, Store, Tx};
 
 statements! {
@@ -29,8 +32,7 @@ statements! {
          SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::text[],
                               $8::text[], $9::uuid[])",
         "INSERT INTO audit_entries (chain, sequence, previous_hash, hash, entry, at, actor_id, action, project_id)
-         SELECT value ->> 'chain', value ->> 'sequence', value ->> 'previous_hash', value ->> 'hash', value ->> 'entry',
-                value ->> 'at', value ->> 'actor_id', value ->> 'action', value ->> 'project_id' FROM json_each($1)");
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)");
     EVENT_INSERT = pair(
         "INSERT INTO events (platform_sequence, id, type, subject, at, tenant_id, tenant_sequence, project_id,
                              project_sequence, correlation_id, actor_id, data)
@@ -42,9 +44,7 @@ statements! {
                     correlation_id, actor_id, data)",
         "INSERT INTO events (platform_sequence, id, type, subject, at, tenant_id, tenant_sequence, project_id,
                              project_sequence, correlation_id, actor_id, data)
-         SELECT value ->> 'platform_sequence', value ->> 'id', value ->> 'type', value ->> 'subject', value ->> 'at',
-                value ->> 'tenant_id', value ->> 'tenant_sequence', value ->> 'project_id', value ->> 'project_sequence',
-                value ->> 'correlation_id', value ->> 'actor_id', value -> 'data' FROM json_each($1)");
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)");
 }
 
 /// A row that waits for the sealer.
@@ -115,18 +115,16 @@ impl Tx {
     }
 
     /// Writes a round of sealing. PostgreSQL takes the rows as arrays, column by column, which it reads without parsing;
-    /// SQLite takes them as JSON.
+    /// SQLite takes them as lists of values, many rows a statement.
     pub async fn seal(&mut self, batch: &SealBatch) -> Result<()> {
-        let postgres = self.is_postgres();
-        let audit = if postgres { audit_columns(batch) } else { args![audit_json(batch)] };
-        self.execute(&AUDIT_INSERT, audit).await?;
-        if !batch.events.is_empty() {
-            let events = if postgres {
-                event_columns(&batch.events)
-            } else {
-                args![Json::Array(batch.events.clone())]
-            };
-            self.execute(&EVENT_INSERT, events).await?;
+        if self.is_postgres() {
+            self.execute(&AUDIT_INSERT, audit_columns(batch)).await?;
+            if !batch.events.is_empty() {
+                self.execute(&EVENT_INSERT, event_columns(&batch.events)).await?;
+            }
+        } else {
+            self.insert_rows(&AUDIT_INSERT, audit_rows(batch)).await?;
+            self.insert_rows(&EVENT_INSERT, event_rows(&batch.events)).await?;
         }
         let heads: Vec<Json> = batch
             .heads
@@ -135,17 +133,77 @@ impl Tx {
             .collect();
         self.execute(&STREAM_UPSERT, args![Json::Array(heads)]).await.map(drop)
     }
+
+    /// Inserts many rows with few statements: whole groups first, the rest one by one.
+    async fn insert_rows(&mut self, one: &Sql, mut rows: Vec<Vec<Value>>) -> Result<()> {
+        while !rows.is_empty() {
+            let group = if rows.len() >= GROUP { GROUP } else { 1 };
+            let sql = if group == 1 { *one } else { grouped(one) };
+            let values: Vec<Value> = rows.drain(..group).flatten().collect();
+            self.execute(&sql, values).await?;
+        }
+        Ok(())
+    }
 }
 
-fn audit_json(batch: &SealBatch) -> Json {
-    let entry = |(sealed, at, actor, action, project): &(Sealed, Timestamp, String, String, Option<Uuid>)| {
-        serde_json::json!({
-            "chain": sealed.chain, "sequence": sealed.sequence, "previous_hash": sealed.previous_hash,
-            "hash": sealed.hash, "entry": sealed.entry_text, "at": at.as_microsecond(), "actor_id": actor,
-            "action": action, "project_id": project,
-        })
+/// Rows of one statement on SQLite: enough to make its price small, few enough that a small round has a full group.
+const GROUP: usize = 8;
+
+/// An insert of one row as an insert of `GROUP` rows; made once per statement and kept for the life of the process.
+fn grouped(one: &Sql) -> Sql {
+    static GROUPED: Mutex<BTreeMap<&'static str, &'static str>> = Mutex::new(BTreeMap::new());
+    let mut known = GROUPED.lock().expect("no holder of this lock can panic");
+    let text = *known.entry(one.name).or_insert_with(|| {
+        let (head, values) = one.sqlite.split_once("VALUES (").unwrap_or((one.sqlite, ""));
+        let columns = values.split(',').count();
+        let row = |at: usize| {
+            let places: Vec<String> =
+                (1..=columns).map(|column| format!("${}", at * columns + column)).collect();
+            format!("({})", places.join(", "))
+        };
+        let rows: Vec<String> = (0..GROUP).map(row).collect();
+        String::leak(format!("{head} VALUES {}", rows.join(", ")))
+    });
+    Sql { name: one.name, pg: text, sqlite: text }
+}
+
+fn audit_rows(batch: &SealBatch) -> Vec<Vec<Value>> {
+    let row = |(sealed, at, actor, action, project): &(Sealed, Timestamp, String, String, Option<Uuid>)| {
+        args![
+            &sealed.chain,
+            sealed.sequence,
+            &sealed.previous_hash,
+            &sealed.hash,
+            &sealed.entry_text,
+            *at,
+            actor,
+            action,
+            *project
+        ]
     };
-    Json::Array(batch.audit.iter().map(entry).collect())
+    batch.audit.iter().map(row).collect()
+}
+
+fn event_rows(events: &[Json]) -> Vec<Vec<Value>> {
+    let text = |event: &Json, name: &str| event[name].as_str().map(str::to_owned);
+    let uuid = |event: &Json, name: &str| event[name].as_str().and_then(|text| text.parse::<Uuid>().ok());
+    let row = |event: &Json| {
+        args![
+            event["platform_sequence"].as_i64(),
+            uuid(event, "id"),
+            text(event, "type"),
+            text(event, "subject"),
+            Timestamp::from_microsecond(event["at"].as_i64().unwrap_or(0)).unwrap_or_default(),
+            uuid(event, "tenant_id"),
+            event["tenant_sequence"].as_i64(),
+            uuid(event, "project_id"),
+            event["project_sequence"].as_i64(),
+            text(event, "correlation_id"),
+            text(event, "actor_id"),
+            event["data"].clone()
+        ]
+    };
+    events.iter().map(row).collect()
 }
 
 fn audit_columns(batch: &SealBatch) -> Vec<Value> {
