@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use jiff::{SignedDuration, Timestamp};
-use rand::{Rng, SeedableRng, TryRng};
+use rand::{Rng, SeedableRng};
 
 use crate::TypedId;
 
@@ -57,13 +57,15 @@ fn to_micros(time: Timestamp) -> Timestamp {
     Timestamp::from_microsecond(time.as_microsecond()).expect("a timestamp cut to microseconds is in range")
 }
 
-/// The operating system's generator: for secrets as well as for ids.
+/// A generator for secrets as well as for ids: ChaCha, seeded and reseeded by the operating system, one a thread. Asking
+/// the system itself each time is a call into the kernel, five for every command.
 #[derive(Debug, Default)]
 pub struct SystemEntropy;
 
 impl Entropy for SystemEntropy {
+    #[expect(clippy::disallowed_methods, reason = "this is the one place where ambient randomness enters")]
     fn fill(&self, bytes: &mut [u8]) {
-        rand::rngs::SysRng.try_fill_bytes(bytes).expect("the operating system can always give random bytes");
+        rand::rng().fill_bytes(bytes);
     }
 }
 

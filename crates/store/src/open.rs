@@ -66,6 +66,8 @@ fn sqlite_options(path: &Path) -> SqliteConnectOptions {
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
         .busy_timeout(Duration::from_secs(5))
+        // A page of a list fits, so that its reader and the thread that owns the connection need not take turns.
+        .row_buffer_size(256)
         .disable_statement_logging()
 }
 
