@@ -19,6 +19,10 @@ use crate::Platform;
 
 const LEASE: SignedDuration = SignedDuration::from_secs(5);
 const EXTEND: Duration = Duration::from_secs(2);
+/// How often a round looks at everything that waits, rather than from where the last one ended.
+const EVERYTHING: Duration = Duration::from_millis(500);
+/// How far before the newest sealed row a late one may lie and still be found at once.
+const MARGIN: Duration = Duration::from_millis(250);
 /// Rows per round.
 const BATCH: i64 = 500;
 /// How often to look while rows keep coming, also from other replicas, whose commits wake nobody here.
@@ -38,12 +42,23 @@ pub struct Sealer {
     lease: Option<Lease>,
     heads: Heads,
     extended: std::time::Instant,
+    /// From which id on the next round looks.
+    from: uuid::Uuid,
+    /// When a round last looked at everything; `None` when the next one must.
+    looked_at_all: Option<std::time::Instant>,
 }
 
 impl Sealer {
     /// One that holds nothing yet.
     pub fn new(platform: Arc<Platform>) -> Self {
-        Self { platform, lease: None, heads: HashMap::new(), extended: std::time::Instant::now() }
+        Self {
+            platform,
+            lease: None,
+            heads: HashMap::new(),
+            extended: std::time::Instant::now(),
+            from: uuid::Uuid::nil(),
+            looked_at_all: None,
+        }
     }
 
     /// Takes the lease if it is free; says whether it is held.
@@ -68,19 +83,24 @@ impl Sealer {
                 }
                 self.lease = None;
                 self.heads.clear();
+                self.looked_at_all = None;
                 Err(error)
             }
         }
     }
 
     async fn seal(&mut self, lease: &Lease) -> Result<usize, SealError> {
-        let store = &self.platform.store;
+        let store = self.platform.store.clone();
         let mut tx = store.begin().await?;
         // The fence comes first: it locks the lease's row, so that nobody can take over until this round is over.
         tx.lease_extend(lease, self.platform.world.now()).await?;
-        let rows = tx.unsealed_take(BATCH).await?;
+        let whole = self.looked_at_all.is_none_or(|at| at.elapsed() >= EVERYTHING);
+        let rows = tx.unsealed_take_from(if whole { uuid::Uuid::nil() } else { self.from }, BATCH).await?;
+        let full = rows.len() as i64 == BATCH;
+        let newest = rows.last().map(|row| row.id);
         if rows.is_empty() {
             tx.commit().await?;
+            self.look_on(whole, false, None);
             return Ok(0);
         }
         let parsed = rows.into_iter().map(parse).collect::<Result<Vec<_>, _>>()?;
@@ -97,12 +117,27 @@ impl Sealer {
         tx.seal(&batch).await?;
         tx.commit().await?;
         let count = parsed.len();
+        self.look_on(whole, full, newest);
         self.platform.metrics.sealed.inc_by(count as u64);
         self.platform.tail.wake();
         if !batch.events.is_empty() {
             store.wake().await?;
         }
         Ok(count)
+    }
+
+    /// Where the next round starts. Ids carry their time, so rows that are still to come lie behind the newest one, or a little
+    /// before it where a commit took long; a look at everything, once a second and while there is a backlog, finds the rest.
+    fn look_on(&mut self, whole: bool, full: bool, newest: Option<uuid::Uuid>) {
+        if let Some(newest) = newest {
+            let millis = (newest.as_u128() >> 80).saturating_sub(MARGIN.as_millis());
+            self.from = uuid::Uuid::from_u128(millis << 80);
+        }
+        if full {
+            self.looked_at_all = None;
+        } else if whole {
+            self.looked_at_all = Some(std::time::Instant::now());
+        }
     }
 
     /// Gives the lease back, so that another replica need not wait for it to lapse.
@@ -146,7 +181,10 @@ impl Sealer {
             return Ok(0);
         }
         // At rest a look is a read; only a lease that grows old costs a commit.
-        if self.extended.elapsed() < EXTEND && !self.platform.store.unsealed_any().await? {
+        let whole = self.looked_at_all.is_none_or(|at| at.elapsed() >= EVERYTHING);
+        let from = if whole { uuid::Uuid::nil() } else { self.from };
+        if self.extended.elapsed() < EXTEND && !self.platform.store.unsealed_any_from(from).await? {
+            self.look_on(whole, false, None);
             return Ok(0);
         }
         self.extended = std::time::Instant::now();

@@ -13,9 +13,10 @@ use crate::{Result, Store, Tx};
 
 statements! {
     UNSEALED_TAKE = both(
-        "DELETE FROM unsealed WHERE id IN (SELECT id FROM unsealed ORDER BY id LIMIT $1)
+        "DELETE FROM unsealed WHERE id IN (SELECT id FROM unsealed WHERE id >= $2 ORDER BY id LIMIT $1)
          RETURNING id, chain, entry, events");
-    UNSEALED_ANY = both("SELECT EXISTS (SELECT 1 FROM unsealed)");
+    // By the index: a plain EXISTS may read the whole heap, dead rows and all.
+    UNSEALED_ANY = both("SELECT id FROM unsealed WHERE id >= $1 ORDER BY id LIMIT 1");
     UNSEALED_COUNT = both("SELECT COUNT(*) FROM unsealed");
     STREAM_HEADS = pair(
         "SELECT name, sequence, hash FROM streams WHERE name IN (SELECT jsonb_array_elements_text($1))",
@@ -74,10 +75,12 @@ pub struct SealBatch {
 impl Store {
     /// Whether any row waits.
     pub async fn unsealed_any(&self) -> Result<bool> {
-        match self.fetch_optional(&UNSEALED_ANY, args![]).await? {
-            Some(row) => row.get(0),
-            None => Ok(false),
-        }
+        self.unsealed_any_from(Uuid::nil()).await
+    }
+
+    /// Whether any row waits from this id on.
+    pub async fn unsealed_any_from(&self, from: Uuid) -> Result<bool> {
+        Ok(self.fetch_optional(&UNSEALED_ANY, args![from]).await?.is_some())
     }
 
     /// How many rows wait.
@@ -92,7 +95,13 @@ impl Store {
 impl Tx {
     /// Takes rows that wait, in order.
     pub async fn unsealed_take(&mut self, limit: i64) -> Result<Vec<UnsealedRow>> {
-        let rows = self.fetch_all(&UNSEALED_TAKE, args![limit]).await?;
+        self.unsealed_take_from(Uuid::nil(), limit).await
+    }
+
+    /// The same, but only from this id on. What was taken before lies dead at the front of the index until PostgreSQL cleans
+    /// up, and a search that starts at the front walks over all of it.
+    pub async fn unsealed_take_from(&mut self, from: Uuid, limit: i64) -> Result<Vec<UnsealedRow>> {
+        let rows = self.fetch_all(&UNSEALED_TAKE, args![limit, from]).await?;
         let mut taken: Vec<UnsealedRow> = rows
             .iter()
             .map(|row| {
