@@ -20,11 +20,11 @@ use crate::Platform;
 const LEASE: SignedDuration = SignedDuration::from_secs(5);
 const EXTEND: Duration = Duration::from_secs(2);
 /// How often a round looks at everything that waits, rather than from where the last one ended.
-const EVERYTHING: Duration = Duration::from_millis(500);
+const EVERYTHING: Duration = Duration::from_millis(800);
 /// How far before the newest sealed row a late one may lie and still be found at once.
 const MARGIN: Duration = Duration::from_millis(250);
 /// Rows per round.
-const BATCH: i64 = 500;
+const BATCH: i64 = 1000;
 /// How often to look while rows keep coming, also from other replicas, whose commits wake nobody here.
 const BUSY: Duration = Duration::from_millis(10);
 /// How often to look when nothing has come for a while.
@@ -96,11 +96,10 @@ impl Sealer {
         tx.lease_extend(lease, self.platform.world.now()).await?;
         let whole = self.looked_at_all.is_none_or(|at| at.elapsed() >= EVERYTHING);
         let rows = tx.unsealed_take_from(if whole { uuid::Uuid::nil() } else { self.from }, BATCH).await?;
-        let full = rows.len() as i64 == BATCH;
         let newest = rows.last().map(|row| row.id);
         if rows.is_empty() {
             tx.commit().await?;
-            self.look_on(whole, false, None);
+            self.look_on(whole, None);
             return Ok(0);
         }
         let parsed = rows.into_iter().map(parse).collect::<Result<Vec<_>, _>>()?;
@@ -117,7 +116,7 @@ impl Sealer {
         tx.seal(&batch).await?;
         tx.commit().await?;
         let count = parsed.len();
-        self.look_on(whole, full, newest);
+        self.look_on(whole, newest);
         self.platform.metrics.sealed.inc_by(count as u64);
         self.platform.tail.wake();
         if !batch.events.is_empty() {
@@ -127,15 +126,13 @@ impl Sealer {
     }
 
     /// Where the next round starts. Ids carry their time, so rows that are still to come lie behind the newest one, or a little
-    /// before it where a commit took long; a look at everything, once a second and while there is a backlog, finds the rest.
-    fn look_on(&mut self, whole: bool, full: bool, newest: Option<uuid::Uuid>) {
+    /// before it where a commit took long; a look at everything, more than once a second, finds the rest.
+    fn look_on(&mut self, whole: bool, newest: Option<uuid::Uuid>) {
         if let Some(newest) = newest {
             let millis = (newest.as_u128() >> 80).saturating_sub(MARGIN.as_millis());
             self.from = uuid::Uuid::from_u128(millis << 80);
         }
-        if full {
-            self.looked_at_all = None;
-        } else if whole {
+        if whole {
             self.looked_at_all = Some(std::time::Instant::now());
         }
     }
@@ -184,7 +181,7 @@ impl Sealer {
         let whole = self.looked_at_all.is_none_or(|at| at.elapsed() >= EVERYTHING);
         let from = if whole { uuid::Uuid::nil() } else { self.from };
         if self.extended.elapsed() < EXTEND && !self.platform.store.unsealed_any_from(from).await? {
-            self.look_on(whole, false, None);
+            self.look_on(whole, None);
             return Ok(0);
         }
         self.extended = std::time::Instant::now();
