@@ -31,6 +31,22 @@ id::ids! {
     EventId = "evt";
     /// An audit entry.
     AuditId = "aud";
+    /// A node: an enrolled machine.
+    NodeId = "nod";
+    /// A slot of a node: its smallest claimable GPU unit.
+    SlotId = "slt";
+    /// An allocation: a project's right to capacity on one node.
+    AllocationId = "alc";
+    /// A claim: what binds a slot to an allocation.
+    ClaimId = "clm";
+    /// An operation: durable work.
+    OperationId = "op";
+    /// A witness: evidence for a transition.
+    WitnessId = "wit";
+    /// A task for a node's agent.
+    TaskId = "tsk";
+    /// A one-time right to enrol a node.
+    EnrolmentId = "enr";
     /// A running server.
     ReplicaId = "rep";
 }

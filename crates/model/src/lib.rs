@@ -6,6 +6,7 @@ pub mod hex;
 pub mod identity;
 pub mod labels;
 pub mod name;
+pub mod placement;
 pub mod role;
 pub mod scope;
 pub mod token;

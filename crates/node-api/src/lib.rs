@@ -1,0 +1,3 @@
+//! The wire between node agents and the server, apart from both.
+
+pub mod inventory;
