@@ -1,16 +1,22 @@
 //! The nouns and their rules. Everything here is a pure function or a plain value.
 
+pub mod allocation;
 pub mod audit;
 pub mod event;
 pub mod hex;
 pub mod identity;
 pub mod labels;
 pub mod name;
+pub mod node;
+pub mod operation;
 pub mod placement;
 pub mod role;
 pub mod scope;
+mod state;
+pub mod task;
 pub mod token;
 pub mod webhook;
+pub mod witness;
 
 pub use identity::{Project, ServiceAccount, Tenant, User};
 pub use labels::{LabelSelector, Labels};

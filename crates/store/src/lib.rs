@@ -10,39 +10,54 @@ mod sql;
 mod tx;
 mod writer;
 
+mod allocation;
 mod audit;
+mod enrolment;
 mod event;
 mod idempotency;
 mod lease;
+mod node;
+mod operation;
 mod project;
+mod quota;
 mod refusal;
 mod replica;
 mod role_binding;
 mod seal;
 mod sealing_key;
 mod service_account;
+mod slot;
 mod sweep;
+mod task;
 mod tenant;
 mod token;
 mod user;
 mod webhook;
+mod witness;
 
 use std::sync::Arc;
 
 use sqlx::{PgPool, SqlitePool};
 
+pub use allocation::AllocationFilter;
 pub use audit::AuditFilter;
+pub use enrolment::{Authority, Enrolment};
 pub use error::StoreError;
 pub use event::EventFilter;
 pub use fault::{Fault, Faults};
 pub use idempotency::{Door, Replay};
 pub use lease::Lease;
+pub use node::{Heard, Joining, NodeCount, Standing};
 pub use open::{Location, newest_migration};
+pub use operation::OperationFilter;
 pub use project::ProjectsOf;
+pub use quota::Quota;
 pub use replica::Replica;
 pub use seal::{SealBatch, UnsealedRow};
 pub use sealing_key::SealingKey;
+pub use slot::{Candidate, FitCount, Hold};
 pub use sql::Sql;
+pub use task::TaskReport;
 pub use token::Credential;
 pub use tx::{Meter, Tx};
 pub use webhook::Delivery;
@@ -152,22 +167,30 @@ impl Store {
 /// Every statement of the store, and every fused form of an insert.
 pub fn statements() -> Vec<Sql> {
     let mut all: Vec<Sql> = [
+        allocation::ALL,
         audit::ALL,
+        enrolment::ALL,
         event::ALL,
         idempotency::ALL,
         lease::ALL,
+        node::ALL,
+        operation::ALL,
         project::ALL,
+        quota::ALL,
         refusal::ALL,
         replica::ALL,
         role_binding::ALL,
         seal::ALL,
         sealing_key::ALL,
         service_account::ALL,
+        slot::ALL,
         sweep::ALL,
+        task::ALL,
         tenant::ALL,
         token::ALL,
         user::ALL,
         webhook::ALL,
+        witness::ALL,
     ]
     .concat();
     let fused: Vec<Sql> = all

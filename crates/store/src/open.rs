@@ -16,12 +16,20 @@ use crate::writer::Writer;
 use crate::{Backend, Result, Store, StoreError};
 
 /// The migrations, in order: number, name, PostgreSQL's text, SQLite's. A released one is never changed.
-const MIGRATIONS: &[(i64, &str, &str, &str)] = &[(
-    1,
-    "foundation",
-    include_str!("../migrations/postgres/0001_foundation.sql"),
-    include_str!("../migrations/sqlite/0001_foundation.sql"),
-)];
+const MIGRATIONS: &[(i64, &str, &str, &str)] = &[
+    (
+        1,
+        "foundation",
+        include_str!("../migrations/postgres/0001_foundation.sql"),
+        include_str!("../migrations/sqlite/0001_foundation.sql"),
+    ),
+    (
+        2,
+        "fleet",
+        include_str!("../migrations/postgres/0002_fleet.sql"),
+        include_str!("../migrations/sqlite/0002_fleet.sql"),
+    ),
+];
 
 fn migrator(texts: fn(&(i64, &'static str, &'static str, &'static str)) -> &'static str) -> Migrator {
     let migration = |entry: &(i64, &'static str, &'static str, &'static str)| {
@@ -155,7 +163,7 @@ impl Store {
              ORDER BY 1";
         const LITE: &str = "SELECT m.name || '.' || c.name || ' ' || lower(c.type) || \
              CASE c.\"notnull\" WHEN 1 THEN ' not null' ELSE '' END \
-             FROM sqlite_master m JOIN pragma_table_info(m.name) c WHERE m.type = 'table' \
+             FROM sqlite_master m JOIN pragma_table_xinfo(m.name) c WHERE m.type = 'table' \
              AND m.name NOT LIKE 'sqlite%' AND m.name <> '_sqlx_migrations' ORDER BY 1";
         const PG_INDEX: &str = "SELECT CASE i.indisunique WHEN true THEN 'unique ' ELSE 'index ' END || t.relname || ' (' || \
              (SELECT string_agg(a.attname, ', ' ORDER BY k.n) FROM unnest(i.indkey) WITH ORDINALITY AS k(attnum, n) \

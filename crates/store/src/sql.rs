@@ -127,6 +127,14 @@ values! {
     muster_ids::DeliveryId => Uuid TypedId::uuid;
     muster_ids::EventId => Uuid TypedId::uuid;
     muster_ids::ReplicaId => Uuid TypedId::uuid;
+    muster_ids::NodeId => Uuid TypedId::uuid;
+    muster_ids::SlotId => Uuid TypedId::uuid;
+    muster_ids::AllocationId => Uuid TypedId::uuid;
+    muster_ids::ClaimId => Uuid TypedId::uuid;
+    muster_ids::OperationId => Uuid TypedId::uuid;
+    muster_ids::WitnessId => Uuid TypedId::uuid;
+    muster_ids::TaskId => Uuid TypedId::uuid;
+    muster_ids::EnrolmentId => Uuid TypedId::uuid;
 }
 
 impl From<&muster_model::Labels> for Value {
@@ -253,7 +261,7 @@ macro_rules! id_columns {
 id_columns! {
     muster_ids::TenantId, muster_ids::ProjectId, muster_ids::UserId, muster_ids::ServiceAccountId,
     muster_ids::RoleBindingId, muster_ids::TokenId, muster_ids::WebhookId, muster_ids::DeliveryId,
-    muster_ids::EventId, muster_ids::ReplicaId,
+    muster_ids::EventId, muster_ids::ReplicaId, muster_ids::NodeId, muster_ids::SlotId, muster_ids::AllocationId, muster_ids::ClaimId, muster_ids::OperationId, muster_ids::WitnessId, muster_ids::TaskId, muster_ids::EnrolmentId,
 }
 
 impl Column for muster_model::Labels {

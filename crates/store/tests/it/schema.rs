@@ -4,8 +4,14 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use muster_model::Role;
+use muster_model::allocation::{AllocationShape, AllocationState};
+use muster_model::node::SlotState;
+use muster_model::operation::OperationState;
+use muster_model::placement::Strategy;
+use muster_model::task::{TaskKind, TaskState};
 use muster_model::token::TokenKind;
 use muster_model::webhook::WebhookState;
+use muster_model::witness::{Transition, WitnessKind};
 use muster_store::{Location, Store, StoreError, newest_migration};
 use muster_testkit::{Database, golden};
 
@@ -125,13 +131,29 @@ fn the_checks_name_exactly_the_states_of_the_enums() {
         list("role", Role::ALL.map(Role::as_str).to_vec()),
         list("kind", TokenKind::ALL.map(TokenKind::as_str).to_vec()),
         list("state", WebhookState::ALL.map(WebhookState::as_str).to_vec()),
+        list("transition", Transition::ALL.iter().map(|word| word.as_str()).collect()),
+        list("kind", WitnessKind::ALL.iter().map(|word| word.as_str()).collect()),
+        list("kind", vec!["gpu", "mig", "vgpu", "mps"]),
+        list("state", SlotState::ALL.iter().map(|word| word.as_str()).collect()),
+        list("shape", AllocationShape::ALL.iter().map(|word| word.as_str()).collect()),
+        list("strategy", Strategy::ALL.map(Strategy::as_str).to_vec()),
+        list("state", AllocationState::ALL.iter().map(|word| word.as_str()).collect()),
+        list("state", OperationState::ALL.iter().map(|word| word.as_str()).collect()),
+        list(
+            "state",
+            OperationState::ALL.iter().filter(|state| state.is_final()).map(|word| word.as_str()).collect(),
+        ),
+        list("kind", TaskKind::ALL.iter().map(|word| word.as_str()).collect()),
+        list("state", TaskState::ALL.iter().map(|word| word.as_str()).collect()),
     ]
     .into();
     for dialect in ["postgres", "sqlite"] {
         let text: String = migrations(dialect).into_iter().map(|(_, text)| text).collect();
         let checks = clauses(&text, "CHECK (");
         // Only the closed lists: `CHECK (column IN (…))` and nothing else.
-        let lists = checks.into_iter().filter(|check| check.contains(" IN ('") && !check.contains(" AND "));
+        let lists = checks.into_iter().filter(|check| {
+            check.contains(" IN ('") && !check.contains(" AND ") && !check.contains(" NOT IN ")
+        });
         assert_eq!(lists.collect::<BTreeSet<_>>(), wanted, "{dialect}");
     }
 }

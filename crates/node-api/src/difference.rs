@@ -1,0 +1,324 @@
+//! What an operator approves of a machine, and how that differs from what is found later.
+//!
+//! Both come from one list of facts, so that the digests of two inventories are equal exactly when no difference is
+//! shown. Left out is what a restart, an update or the platform itself changes without anybody touching the hardware:
+//! names, kernel, drivers, link states, active virtual functions, and GPUs' numbers, which shift with their neighbours.
+//! Amounts count in whole GiB, because each kernel and each GPU driver keeps a few MiB more or less for itself.
+
+use sha2::Digest as _;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::inventory::{Gpu, Inventory, Vfs};
+
+/// One difference between what was approved and what was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Change {
+    /// The thing, and which of its facts if the thing itself is still there.
+    #[schema(example = "gpu GPU-8f3d2c11-6a0e-4c8e-9a55-0d6b7f1e2a34")]
+    pub what: String,
+    /// What was approved; absent if it was not there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub was: Option<String>,
+    /// What was found; absent if it is gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub is: Option<String>,
+}
+
+impl Inventory {
+    /// SHA-256 over what an operator approves, in hexadecimal.
+    pub fn hardware_digest(&self) -> String {
+        let mut text = Vec::new();
+        for (what, facts) in things(self, &uuids(self)) {
+            for fact in facts {
+                // Lengths stand before the words, so that no two lists of facts give the same bytes.
+                for word in [what.as_str(), fact.name, &fact.counts] {
+                    text.extend((word.len() as u64).to_be_bytes());
+                    text.extend(word.as_bytes());
+                }
+            }
+        }
+        sha2::Sha256::digest(&text).iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// What is gone, added or changed since the approval, by name.
+pub fn difference(approved: &Inventory, found: &Inventory) -> Vec<Change> {
+    let both: BTreeSet<&str> = uuids(approved).intersection(&uuids(found)).copied().collect();
+    let (was, is) = (things(approved, &both), things(found, &both));
+    let names: BTreeSet<&String> = was.keys().chain(is.keys()).collect();
+    let mut changes = Vec::new();
+    for what in names {
+        match (was.get(what), is.get(what)) {
+            (Some(was), Some(is)) => {
+                // A thing of one kind has the same facts in the same order, whatever their values.
+                for (was, is) in was.iter().zip(is).filter(|(was, is)| was.counts != is.counts) {
+                    changes.push(Change {
+                        what: if was.name.is_empty() { what.clone() } else { format!("{what} {}", was.name) },
+                        was: Some(was.shown.clone()),
+                        is: Some(is.shown.clone()),
+                    });
+                }
+            }
+            (was, is) => changes.push(Change {
+                what: what.clone(),
+                was: was.map(|facts| summary(facts)),
+                is: is.map(|facts| summary(facts)),
+            }),
+        }
+    }
+    changes
+}
+
+/// One fact about a thing.
+struct Fact {
+    /// What it is; empty where the thing is itself the fact.
+    name: &'static str,
+    /// What two machines must have in common.
+    counts: String,
+    /// What people read.
+    shown: String,
+}
+
+fn fact(name: &'static str, value: impl ToString) -> Fact {
+    let value = value.to_string();
+    Fact { name, counts: value.clone(), shown: value }
+}
+
+fn amount(name: &'static str, mb: i64) -> Fact {
+    Fact { name, counts: mb.saturating_add(512).div_euclid(1024).to_string(), shown: mb.to_string() }
+}
+
+fn word(value: Option<impl ToString>) -> String {
+    value.map_or_else(|| "none".to_owned(), |value| value.to_string())
+}
+
+fn vfs(vfs: Option<Vfs>) -> Fact {
+    fact("vfs", vfs.map_or(0, |vfs| vfs.total))
+}
+
+fn summary(facts: &[Fact]) -> String {
+    let parts: Vec<String> =
+        facts.iter().map(|fact| format!("{} {}", fact.name, fact.shown).trim().to_owned()).collect();
+    parts.join(", ")
+}
+
+fn uuids(inventory: &Inventory) -> BTreeSet<&str> {
+    inventory.gpus.iter().map(|gpu| gpu.uuid.as_str()).collect()
+}
+
+/// Everything that counts, by the name that people read. Of an island only the GPUs in `among` count: compared over
+/// those that are in both inventories, a GPU that is gone is one change and not one for each neighbour.
+fn things(inventory: &Inventory, among: &BTreeSet<&str>) -> BTreeMap<String, Vec<Fact>> {
+    let Inventory { cpus, .. } = inventory;
+    let sockets = if cpus.sockets == 1 { "socket" } else { "sockets" };
+    let mut things = BTreeMap::from([
+        ("architecture".to_owned(), vec![fact("", &inventory.architecture)]),
+        (
+            "cpus".to_owned(),
+            vec![fact("", format!("{} in {} {sockets}, {}", cpus.count, cpus.sockets, cpus.model))],
+        ),
+        ("memory_mb".to_owned(), vec![amount("", inventory.memory_mb)]),
+        ("disk_mb".to_owned(), vec![amount("", inventory.disk_mb)]),
+        ("pretended".to_owned(), vec![fact("", inventory.pretended)]),
+    ]);
+    // A NUMA node's memory is part of the whole, which is compared above.
+    things.extend(
+        inventory.numa.iter().map(|node| (format!("numa {}", node.ordinal), vec![fact("cpus", &node.cpus)])),
+    );
+    things.extend(inventory.pci.iter().map(|device| {
+        let kind = fact("device", format!("{}:{}", device.vendor, device.device));
+        let facts =
+            vec![kind, fact("class", &device.class), fact("numa", word(device.numa)), vfs(device.vfs)];
+        (format!("pci {}", device.address), facts)
+    }));
+    things.extend(inventory.network.iter().map(|device| {
+        let facts =
+            vec![fact("mac", &device.mac), fact("pci", word(device.pci.as_ref())), fact("rdma", device.rdma)];
+        (format!("network {}", device.name), facts)
+    }));
+    things.extend(inventory.gpus.iter().map(|gpu| {
+        let facts = vec![
+            fact("model", &gpu.model),
+            amount("memory_mb", gpu.memory_mb),
+            fact("pci", word(gpu.pci.as_ref())),
+            fact("numa", gpu.numa),
+            fact("island", neighbours(inventory, gpu, among)),
+            fact("mig", gpu.mig),
+            vfs(gpu.vfs),
+        ];
+        (format!("gpu {}", gpu.uuid), facts)
+    }));
+    things
+}
+
+/// Islands are compared by who is in them: their numbers shift when one before them is gone.
+fn neighbours(inventory: &Inventory, gpu: &Gpu, among: &BTreeSet<&str>) -> String {
+    let others: BTreeSet<&str> = inventory
+        .gpus
+        .iter()
+        .filter(|other| other.island == gpu.island && other.uuid != gpu.uuid)
+        .map(|other| other.uuid.as_str())
+        .filter(|uuid| among.contains(uuid))
+        .collect();
+    if others.is_empty() {
+        return "alone".to_owned();
+    }
+    format!("with {}", others.into_iter().collect::<Vec<_>>().join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Change, difference};
+    use crate::inventory::{Cpus, Gpu, Inventory, NetworkDevice, NumaNode, PciDevice, Vfs};
+
+    /// Four GPUs in two islands, one network device.
+    fn machine() -> Inventory {
+        let gpu = |ordinal: i64| Gpu {
+            ordinal,
+            uuid: format!("GPU-{ordinal}"),
+            model: "NVIDIA H200".into(),
+            memory_mb: 143_771,
+            pci: Some(format!("0000:{ordinal}8:00.0")),
+            numa: ordinal / 2,
+            island: ordinal / 2,
+            nvlinks: 18,
+            mig: false,
+            vfs: Some(Vfs { total: 16, active: 0 }),
+            driver: Some("580.159.04".into()),
+        };
+        Inventory {
+            hostname: "a".into(),
+            kernel: "6.8".into(),
+            os: "Ubuntu".into(),
+            architecture: "x86_64".into(),
+            boot_id: "1".into(),
+            cpus: Cpus { count: 192, sockets: 2, model: "EPYC".into() },
+            memory_mb: 2_063_000,
+            disk_mb: 900_000,
+            numa: vec![NumaNode { ordinal: 0, cpus: "0-191".into(), memory_mb: 2_063_000 }],
+            pci: vec![PciDevice {
+                address: "0000:3b:00.0".into(),
+                vendor: "15b3".into(),
+                device: "1021".into(),
+                class: "020000".into(),
+                driver: Some("mlx5_core".into()),
+                numa: Some(0),
+                vfs: Some(Vfs { total: 8, active: 0 }),
+            }],
+            network: vec![NetworkDevice {
+                name: "ens1".into(),
+                mac: "94:6d:ae:00:00:01".into(),
+                mtu: 1500,
+                speed_mbps: Some(400_000),
+                state: "up".into(),
+                driver: Some("mlx5_core".into()),
+                pci: Some("0000:3b:00.0".into()),
+                rdma: true,
+            }],
+            gpus: (0..4).map(gpu).collect(),
+            pretended: false,
+            notes: vec![],
+        }
+    }
+
+    /// What the change to a machine reads like; the digests must tell the same.
+    fn after(change: impl FnOnce(&mut Inventory)) -> Vec<(String, Option<String>, Option<String>)> {
+        let (approved, mut found) = (machine(), machine());
+        change(&mut found);
+        let changes = difference(&approved, &found);
+        assert_eq!(changes.is_empty(), approved.hardware_digest() == found.hardware_digest(), "{changes:?}");
+        changes.into_iter().map(|Change { what, was, is }| (what, was, is)).collect()
+    }
+
+    fn line(what: &str, was: &str, is: &str) -> (String, Option<String>, Option<String>) {
+        (what.to_owned(), Some(was.to_owned()), Some(is.to_owned()))
+    }
+
+    #[test]
+    fn a_restart_an_update_and_a_lost_link_are_no_change() {
+        let changes = after(|found| {
+            found.hostname = "b".into();
+            found.kernel = "6.11".into();
+            found.os = "Ubuntu 26.04".into();
+            found.boot_id = "2".into();
+            found.notes = vec!["something".into()];
+            found.memory_mb -= 60;
+            found.numa[0].memory_mb -= 60;
+            found.pci[0].driver = None;
+            found.pci[0].vfs = Some(Vfs { total: 8, active: 8 });
+            found.network[0].state = "down".into();
+            found.network[0].speed_mbps = None;
+            found.network[0].mtu = 9000;
+            found.gpus[0].driver = Some("590.1".into());
+            found.gpus[0].nvlinks = 17;
+            found.gpus[0].memory_mb -= 60;
+        });
+        assert_eq!(changes, []);
+    }
+
+    #[test]
+    fn a_gpu_that_is_gone_is_one_change_however_the_others_are_numbered() {
+        let changes = after(|found| {
+            found.gpus.remove(0);
+            for (ordinal, gpu) in (0..).zip(&mut found.gpus) {
+                gpu.ordinal = ordinal;
+            }
+        });
+        let was = "model NVIDIA H200, memory_mb 143771, pci 0000:08:00.0, numa 0, island with GPU-1, mig false, vfs 16";
+        assert_eq!(changes, [("gpu GPU-0".to_owned(), Some(was.to_owned()), None)]);
+
+        let whole_island = after(|found| {
+            found.gpus.drain(..2);
+            for gpu in &mut found.gpus {
+                gpu.island -= 1;
+            }
+        });
+        assert_eq!(
+            whole_island.iter().map(|change| change.0.as_str()).collect::<Vec<_>>(),
+            ["gpu GPU-0", "gpu GPU-1"]
+        );
+    }
+
+    #[test]
+    fn another_gpu_in_its_place_is_one_gone_and_one_added() {
+        let changes = after(|found| found.gpus[3].uuid = "GPU-9".into());
+        let names: Vec<_> =
+            changes.iter().map(|(what, was, is)| (what.as_str(), was.is_some(), is.is_some())).collect();
+        assert_eq!(names, [("gpu GPU-3", true, false), ("gpu GPU-9", false, true)]);
+    }
+
+    #[test]
+    fn facts_that_changed_are_named_one_by_one() {
+        let changes = after(|found| {
+            found.memory_mb -= 65_536;
+            found.cpus.count = 96;
+            found.cpus.sockets = 1;
+            found.gpus[1].island = 7;
+            found.gpus[2].mig = true;
+            found.network[0].mac = "94:6d:ae:00:00:02".into();
+        });
+        assert_eq!(
+            changes,
+            [
+                line("cpus", "192 in 2 sockets, EPYC", "96 in 1 socket, EPYC"),
+                line("gpu GPU-0 island", "with GPU-1", "alone"),
+                line("gpu GPU-1 island", "with GPU-0", "alone"),
+                line("gpu GPU-2 mig", "false", "true"),
+                line("memory_mb", "2063000", "1997464"),
+                line("network ens1 mac", "94:6d:ae:00:00:01", "94:6d:ae:00:00:02"),
+            ]
+        );
+    }
+
+    #[test]
+    fn the_digest_stays_what_it_was_when_it_was_approved() {
+        // Stored digests outlive this code: a change here sends every node back to an operator.
+        assert_eq!(
+            machine().hardware_digest(),
+            "37f6bbaabf60a4f78e61f8e4b8d9cf9c6feecbe6532cb1e1e7784e844a940023"
+        );
+    }
+}

@@ -1,0 +1,142 @@
+//! The requests of an agent and their answers.
+
+use muster_ids::{NodeId, TaskId};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::inventory::Inventory;
+use crate::task::{Place, Report, Task};
+
+/// A machine asks to join. The only request without a client certificate.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Join {
+    /// The one-time token.
+    #[schema(max_length = 200)]
+    pub token: String,
+    /// A certificate request for the agent's key, as PEM. The key itself never leaves the machine.
+    #[schema(max_length = 8192)]
+    pub csr: String,
+    /// The name it would like; the machine's host name as a rule. The token may fix another.
+    #[schema(max_length = 63)]
+    pub name: String,
+    /// The agent's version.
+    #[schema(max_length = 100)]
+    pub agent_version: String,
+    /// What the machine has.
+    pub inventory: Inventory,
+}
+
+/// The machine has joined.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct Joined {
+    /// Its id.
+    pub node_id: NodeId,
+    /// Its name.
+    pub name: String,
+    /// Its certificate, as PEM.
+    pub certificate: String,
+    /// The authority that signed it, as PEM.
+    pub authority: String,
+    /// After so many seconds it should ask for another certificate.
+    pub renew_after_seconds: u64,
+}
+
+/// An agent asks for another certificate.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Renew {
+    /// A certificate request, as PEM.
+    #[schema(max_length = 8192)]
+    pub csr: String,
+}
+
+/// Another certificate.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct Renewed {
+    /// The certificate, as PEM.
+    pub certificate: String,
+    /// The authority that signed it, as PEM.
+    pub authority: String,
+    /// After so many seconds it should ask for another.
+    pub renew_after_seconds: u64,
+}
+
+/// An agent takes up the node's identity: after its start, and whenever it was told that its session is over.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Hello {
+    /// The agent's version.
+    #[schema(max_length = 100)]
+    pub agent_version: String,
+    /// What the machine has.
+    pub inventory: Inventory,
+    /// Every place on it.
+    #[schema(max_items = 10000)]
+    pub places: Vec<Place>,
+}
+
+/// The server knows the agent.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct Welcome {
+    /// The session; it goes with everything else. An agent with an older one is refused.
+    pub session: i64,
+    /// Places that must not be there: they are destroyed before anything else, and another hello follows. No task is
+    /// handed out before one comes without any.
+    pub ghosts: Vec<Place>,
+    /// How often the agent must be heard.
+    pub heartbeat_seconds: u64,
+}
+
+/// An agent is there, and asks for work.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Poll {
+    /// The session.
+    pub session: i64,
+    /// For how long it will wait when there is none.
+    #[schema(maximum = 60)]
+    pub wait_seconds: u64,
+}
+
+/// Work.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct Work {
+    /// What to do, in this order for each allocation; different allocations at once.
+    pub tasks: Vec<Task>,
+}
+
+/// What became of tasks.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Reports {
+    /// The session.
+    pub session: i64,
+    /// One for each task.
+    #[schema(max_items = 1000)]
+    pub reports: Vec<Report>,
+}
+
+/// The reports were read.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct Heard {
+    /// Tasks that nobody waits for any more, or that were for something older: what was said of them was not taken.
+    pub refused: Vec<TaskId>,
+}
+
+/// What the machine has now, when that changed.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Changed {
+    /// The session.
+    pub session: i64,
+    /// What the machine has.
+    pub inventory: Inventory,
+}
+
+/// It was noted.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct Noted {
+    /// Whether an operator has to approve the difference before it counts.
+    pub needs_approval: bool,
+}

@@ -1,0 +1,293 @@
+-- The same tables as in the PostgreSQL folder, in SQLite's types. A test compares the two.
+
+-- Evidence. What is `active`, `released` or `retired` refers to a row in here, and to one that speaks of that very thing.
+CREATE TABLE witnesses (
+    id TEXT NOT NULL PRIMARY KEY,
+    subject_id TEXT NOT NULL,
+    transition TEXT NOT NULL CHECK (transition IN ('active', 'gone', 'wiped', 'retired')),
+    kind TEXT NOT NULL CHECK (kind IN ('witnessed', 'attested')),
+    incarnation INTEGER NOT NULL,
+    operation_id TEXT,
+    node_id TEXT,
+    task_id TEXT,
+    actor_id TEXT,
+    checked TEXT NOT NULL,
+    result TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    -- An operator's word is told apart from what the platform saw.
+    CHECK ((kind = 'attested') = (actor_id IS NOT NULL))
+) STRICT;
+CREATE UNIQUE INDEX witnesses_of_subject ON witnesses (id, subject_id);
+CREATE INDEX witnesses_by_subject ON witnesses (subject_id, at);
+
+CREATE TABLE nodes (
+    id TEXT NOT NULL PRIMARY KEY,
+    name TEXT NOT NULL,
+    labels TEXT NOT NULL,
+    inventory TEXT NOT NULL,
+    inventory_digest TEXT NOT NULL,
+    approved_inventory TEXT,
+    approved_digest TEXT,
+    approved_at INTEGER,
+    cordoned INTEGER NOT NULL,
+    draining INTEGER NOT NULL,
+    unreachable_since INTEGER,
+    retired_at INTEGER,
+    retired_witness_id TEXT,
+    -- Made of the facts above and of nothing else, so that it cannot disagree with them.
+    state TEXT NOT NULL GENERATED ALWAYS AS (CASE
+        WHEN retired_at IS NOT NULL THEN 'retired'
+        WHEN unreachable_since IS NOT NULL THEN 'unreachable'
+        WHEN approved_at IS NULL THEN 'enrolling'
+        WHEN draining THEN 'draining'
+        WHEN cordoned THEN 'cordoned'
+        ELSE 'ready' END) STORED,
+    session INTEGER NOT NULL,
+    agent_version TEXT NOT NULL,
+    certificate_until INTEGER NOT NULL,
+    gpus_total INTEGER NOT NULL,
+    gpus_free INTEGER NOT NULL,
+    cpus_total INTEGER NOT NULL,
+    cpus_free INTEGER NOT NULL,
+    memory_mb_total INTEGER NOT NULL,
+    memory_mb_free INTEGER NOT NULL,
+    disk_mb_total INTEGER NOT NULL,
+    disk_mb_free INTEGER NOT NULL,
+    holders INTEGER NOT NULL CHECK (holders >= 0),
+    exclusive INTEGER NOT NULL,
+    -- What it can still give, in the planner's words; nodes with the same number differ only by their ids.
+    fit INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    version INTEGER NOT NULL CHECK (version > 0),
+    CHECK (gpus_free >= 0 AND gpus_free <= gpus_total),
+    CHECK (cpus_free >= 0 AND cpus_free <= cpus_total),
+    CHECK (memory_mb_free >= 0 AND memory_mb_free <= memory_mb_total),
+    CHECK (disk_mb_free >= 0 AND disk_mb_free <= disk_mb_total),
+    CHECK (NOT exclusive OR holders <= 1),
+    CHECK (retired_at IS NULL OR (retired_witness_id IS NOT NULL AND holders = 0)),
+    FOREIGN KEY (retired_witness_id, id) REFERENCES witnesses (id, subject_id)
+) STRICT;
+CREATE UNIQUE INDEX nodes_by_name ON nodes (name) WHERE retired_at IS NULL;
+CREATE INDEX nodes_by_fit ON nodes (fit, id) WHERE state = 'ready' AND NOT exclusive;
+
+-- Heartbeats are written many at once, and apart from the wide rows that they would rewrite.
+CREATE TABLE node_heartbeats (
+    node_id TEXT NOT NULL PRIMARY KEY,
+    seen_at INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE slots (
+    id TEXT NOT NULL PRIMARY KEY,
+    node_id TEXT NOT NULL REFERENCES nodes (id),
+    kind TEXT NOT NULL CHECK (kind IN ('gpu', 'mig', 'vgpu', 'mps')),
+    device TEXT NOT NULL,
+    ordinal INTEGER NOT NULL,
+    model TEXT NOT NULL,
+    memory_mb INTEGER NOT NULL,
+    numa INTEGER NOT NULL,
+    island INTEGER NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('discovered', 'approved', 'quarantined', 'retired')),
+    reason TEXT,
+    -- The allocation after which it could not be verified as clean.
+    quarantined_for TEXT,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    version INTEGER NOT NULL CHECK (version > 0),
+    CHECK ((state = 'quarantined') = (reason IS NOT NULL))
+) STRICT;
+CREATE UNIQUE INDEX slots_by_device ON slots (node_id, device);
+CREATE INDEX slots_by_node ON slots (node_id, ordinal);
+
+-- One right to enrol one machine. Only the hash of its token is kept.
+CREATE TABLE enrolments (
+    id TEXT NOT NULL PRIMARY KEY,
+    hash BLOB NOT NULL UNIQUE,
+    node_name TEXT,
+    labels TEXT NOT NULL,
+    created_by TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    used_at INTEGER,
+    node_id TEXT REFERENCES nodes (id)
+) STRICT;
+
+-- The platform's own certificate authority; its key is sealed under the root key.
+CREATE TABLE authorities (
+    name TEXT NOT NULL PRIMARY KEY,
+    certificate TEXT NOT NULL,
+    sealed_key BLOB NOT NULL,
+    key_version INTEGER NOT NULL,
+    created_at INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE allocations (
+    id TEXT NOT NULL PRIMARY KEY,
+    tenant_id TEXT NOT NULL,
+    project_id TEXT NOT NULL REFERENCES projects (id),
+    name TEXT NOT NULL,
+    labels TEXT NOT NULL,
+    shape TEXT NOT NULL CHECK (shape IN ('baremetal', 'gpu_slice')),
+    gpus INTEGER NOT NULL CHECK (gpus >= 0),
+    cpus INTEGER NOT NULL CHECK (cpus >= 0),
+    memory_mb INTEGER NOT NULL CHECK (memory_mb >= 0),
+    disk_mb INTEGER NOT NULL CHECK (disk_mb >= 0),
+    strategy TEXT NOT NULL CHECK (strategy IN ('pack', 'spread')),
+    state TEXT NOT NULL CHECK (state IN ('requested', 'placing', 'provisioning', 'active', 'releasing', 'wiping', 'released', 'failed')),
+    node_id TEXT REFERENCES nodes (id),
+    incarnation INTEGER NOT NULL CHECK (incarnation >= 0),
+    held_gpus INTEGER NOT NULL CHECK (held_gpus >= 0),
+    held_cpus INTEGER NOT NULL CHECK (held_cpus >= 0),
+    held_memory_mb INTEGER NOT NULL CHECK (held_memory_mb >= 0),
+    held_disk_mb INTEGER NOT NULL CHECK (held_disk_mb >= 0),
+    reason TEXT,
+    message TEXT,
+    active_witness_id TEXT,
+    wiped_witness_id TEXT,
+    operation_id TEXT,
+    wait_until INTEGER,
+    expires_at INTEGER,
+    protected INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    version INTEGER NOT NULL CHECK (version > 0),
+    CHECK (state <> 'active' OR active_witness_id IS NOT NULL),
+    CHECK (state <> 'released' OR wiped_witness_id IS NOT NULL),
+    CHECK (state NOT IN ('released', 'failed') OR held_gpus + held_cpus + held_memory_mb + held_disk_mb = 0),
+    FOREIGN KEY (active_witness_id, id) REFERENCES witnesses (id, subject_id),
+    FOREIGN KEY (wiped_witness_id, id) REFERENCES witnesses (id, subject_id)
+) STRICT;
+CREATE UNIQUE INDEX allocations_by_name ON allocations (project_id, name) WHERE state NOT IN ('released', 'failed');
+CREATE INDEX allocations_by_project ON allocations (project_id, id);
+CREATE INDEX allocations_on_node ON allocations (node_id) WHERE state NOT IN ('released', 'failed');
+CREATE INDEX allocations_in_line ON allocations (id) WHERE state = 'placing';
+CREATE INDEX allocations_by_expiry ON allocations (expires_at) WHERE state = 'active';
+
+-- The states an allocation went through.
+CREATE TABLE allocation_phases (
+    allocation_id TEXT NOT NULL REFERENCES allocations (id),
+    sequence INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    operation_id TEXT,
+    reason TEXT,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (allocation_id, sequence)
+) STRICT;
+
+CREATE TABLE claims (
+    id TEXT NOT NULL PRIMARY KEY,
+    slot_id TEXT NOT NULL REFERENCES slots (id),
+    allocation_id TEXT NOT NULL REFERENCES allocations (id),
+    claimed_at INTEGER NOT NULL,
+    released_at INTEGER
+) STRICT;
+-- The guard: a slot has one live claim at most.
+CREATE UNIQUE INDEX claims_live ON claims (slot_id) WHERE released_at IS NULL;
+CREATE INDEX claims_by_allocation ON claims (allocation_id);
+
+-- What a project may hold at most, and what it holds. A limit below the use only keeps it from growing.
+CREATE TABLE quotas (
+    project_id TEXT NOT NULL PRIMARY KEY REFERENCES projects (id),
+    max_allocations INTEGER,
+    max_gpus INTEGER,
+    max_cpus INTEGER,
+    max_memory_mb INTEGER,
+    max_disk_mb INTEGER,
+    used_allocations INTEGER NOT NULL CHECK (used_allocations >= 0),
+    used_gpus INTEGER NOT NULL CHECK (used_gpus >= 0),
+    used_cpus INTEGER NOT NULL CHECK (used_cpus >= 0),
+    used_memory_mb INTEGER NOT NULL CHECK (used_memory_mb >= 0),
+    used_disk_mb INTEGER NOT NULL CHECK (used_disk_mb >= 0),
+    version INTEGER NOT NULL CHECK (version > 0)
+) STRICT;
+
+-- Work that is not finished. Finished work leaves for `operations_finished`, so that this table stays as small as the
+-- work that is under way.
+CREATE TABLE operations (
+    id TEXT NOT NULL PRIMARY KEY,
+    kind TEXT NOT NULL,
+    tenant_id TEXT,
+    project_id TEXT,
+    subject_kind TEXT NOT NULL,
+    subject_id TEXT NOT NULL,
+    subject_name TEXT NOT NULL,
+    asked_by TEXT NOT NULL,
+    correlation_id TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('accepted', 'running', 'verifying', 'compensating', 'parked', 'succeeded', 'partial', 'failed', 'cancelled', 'superseded')),
+    input TEXT NOT NULL,
+    touches TEXT NOT NULL,
+    steps TEXT NOT NULL,
+    items TEXT NOT NULL,
+    waiting TEXT,
+    parked TEXT,
+    reason TEXT,
+    message TEXT,
+    cancel_requested INTEGER NOT NULL,
+    supersedes TEXT,
+    parent_id TEXT,
+    due_at INTEGER NOT NULL,
+    deadline_at INTEGER NOT NULL,
+    holder TEXT NOT NULL,
+    generation INTEGER NOT NULL CHECK (generation >= 0),
+    leased_until INTEGER NOT NULL,
+    wakes INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    version INTEGER NOT NULL CHECK (version > 0),
+    -- What cannot go on says why; what ended is not in here.
+    CHECK ((state = 'parked') = (parked IS NOT NULL)),
+    CHECK (state NOT IN ('succeeded', 'partial', 'failed', 'cancelled', 'superseded'))
+) STRICT;
+CREATE INDEX operations_by_due ON operations (due_at);
+CREATE INDEX operations_by_subject ON operations (subject_id, id);
+CREATE INDEX operations_by_project ON operations (project_id, id);
+CREATE INDEX operations_by_parent ON operations (parent_id) WHERE parent_id IS NOT NULL;
+
+-- What an operation touches. `held` is the right to work on it: one holder a thing.
+CREATE TABLE operation_touches (
+    operation_id TEXT NOT NULL REFERENCES operations (id),
+    thing TEXT NOT NULL,
+    held INTEGER NOT NULL,
+    PRIMARY KEY (operation_id, thing)
+) STRICT;
+CREATE UNIQUE INDEX operation_touches_held ON operation_touches (thing) WHERE held;
+CREATE INDEX operation_touches_by_thing ON operation_touches (thing, operation_id);
+
+CREATE TABLE operations_finished (
+    id TEXT NOT NULL PRIMARY KEY,
+    project_id TEXT,
+    subject_id TEXT NOT NULL,
+    parent_id TEXT,
+    kind TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('accepted', 'running', 'verifying', 'compensating', 'parked', 'succeeded', 'partial', 'failed', 'cancelled', 'superseded')),
+    finished_at INTEGER NOT NULL,
+    document TEXT NOT NULL,
+    CHECK (state IN ('succeeded', 'partial', 'failed', 'cancelled', 'superseded'))
+) STRICT;
+CREATE INDEX operations_finished_by_project ON operations_finished (project_id, id);
+CREATE INDEX operations_finished_by_subject ON operations_finished (subject_id, id);
+CREATE INDEX operations_finished_by_parent ON operations_finished (parent_id) WHERE parent_id IS NOT NULL;
+
+CREATE TABLE node_tasks (
+    id TEXT NOT NULL PRIMARY KEY,
+    node_id TEXT NOT NULL REFERENCES nodes (id),
+    operation_id TEXT NOT NULL,
+    key TEXT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('prepare', 'inspect', 'resize', 'destroy', 'wipe', 'survey')),
+    allocation_id TEXT,
+    incarnation INTEGER NOT NULL,
+    generation INTEGER NOT NULL,
+    payload TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('queued', 'delivered', 'running', 'done', 'failed', 'expired')),
+    result TEXT,
+    message TEXT,
+    correlation_id TEXT NOT NULL,
+    queued_at INTEGER NOT NULL,
+    delivered_at INTEGER,
+    finished_at INTEGER,
+    expires_at INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX node_tasks_once ON node_tasks (operation_id, key);
+CREATE INDEX node_tasks_queued ON node_tasks (node_id, id) WHERE state = 'queued';
+CREATE INDEX node_tasks_open ON node_tasks (node_id, id) WHERE state IN ('queued', 'delivered', 'running');
+CREATE INDEX node_tasks_by_age ON node_tasks (finished_at) WHERE finished_at IS NOT NULL;

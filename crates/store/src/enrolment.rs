@@ -1,0 +1,128 @@
+//! Enrolments: one-time rights to join, and the authority that signs what joins.
+
+use jiff::Timestamp;
+use muster_ids::{EnrolmentId, NodeId};
+use muster_model::Labels;
+
+use crate::sql::{args, both, statements};
+use crate::{Result, Store, StoreError, Tx};
+
+statements! {
+    ENROLMENT_INSERT = both(
+        "INSERT INTO enrolments (id, hash, node_name, labels, created_by, created_at, expires_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7)");
+    ENROLMENT_BY_HASH = both(
+        "SELECT id, node_name, labels FROM enrolments WHERE hash = $1 AND used_at IS NULL AND expires_at > $2");
+    // The token is used up and the node is there, or neither.
+    ENROLMENT_USE = both(
+        "UPDATE enrolments SET used_at = $2, node_id = $3 WHERE id = $1 AND used_at IS NULL AND expires_at > $2");
+    ENROLMENT_PRUNE = both("DELETE FROM enrolments WHERE expires_at < $1 AND used_at IS NULL");
+    AUTHORITY_GET = both(
+        "SELECT certificate, sealed_key, key_version, created_at FROM authorities WHERE name = $1");
+    AUTHORITY_PUT = both(
+        "INSERT INTO authorities (name, certificate, sealed_key, key_version, created_at) VALUES ($1, $2, $3, $4, $5)
+         ON CONFLICT (name) DO NOTHING");
+    AUTHORITY_RESEAL = both("UPDATE authorities SET sealed_key = $2, key_version = $3 WHERE name = $1");
+}
+
+/// A right to join that is not used yet.
+#[derive(Debug, Clone)]
+pub struct Enrolment {
+    /// Its id.
+    pub id: EnrolmentId,
+    /// The name the node must take, if that was fixed.
+    pub node_name: Option<String>,
+    /// The labels it gets.
+    pub labels: Labels,
+}
+
+/// A certificate authority of the platform.
+#[derive(Debug, Clone)]
+pub struct Authority {
+    /// The certificate, as PEM.
+    pub certificate: String,
+    /// The private key, sealed.
+    pub sealed_key: Vec<u8>,
+    /// The version of the sealing key.
+    pub key_version: i64,
+    /// When it was made.
+    pub created_at: Timestamp,
+}
+
+impl Store {
+    /// The enrolment whose token has this hash, if it can still be used.
+    pub async fn enrolment_by_hash(&self, hash: &[u8], now: Timestamp) -> Result<Option<Enrolment>> {
+        let row = self.fetch_optional(&ENROLMENT_BY_HASH, args![hash.to_vec(), now]).await?;
+        row.map(|row| Ok(Enrolment { id: row.get(0)?, node_name: row.get(1)?, labels: row.get(2)? }))
+            .transpose()
+    }
+
+    /// The authority of this name.
+    pub async fn authority_lookup(&self, name: &str) -> Result<Option<Authority>> {
+        let row = self.fetch_optional(&AUTHORITY_GET, args![name]).await?;
+        row.map(|row| {
+            Ok(Authority {
+                certificate: row.get(0)?,
+                sealed_key: row.get(1)?,
+                key_version: row.get(2)?,
+                created_at: row.get(3)?,
+            })
+        })
+        .transpose()
+    }
+}
+
+impl Tx {
+    /// Makes a right to join; only the token's hash is kept.
+    pub async fn enrolment_insert(
+        &mut self,
+        enrolment: &Enrolment,
+        hash: &[u8],
+        created_by: &str,
+        created_at: Timestamp,
+        expires_at: Timestamp,
+    ) -> Result<()> {
+        let args = args![
+            enrolment.id,
+            hash.to_vec(),
+            enrolment.node_name.as_deref(),
+            &enrolment.labels,
+            created_by,
+            created_at,
+            expires_at
+        ];
+        self.insert(&ENROLMENT_INSERT, args).await
+    }
+
+    /// Uses a right to join up; `Fenced` when somebody else was faster.
+    pub async fn enrolment_use(&mut self, id: EnrolmentId, node: NodeId, at: Timestamp) -> Result<()> {
+        self.execute_one(&ENROLMENT_USE, args![id, at, node], StoreError::Fenced).await
+    }
+
+    /// Forgets rights to join that ended before `until` without being used.
+    pub async fn enrolment_prune(&mut self, until: Timestamp) -> Result<u64> {
+        self.execute(&ENROLMENT_PRUNE, args![until]).await
+    }
+
+    /// Keeps an authority, unless there is one; says whether it was kept.
+    pub async fn authority_put(&mut self, name: &str, authority: &Authority) -> Result<bool> {
+        let args = args![
+            name,
+            &authority.certificate,
+            authority.sealed_key.clone(),
+            authority.key_version,
+            authority.created_at
+        ];
+        Ok(self.execute(&AUTHORITY_PUT, args).await? == 1)
+    }
+
+    /// Keeps an authority's key under another sealing key.
+    pub async fn authority_reseal(
+        &mut self,
+        name: &str,
+        sealed_key: Vec<u8>,
+        key_version: i64,
+    ) -> Result<()> {
+        self.execute(&AUTHORITY_RESEAL, args![name, sealed_key, key_version]).await.map(drop)
+    }
+}

@@ -1,0 +1,332 @@
+//! Nodes: joining, heartbeats, approval, and the facts that their state is made of.
+
+use jiff::Timestamp;
+use muster_ids::{NodeId, WitnessId};
+use muster_model::node::{Capacity, Node, NodeState};
+use muster_model::{LabelSelector, Labels};
+use serde_json::Value as Json;
+
+use crate::sql::{Row, Value, args, both, labels_match, pair, statements};
+use crate::{Page, Result, Store, StoreError, Tx};
+
+macro_rules! columns {
+    () => {
+        "id, name, labels, state, inventory, inventory_digest, approved_inventory, approved_digest, approved_at, cordoned,
+         draining, unreachable_since, retired_at, retired_witness_id, session, agent_version, certificate_until,
+         (SELECT seen_at FROM node_heartbeats h WHERE h.node_id = nodes.id), gpus_total, cpus_total, memory_mb_total,
+         disk_mb_total, gpus_free, cpus_free, memory_mb_free, disk_mb_free, holders, created_at, updated_at, version"
+    };
+}
+
+statements! {
+    NODE_JOIN = both(
+        "INSERT INTO nodes (id, name, labels, inventory, inventory_digest, cordoned, draining, session, agent_version,
+            certificate_until, gpus_total, gpus_free, cpus_total, cpus_free, memory_mb_total, memory_mb_free, disk_mb_total,
+            disk_mb_free, holders, exclusive, fit, created_at, updated_at, version)
+         VALUES ($1, $2, $3, $4, $5, $6, $6, 0, $7, $8, 0, 0, 0, 0, 0, 0, 0, 0, 0, $6, 0, $9, $9, 1)");
+    NODE_GET = both(concat!("SELECT ", columns!(), " FROM nodes WHERE id = $1"));
+    NODE_BY_NAME = both(concat!("SELECT ", columns!(), " FROM nodes WHERE name = $1 AND retired_at IS NULL"));
+    // $1 after, $2 limit, $3 and $4 labels, $5 state.
+    NODE_LIST = pair(
+        concat!("SELECT ", columns!(), " FROM nodes WHERE id > $1 AND ($5::text IS NULL OR state = $5) AND ",
+            labels_match!(pg "$3" "$4"), " ORDER BY id LIMIT $2"),
+        concat!("SELECT ", columns!(), " FROM nodes WHERE id > $1 AND ($5 IS NULL OR state = $5) AND ",
+            labels_match!(sqlite "$3" "$4"), " ORDER BY id LIMIT $2"));
+    NODE_STANDING = both("SELECT session, retired_at, unreachable_since FROM nodes WHERE id = $1");
+    NODE_HELLO = both(
+        "UPDATE nodes SET session = session + 1, agent_version = $2, inventory = $3, inventory_digest = $4, updated_at = $5,
+            version = version + CASE WHEN inventory_digest = $4 THEN 0 ELSE 1 END
+         WHERE id = $1 AND retired_at IS NULL RETURNING session");
+    NODE_BACK = both(
+        "UPDATE nodes SET unreachable_since = $2, updated_at = $3, version = version + 1
+         WHERE id = $1 AND unreachable_since IS NOT NULL");
+    NODE_LOST = both(
+        "UPDATE nodes SET unreachable_since = $2, updated_at = $2, version = version + 1
+         WHERE id = $1 AND unreachable_since IS NULL AND retired_at IS NULL");
+    NODE_RENEWED = both("UPDATE nodes SET certificate_until = $2 WHERE id = $1 AND retired_at IS NULL");
+    NODE_UPDATE = both(
+        "UPDATE nodes SET labels = $2, cordoned = $3, draining = $4, updated_at = $5, version = version + 1
+         WHERE id = $1 AND version = $6 AND retired_at IS NULL");
+    NODE_SET_DRAINING = both(
+        "UPDATE nodes SET draining = $2, cordoned = $3, updated_at = $4, version = version + 1
+         WHERE id = $1 AND retired_at IS NULL");
+    NODE_APPROVE = both(
+        "UPDATE nodes SET approved_inventory = inventory, approved_digest = inventory_digest, approved_at = $2,
+            cpus_free = cpus_free + $3 - cpus_total, cpus_total = $3,
+            memory_mb_free = memory_mb_free + $4 - memory_mb_total, memory_mb_total = $4,
+            disk_mb_free = disk_mb_free + $5 - disk_mb_total, disk_mb_total = $5,
+            updated_at = $2, version = version + 1
+         WHERE id = $1 AND version = $6 AND inventory_digest = $7 AND retired_at IS NULL");
+    NODE_RETIRE = both(
+        "UPDATE nodes SET retired_at = $2, retired_witness_id = $3, draining = $4, updated_at = $2, version = version + 1
+         WHERE id = $1 AND retired_at IS NULL AND holders = 0");
+    NODE_COUNT = both(
+        "SELECT state, COUNT(*), SUM(gpus_total), SUM(gpus_free) FROM nodes GROUP BY state ORDER BY state");
+    HEARTBEAT_UPSERT = pair(
+        "INSERT INTO node_heartbeats (node_id, seen_at) SELECT id, $2 FROM unnest($1::uuid[]) AS seen (id)
+         ON CONFLICT (node_id) DO UPDATE SET seen_at = excluded.seen_at",
+        "INSERT INTO node_heartbeats (node_id, seen_at) SELECT value, $2 FROM json_each($1) WHERE true
+         ON CONFLICT (node_id) DO UPDATE SET seen_at = excluded.seen_at");
+    // Those that are thought to be there, with when they were last heard.
+    HEARTBEAT_LIST = both(
+        "SELECT n.id, n.name, h.seen_at, n.unreachable_since FROM nodes n LEFT JOIN node_heartbeats h ON h.node_id = n.id
+         WHERE n.retired_at IS NULL ORDER BY n.id");
+}
+
+fn node(row: &Row) -> Result<Node> {
+    let capacity = |from: usize| -> Result<Capacity> {
+        Ok(Capacity {
+            gpus: row.get(from)?,
+            cpus: row.get(from + 1)?,
+            memory_mb: row.get(from + 2)?,
+            disk_mb: row.get(from + 3)?,
+        })
+    };
+    Ok(Node {
+        id: row.get(0)?,
+        name: row.get(1)?,
+        labels: row.get(2)?,
+        state: NodeState::parse(&row.get::<String>(3)?).ok_or(StoreError::Corrupt("a state of a node"))?,
+        inventory: row.get(4)?,
+        inventory_digest: row.get(5)?,
+        approved_inventory: row.get(6)?,
+        approved_digest: row.get(7)?,
+        approved_at: row.get(8)?,
+        cordoned: row.get(9)?,
+        draining: row.get(10)?,
+        unreachable_since: row.get(11)?,
+        retired_at: row.get(12)?,
+        retired_witness_id: row.get(13)?,
+        session: row.get(14)?,
+        agent_version: row.get(15)?,
+        certificate_until: row.get(16)?,
+        seen_at: row.get(17)?,
+        total: capacity(18)?,
+        free: capacity(22)?,
+        holders: row.get(26)?,
+        created_at: row.get(27)?,
+        updated_at: row.get(28)?,
+        version: row.get(29)?,
+    })
+}
+
+/// A machine that joins.
+#[derive(Debug, Clone)]
+pub struct Joining {
+    /// Its id.
+    pub id: NodeId,
+    /// Its name.
+    pub name: String,
+    /// Labels.
+    pub labels: Labels,
+    /// What it has.
+    pub inventory: Json,
+    /// The digest of that.
+    pub inventory_digest: String,
+    /// The agent's version.
+    pub agent_version: String,
+    /// When its first certificate ends.
+    pub certificate_until: Timestamp,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// What decides whether an agent is listened to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    /// The session that is current.
+    pub session: i64,
+    /// Whether the node is retired.
+    pub retired: bool,
+    /// Whether it is thought to be unreachable.
+    pub unreachable: bool,
+}
+
+/// When a node was last heard.
+#[derive(Debug, Clone)]
+pub struct Heard {
+    /// Which.
+    pub id: NodeId,
+    /// Its name.
+    pub name: String,
+    /// When; never, if absent.
+    pub seen_at: Option<Timestamp>,
+    /// Since when it counts as unreachable.
+    pub unreachable_since: Option<Timestamp>,
+}
+
+/// How many nodes and GPUs there are in a state.
+#[derive(Debug, Clone)]
+pub struct NodeCount {
+    /// The state's word.
+    pub state: String,
+    /// Nodes.
+    pub nodes: i64,
+    /// GPUs they have.
+    pub gpus: i64,
+    /// GPUs that are free.
+    pub gpus_free: i64,
+}
+
+impl Store {
+    /// The node with this id.
+    pub async fn node_lookup(&self, id: NodeId) -> Result<Option<Node>> {
+        self.fetch_optional(&NODE_GET, args![id]).await?.as_ref().map(node).transpose()
+    }
+
+    /// The node of this name that is not retired.
+    pub async fn node_by_name(&self, name: &str) -> Result<Option<Node>> {
+        self.fetch_optional(&NODE_BY_NAME, args![name]).await?.as_ref().map(node).transpose()
+    }
+
+    /// Nodes in order of their joining.
+    pub async fn node_list(
+        &self,
+        page: Page,
+        labels: &LabelSelector,
+        state: Option<NodeState>,
+    ) -> Result<Vec<Node>> {
+        let state = state.map(NodeState::as_str);
+        let args = args![page.after, page.size, labels.equal_json(), labels.not_equal_json(), state];
+        self.fetch_all(&NODE_LIST, args).await?.iter().map(node).collect()
+    }
+
+    /// Whether a node's agent is listened to.
+    pub async fn node_standing(&self, id: NodeId) -> Result<Option<Standing>> {
+        let row = self.fetch_optional(&NODE_STANDING, args![id]).await?;
+        row.map(|row| {
+            Ok(Standing {
+                session: row.get(0)?,
+                retired: row.get::<Option<Timestamp>>(1)?.is_some(),
+                unreachable: row.get::<Option<Timestamp>>(2)?.is_some(),
+            })
+        })
+        .transpose()
+    }
+
+    /// When each node was last heard.
+    pub async fn heartbeat_list(&self) -> Result<Vec<Heard>> {
+        let rows = self.fetch_all(&HEARTBEAT_LIST, args![]).await?;
+        rows.iter()
+            .map(|row| {
+                Ok(Heard {
+                    id: row.get(0)?,
+                    name: row.get(1)?,
+                    seen_at: row.get(2)?,
+                    unreachable_since: row.get(3)?,
+                })
+            })
+            .collect()
+    }
+
+    /// Writes down that these nodes were heard: one commit for all of them.
+    pub async fn heartbeat_write(&self, nodes: &[NodeId], at: Timestamp) -> Result<()> {
+        use muster_ids::TypedId as _;
+        let mut tx = self.begin().await?;
+        let ids = match tx.is_postgres() {
+            true => Value::Uuids(nodes.iter().map(|id| Some(id.uuid())).collect()),
+            false => Value::Json(Some(nodes.iter().map(|id| Json::from(id.uuid().to_string())).collect())),
+        };
+        tx.execute(&HEARTBEAT_UPSERT, vec![ids, Value::from(at)]).await?;
+        tx.commit().await
+    }
+
+    /// How many nodes and GPUs there are, by state.
+    pub async fn node_count(&self) -> Result<Vec<NodeCount>> {
+        let rows = self.fetch_all(&NODE_COUNT, args![]).await?;
+        rows.iter()
+            .map(|row| {
+                Ok(NodeCount {
+                    state: row.get(0)?,
+                    nodes: row.get(1)?,
+                    gpus: row.get(2)?,
+                    gpus_free: row.get(3)?,
+                })
+            })
+            .collect()
+    }
+}
+
+impl Tx {
+    /// A machine joins.
+    pub async fn node_join(&mut self, joining: &Joining) -> Result<()> {
+        let args = args![
+            joining.id,
+            &joining.name,
+            &joining.labels,
+            joining.inventory.clone(),
+            &joining.inventory_digest,
+            false,
+            &joining.agent_version,
+            joining.certificate_until,
+            joining.at
+        ];
+        self.execute(&NODE_JOIN, args).await.map(drop)
+    }
+
+    /// An agent takes up the node's identity; the answer is its session. Fails with `Fenced` for a retired node.
+    pub async fn node_hello(
+        &mut self,
+        id: NodeId,
+        agent_version: &str,
+        inventory: Json,
+        digest: &str,
+        at: Timestamp,
+    ) -> Result<i64> {
+        let rows = self.fetch_all(&NODE_HELLO, args![id, agent_version, inventory, digest, at]).await?;
+        rows.first().ok_or(StoreError::Fenced)?.get(0)
+    }
+
+    /// The node is heard again; says whether it was unreachable.
+    pub async fn node_back(&mut self, id: NodeId, at: Timestamp) -> Result<bool> {
+        Ok(self.execute(&NODE_BACK, args![id, None::<Timestamp>, at]).await? == 1)
+    }
+
+    /// Nobody hears the node; says whether that is news.
+    pub async fn node_lost(&mut self, id: NodeId, at: Timestamp) -> Result<bool> {
+        Ok(self.execute(&NODE_LOST, args![id, at]).await? == 1)
+    }
+
+    /// The node got another certificate.
+    pub async fn node_renewed(&mut self, id: NodeId, until: Timestamp) -> Result<()> {
+        self.execute_one(&NODE_RENEWED, args![id, until], StoreError::Fenced).await
+    }
+
+    /// Changes labels and what operators want of the node; `node.version` is already the new one.
+    pub async fn node_update(&mut self, node: &Node) -> Result<()> {
+        let args =
+            args![node.id, &node.labels, node.cordoned, node.draining, node.updated_at, node.version - 1];
+        self.execute_one(&NODE_UPDATE, args, StoreError::Stale).await
+    }
+
+    /// The engine begins or ends the emptying of a node.
+    pub async fn node_set_draining(
+        &mut self,
+        id: NodeId,
+        draining: bool,
+        cordoned: bool,
+        at: Timestamp,
+    ) -> Result<()> {
+        self.execute_one(&NODE_SET_DRAINING, args![id, draining, cordoned, at], StoreError::Fenced).await
+    }
+
+    /// Approves the hardware with this digest. `Stale` if it changed since; `Conflict` if more of it is held than would be
+    /// left.
+    pub async fn node_approve(
+        &mut self,
+        id: NodeId,
+        total: Capacity,
+        digest: &str,
+        version: i64,
+        at: Timestamp,
+    ) -> Result<()> {
+        let args = args![id, at, total.cpus, total.memory_mb, total.disk_mb, version, digest];
+        self.execute_one(&NODE_APPROVE, args, StoreError::Stale).await
+    }
+
+    /// The node is not ours any more.
+    pub async fn node_retire(&mut self, id: NodeId, witness: WitnessId, at: Timestamp) -> Result<()> {
+        let holds = StoreError::Conflict("the node still holds something".to_owned());
+        self.execute_one(&NODE_RETIRE, args![id, at, witness, false], holds).await
+    }
+}

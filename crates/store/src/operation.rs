@@ -1,0 +1,360 @@
+//! Operations: written with the command that asks for them, leased by the engine, moved away when they end.
+
+use jiff::{SignedDuration, Timestamp};
+use muster_ids::{OperationId, ProjectId};
+use muster_model::operation::{Operation, OperationState};
+use serde_json::Value as Json;
+use uuid::Uuid;
+
+use crate::sql::{Row, args, both, pair, statements};
+use crate::{Page, Result, Store, StoreError, Tx};
+
+macro_rules! columns {
+    () => {
+        "id, kind, tenant_id, project_id, subject_kind, subject_id, subject_name, asked_by, correlation_id, state, input,
+         touches, steps, items, waiting, parked, reason, message, cancel_requested, supersedes, parent_id, due_at,
+         deadline_at, generation, wakes, created_at, updated_at, version"
+    };
+}
+
+statements! {
+    OPERATION_OPEN = both(concat!("INSERT INTO operations (", columns!(), ", holder, leased_until)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23,
+                 $24, $25, $26, $27, $28, '', $29)"));
+    OPERATION_GET = both(concat!("SELECT ", columns!(), " FROM operations WHERE id = $1"));
+    OPERATION_OF_SUBJECT = both(concat!("SELECT ", columns!(), " FROM operations WHERE subject_id = $1 ORDER BY id"));
+    OPERATION_FINISHED_GET = both("SELECT document FROM operations_finished WHERE id = $1");
+    // $1 after, $2 project or null for all, $3 subject or null, $4 limit; unfinished and finished as one list.
+    OPERATION_LIST_OPEN = pair(
+        concat!("SELECT ", columns!(), " FROM operations WHERE id > $1 AND ($2::uuid IS NULL OR project_id = $2)
+            AND ($3::uuid IS NULL OR subject_id = $3) AND ($5::text IS NULL OR state = $5) ORDER BY id LIMIT $4"),
+        concat!("SELECT ", columns!(), " FROM operations WHERE id > $1 AND ($2 IS NULL OR project_id = $2)
+            AND ($3 IS NULL OR subject_id = $3) AND ($5 IS NULL OR state = $5) ORDER BY id LIMIT $4"));
+    OPERATION_LIST_FINISHED = pair(
+        "SELECT document FROM operations_finished WHERE id > $1 AND ($2::uuid IS NULL OR project_id = $2)
+            AND ($3::uuid IS NULL OR subject_id = $3) AND ($5::text IS NULL OR state = $5) ORDER BY id LIMIT $4",
+        "SELECT document FROM operations_finished WHERE id > $1 AND ($2 IS NULL OR project_id = $2)
+            AND ($3 IS NULL OR subject_id = $3) AND ($5 IS NULL OR state = $5) ORDER BY id LIMIT $4");
+    OPERATION_CHILDREN = both("SELECT id, state FROM operations WHERE parent_id = $1
+         UNION ALL SELECT id, state FROM operations_finished WHERE parent_id = $1");
+    OPERATION_ANY_DUE = both("SELECT id FROM operations WHERE due_at <= $1 ORDER BY due_at LIMIT 1");
+    // With several replicas only the database's clock is everybody's.
+    OPERATION_LEASE = pair(
+        concat!("UPDATE operations SET holder = $1, generation = generation + 1,
+            leased_until = now() + make_interval(secs => $2 / 1000.0)
+         WHERE id IN (SELECT id FROM operations WHERE due_at <= $3 AND leased_until < now()
+                      ORDER BY due_at LIMIT $4 FOR UPDATE SKIP LOCKED) RETURNING ", columns!()),
+        concat!("UPDATE operations SET holder = $1, generation = generation + 1, leased_until = $3 + $2 * 1000
+         WHERE id IN (SELECT id FROM operations WHERE due_at <= $3 AND leased_until < $3 ORDER BY due_at LIMIT $4)
+         RETURNING ", columns!()));
+    // The fence of every step: whoever lost the lease touches no row. A wake-up that came meanwhile is not slept over.
+    OPERATION_ADVANCE = pair(
+        "UPDATE operations SET state = $3, steps = $4, items = $5, waiting = $6, parked = $7, reason = $8, message = $9,
+            due_at = CASE WHEN wakes = $10 THEN $11::timestamptz ELSE $12::timestamptz END, deadline_at = $13, updated_at = $12::timestamptz,
+            leased_until = CASE WHEN $14 THEN now() + make_interval(secs => $15 / 1000.0) ELSE now() - interval '1 second' END,
+            version = version + 1
+         WHERE id = $1 AND generation = $2",
+        "UPDATE operations SET state = $3, steps = $4, items = $5, waiting = $6, parked = $7, reason = $8, message = $9,
+            due_at = CASE WHEN wakes = $10 THEN $11 ELSE $12 END, deadline_at = $13, updated_at = $12,
+            leased_until = CASE WHEN $14 THEN $12 + $15 * 1000 ELSE 0 END, version = version + 1
+         WHERE id = $1 AND generation = $2");
+    OPERATION_END = both("DELETE FROM operations WHERE id = $1 AND generation = $2");
+    OPERATION_ARCHIVE = both(
+        "INSERT INTO operations_finished (id, project_id, subject_id, parent_id, kind, state, finished_at, document)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)");
+    OPERATION_WAKE = both("UPDATE operations SET wakes = wakes + 1, due_at = $2 WHERE id = $1");
+    OPERATION_CANCEL = both(
+        "UPDATE operations SET cancel_requested = $3, wakes = wakes + 1, due_at = $2, updated_at = $2, version = version + 1
+         WHERE id = $1");
+    // Somebody outside the engine takes the operation: the generation is raised, so whoever works on it is fenced.
+    OPERATION_SEIZE = both(concat!(
+        "UPDATE operations SET generation = generation + 1, holder = '', wakes = wakes + 1 WHERE id = $1 RETURNING ",
+        columns!()));
+    OPERATION_WAKE_WAITING_FOR = both(
+        "UPDATE operations SET wakes = wakes + 1, due_at = $2
+         WHERE state = 'accepted' AND id IN (SELECT operation_id FROM operation_touches
+            WHERE NOT held AND thing IN (SELECT thing FROM operation_touches WHERE operation_id = $1))");
+    OPERATION_WAKE_IN_LINE = both(
+        "UPDATE operations SET wakes = wakes + 1, due_at = $1
+         WHERE subject_id IN (SELECT id FROM allocations WHERE state = 'placing' ORDER BY id LIMIT $2)");
+    OPERATION_PARKED_OVERDUE = pair(
+        concat!("SELECT ", columns!(), " FROM operations WHERE state = 'parked' AND (parked ->> 'escalates_at') <= $1
+            AND (parked ->> 'escalated') = 'false' LIMIT 100"),
+        concat!("SELECT ", columns!(), " FROM operations WHERE state = 'parked' AND (parked ->> 'escalates_at') <= $1
+            AND (parked ->> 'escalated') = 0 LIMIT 100"));
+    OPERATION_COUNT = both("SELECT state, COUNT(*) FROM operations GROUP BY state ORDER BY state");
+    TOUCH_INSERT = both("INSERT INTO operation_touches (operation_id, thing, held) VALUES ($1, $2, $3)");
+    TOUCH_EARLIER = both(
+        "SELECT o.operation_id FROM operation_touches o JOIN operation_touches m ON m.thing = o.thing
+         WHERE m.operation_id = $1 AND o.operation_id <> $1 AND (o.held OR o.operation_id < $1)
+         ORDER BY o.operation_id LIMIT 1");
+    TOUCH_HOLD = both("UPDATE operation_touches SET held = $2 WHERE operation_id = $1");
+    TOUCH_END = both("DELETE FROM operation_touches WHERE operation_id = $1");
+}
+
+fn json<T: serde::de::DeserializeOwned>(value: Json, what: &'static str) -> Result<T> {
+    serde_json::from_value(value).map_err(|_| StoreError::Corrupt(what))
+}
+
+fn to_json(value: &impl serde::Serialize) -> Json {
+    serde_json::to_value(value).expect("an operation is JSON")
+}
+
+fn operation(row: &Row) -> Result<Operation> {
+    Ok(Operation {
+        id: row.get(0)?,
+        kind: row.get(1)?,
+        tenant_id: row.get(2)?,
+        project_id: row.get(3)?,
+        subject_kind: row.get(4)?,
+        subject_id: row.get(5)?,
+        subject_name: row.get(6)?,
+        asked_by: json(row.get(7)?, "an asker")?,
+        correlation_id: row.get(8)?,
+        state: OperationState::parse(&row.get::<String>(9)?)
+            .ok_or(StoreError::Corrupt("a state of an operation"))?,
+        input: row.get(10)?,
+        touches: json(row.get(11)?, "touches")?,
+        steps: json(row.get(12)?, "steps")?,
+        items: json(row.get(13)?, "items")?,
+        waiting: row.get(14)?,
+        parked: row.get::<Option<Json>>(15)?.map(|parked| json(parked, "a parking")).transpose()?,
+        reason: row.get(16)?,
+        message: row.get(17)?,
+        cancel_requested: row.get(18)?,
+        supersedes: row.get(19)?,
+        parent_id: row.get(20)?,
+        due_at: row.get(21)?,
+        deadline_at: row.get(22)?,
+        generation: row.get(23)?,
+        wakes: row.get(24)?,
+        created_at: row.get(25)?,
+        updated_at: row.get(26)?,
+        finished_at: None,
+        version: row.get(27)?,
+    })
+}
+
+/// Which operations a list shows.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OperationFilter {
+    /// Of this project only.
+    pub project: Option<ProjectId>,
+    /// On this thing only.
+    pub subject: Option<Uuid>,
+    /// In this state only.
+    pub state: Option<OperationState>,
+}
+
+impl Store {
+    /// The operation with this id, finished or not.
+    pub async fn operation_lookup(&self, id: OperationId) -> Result<Option<Operation>> {
+        if let Some(row) = self.fetch_optional(&OPERATION_GET, args![id]).await? {
+            return operation(&row).map(Some);
+        }
+        let row = self.fetch_optional(&OPERATION_FINISHED_GET, args![id]).await?;
+        row.map(|row| json(row.get(0)?, "a finished operation")).transpose()
+    }
+
+    /// What is under way on a thing, oldest first.
+    pub async fn operation_open_on(&self, subject: Uuid) -> Result<Vec<Operation>> {
+        self.fetch_all(&OPERATION_OF_SUBJECT, args![subject]).await?.iter().map(operation).collect()
+    }
+
+    /// Operations, finished and not, oldest first.
+    pub async fn operation_list(&self, page: Page, filter: OperationFilter) -> Result<Vec<Operation>> {
+        let state = filter.state.map(OperationState::as_str);
+        let args = || args![page.after, filter.project, filter.subject, page.size, state];
+        let mut found: Vec<Operation> = self
+            .fetch_all(&OPERATION_LIST_OPEN, args())
+            .await?
+            .iter()
+            .map(operation)
+            .collect::<Result<_>>()?;
+        for row in self.fetch_all(&OPERATION_LIST_FINISHED, args()).await? {
+            found.push(json(row.get(0)?, "a finished operation")?);
+        }
+        found.sort_by_key(|operation| operation.id);
+        // An operation that ended between the two reads stands in both.
+        found.dedup_by_key(|operation| operation.id);
+        found.truncate(usize::try_from(page.size).unwrap_or(0));
+        Ok(found)
+    }
+
+    /// The parts of a bulk operation: their ids and states.
+    pub async fn operation_children(
+        &self,
+        parent: OperationId,
+    ) -> Result<Vec<(OperationId, OperationState)>> {
+        let rows = self.fetch_all(&OPERATION_CHILDREN, args![parent]).await?;
+        let state =
+            |text: String| OperationState::parse(&text).ok_or(StoreError::Corrupt("a state of an operation"));
+        rows.iter().map(|row| Ok((row.get(0)?, state(row.get(1)?)?))).collect()
+    }
+
+    /// Whether anything is due: a read, so that looking costs no commit.
+    pub async fn operation_any_due(&self, now: Timestamp) -> Result<bool> {
+        Ok(self.fetch_optional(&OPERATION_ANY_DUE, args![now]).await?.is_some())
+    }
+
+    /// Takes the lease on operations that are due, up to `most`.
+    pub async fn operation_lease(
+        &self,
+        holder: &str,
+        length: SignedDuration,
+        now: Timestamp,
+        most: i64,
+    ) -> Result<Vec<Operation>> {
+        let mut tx = self.begin().await?;
+        let rows = tx.fetch_all(&OPERATION_LEASE, args![holder, millis(length), now, most]).await?;
+        let leased = rows.iter().map(operation).collect::<Result<_>>()?;
+        tx.commit().await?;
+        Ok(leased)
+    }
+
+    /// Parked operations whose time to be told about has come.
+    pub async fn operation_parked_overdue(&self, now: Timestamp) -> Result<Vec<Operation>> {
+        let rows = self.fetch_all(&OPERATION_PARKED_OVERDUE, args![now.to_string()]).await?;
+        rows.iter().map(operation).collect()
+    }
+
+    /// How many operations there are in each state, the finished ones not counted.
+    pub async fn operation_count(&self) -> Result<Vec<(String, i64)>> {
+        let rows = self.fetch_all(&OPERATION_COUNT, args![]).await?;
+        rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
+    }
+}
+
+fn millis(length: SignedDuration) -> i64 {
+    i64::try_from(length.as_millis()).unwrap_or(i64::MAX)
+}
+
+impl Tx {
+    /// Writes an operation down, with what it touches.
+    pub async fn operation_open(&mut self, operation: &Operation) -> Result<()> {
+        let args = args![
+            operation.id,
+            &operation.kind,
+            operation.tenant_id,
+            operation.project_id,
+            &operation.subject_kind,
+            operation.subject_id,
+            &operation.subject_name,
+            to_json(&operation.asked_by),
+            &operation.correlation_id,
+            operation.state.as_str(),
+            operation.input.clone(),
+            to_json(&operation.touches),
+            to_json(&operation.steps),
+            to_json(&operation.items),
+            operation.waiting.as_deref(),
+            operation.parked.as_ref().map(to_json),
+            operation.reason.as_deref(),
+            operation.message.as_deref(),
+            operation.cancel_requested,
+            operation.supersedes,
+            operation.parent_id,
+            operation.due_at,
+            operation.deadline_at,
+            operation.generation,
+            operation.wakes,
+            operation.created_at,
+            operation.updated_at,
+            operation.version,
+            Timestamp::UNIX_EPOCH
+        ];
+        self.execute(&OPERATION_OPEN, args).await?;
+        for thing in &operation.touches {
+            self.execute(&TOUCH_INSERT, args![operation.id, *thing, false]).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes the right to work on everything the operation touches. The answer names an operation that comes before it, if
+    /// there is one; two that try at once meet at the unique index, and one fails with `Conflict`.
+    pub async fn operation_hold(&mut self, id: OperationId) -> Result<Option<OperationId>> {
+        let earlier = self.fetch_all(&TOUCH_EARLIER, args![id]).await?;
+        if let Some(row) = earlier.first() {
+            return row.get(0).map(Some);
+        }
+        self.execute(&TOUCH_HOLD, args![id, true]).await?;
+        Ok(None)
+    }
+
+    /// Writes what a step came to. Fenced: the generation must be the one that was leased. `keep` extends the lease by its
+    /// length, otherwise it is given back.
+    pub async fn operation_advance(
+        &mut self,
+        operation: &Operation,
+        now: Timestamp,
+        keep: Option<SignedDuration>,
+    ) -> Result<()> {
+        let args = args![
+            operation.id,
+            operation.generation,
+            operation.state.as_str(),
+            to_json(&operation.steps),
+            to_json(&operation.items),
+            operation.waiting.as_deref(),
+            operation.parked.as_ref().map(to_json),
+            operation.reason.as_deref(),
+            operation.message.as_deref(),
+            operation.wakes,
+            operation.due_at,
+            now,
+            operation.deadline_at,
+            keep.is_some(),
+            millis(keep.unwrap_or_default())
+        ];
+        self.execute_one(&OPERATION_ADVANCE, args, StoreError::Fenced).await
+    }
+
+    /// Ends an operation: it leaves the hot tables, and whatever waited for the same things is woken. Fenced.
+    pub async fn operation_end(&mut self, operation: &Operation, now: Timestamp) -> Result<()> {
+        self.execute(&OPERATION_WAKE_WAITING_FOR, args![operation.id, now]).await?;
+        self.execute(&TOUCH_END, args![operation.id]).await?;
+        self.execute_one(&OPERATION_END, args![operation.id, operation.generation], StoreError::Fenced)
+            .await?;
+        if let Some(parent) = operation.parent_id {
+            self.operation_wake(parent, now).await?;
+        }
+        let mut document = operation.clone();
+        document.finished_at = Some(now);
+        document.updated_at = now;
+        document.version += 1;
+        let args = args![
+            operation.id,
+            operation.project_id,
+            operation.subject_id,
+            operation.parent_id,
+            &operation.kind,
+            operation.state.as_str(),
+            now,
+            to_json(&document)
+        ];
+        self.execute(&OPERATION_ARCHIVE, args).await.map(drop)
+    }
+
+    /// Has the engine look at an operation now.
+    pub async fn operation_wake(&mut self, id: OperationId, now: Timestamp) -> Result<()> {
+        self.execute(&OPERATION_WAKE, args![id, now]).await.map(drop)
+    }
+
+    /// Has the engine look at the first of those that wait in line for capacity.
+    pub async fn operation_wake_in_line(&mut self, now: Timestamp, most: i64) -> Result<()> {
+        self.execute(&OPERATION_WAKE_IN_LINE, args![now, most]).await.map(drop)
+    }
+
+    /// Asks for the end of an operation.
+    pub async fn operation_cancel(&mut self, id: OperationId, now: Timestamp) -> Result<()> {
+        self.execute_one(&OPERATION_CANCEL, args![id, now, true], StoreError::Gone("operation".to_owned()))
+            .await
+    }
+
+    /// Takes an operation out of the engine's hands: whoever works on it is fenced from here on. The answer is the operation as
+    /// it stands, or nothing when it has ended.
+    pub async fn operation_seize(&mut self, id: OperationId) -> Result<Option<Operation>> {
+        let rows = self.fetch_all(&OPERATION_SEIZE, args![id]).await?;
+        rows.first().map(operation).transpose()
+    }
+}

@@ -1,0 +1,109 @@
+//! Quotas: what a project may hold at most, and what it holds.
+
+use muster_ids::ProjectId;
+use muster_model::node::Capacity;
+
+use crate::sql::{args, both, statements};
+use crate::{Result, Store, StoreError, Tx};
+
+statements! {
+    QUOTA_GET = both(
+        "SELECT max_allocations, max_gpus, max_cpus, max_memory_mb, max_disk_mb, used_allocations, used_gpus, used_cpus,
+                used_memory_mb, used_disk_mb, version FROM quotas WHERE project_id = $1");
+    QUOTA_MAKE = both(
+        "INSERT INTO quotas (project_id, used_allocations, used_gpus, used_cpus, used_memory_mb, used_disk_mb, version)
+         VALUES ($1, 0, 0, 0, 0, 0, 1) ON CONFLICT DO NOTHING");
+    QUOTA_SET = both(
+        "UPDATE quotas SET max_allocations = $2, max_gpus = $3, max_cpus = $4, max_memory_mb = $5, max_disk_mb = $6,
+            version = version + 1 WHERE project_id = $1 AND version = $7");
+    // A limit binds only what grows: shrinking is always allowed, also above the limit.
+    QUOTA_TAKE = both(
+        "UPDATE quotas SET used_allocations = used_allocations + $2, used_gpus = used_gpus + $3, used_cpus = used_cpus + $4,
+            used_memory_mb = used_memory_mb + $5, used_disk_mb = used_disk_mb + $6
+         WHERE project_id = $1
+            AND (max_allocations IS NULL OR $2 <= 0 OR used_allocations + $2 <= max_allocations)
+            AND (max_gpus IS NULL OR $3 <= 0 OR used_gpus + $3 <= max_gpus)
+            AND (max_cpus IS NULL OR $4 <= 0 OR used_cpus + $4 <= max_cpus)
+            AND (max_memory_mb IS NULL OR $5 <= 0 OR used_memory_mb + $5 <= max_memory_mb)
+            AND (max_disk_mb IS NULL OR $6 <= 0 OR used_disk_mb + $6 <= max_disk_mb)");
+    QUOTA_DELETE_OF_PROJECT = both("DELETE FROM quotas WHERE project_id = $1");
+}
+
+/// A project's limits and use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Quota {
+    /// Most allocations; no limit if absent, as with the others.
+    pub max_allocations: Option<i64>,
+    /// Most GPUs.
+    pub max_gpus: Option<i64>,
+    /// Most CPUs.
+    pub max_cpus: Option<i64>,
+    /// Most memory.
+    pub max_memory_mb: Option<i64>,
+    /// Most disk.
+    pub max_disk_mb: Option<i64>,
+    /// Allocations that live.
+    pub used_allocations: i64,
+    /// What they were promised.
+    pub used: Capacity,
+    /// For `If-Match`; 0 where no row was made yet.
+    pub version: i64,
+}
+
+impl Store {
+    /// A project's limits and use.
+    pub async fn quota_lookup(&self, project: ProjectId) -> Result<Quota> {
+        let Some(row) = self.fetch_optional(&QUOTA_GET, args![project]).await? else {
+            return Ok(Quota::default());
+        };
+        Ok(Quota {
+            max_allocations: row.get(0)?,
+            max_gpus: row.get(1)?,
+            max_cpus: row.get(2)?,
+            max_memory_mb: row.get(3)?,
+            max_disk_mb: row.get(4)?,
+            used_allocations: row.get(5)?,
+            used: Capacity {
+                gpus: row.get(6)?,
+                cpus: row.get(7)?,
+                memory_mb: row.get(8)?,
+                disk_mb: row.get(9)?,
+            },
+            version: row.get(10)?,
+        })
+    }
+}
+
+impl Tx {
+    /// Sets the limits; `quota.version` is the one that was seen.
+    pub async fn quota_set(&mut self, project: ProjectId, quota: &Quota) -> Result<()> {
+        self.execute(&QUOTA_MAKE, args![project]).await?;
+        let args = args![
+            project,
+            quota.max_allocations,
+            quota.max_gpus,
+            quota.max_cpus,
+            quota.max_memory_mb,
+            quota.max_disk_mb,
+            quota.version.max(1)
+        ];
+        self.execute_one(&QUOTA_SET, args, StoreError::Stale).await
+    }
+
+    /// Takes from a quota, or gives back with negative amounts. `false`: a limit does not allow it.
+    pub async fn quota_take(
+        &mut self,
+        project: ProjectId,
+        allocations: i64,
+        amount: Capacity,
+    ) -> Result<bool> {
+        self.execute(&QUOTA_MAKE, args![project]).await?;
+        let args = args![project, allocations, amount.gpus, amount.cpus, amount.memory_mb, amount.disk_mb];
+        Ok(self.execute(&QUOTA_TAKE, args).await? == 1)
+    }
+
+    /// Forgets the limits of a project that is being removed.
+    pub async fn quota_delete_of_project(&mut self, project: ProjectId) -> Result<()> {
+        self.execute(&QUOTA_DELETE_OF_PROJECT, args![project]).await.map(drop)
+    }
+}

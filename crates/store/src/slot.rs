@@ -1,0 +1,396 @@
+//! Slots and the claims on them; what a node can still give.
+
+use jiff::Timestamp;
+use muster_ids::{AllocationId, ClaimId, NodeId, SlotId, TypedId as _};
+use muster_model::node::{Capacity, Slot, SlotState};
+use muster_model::placement::{Fit, FreeSlot};
+use serde_json::{Value as Json, json};
+use uuid::Uuid;
+
+use crate::sql::{Row, Value, args, both, pair, statements};
+use crate::{Result, Store, StoreError, Tx};
+
+statements! {
+    SLOT_LIST = both(
+        "SELECT s.id, s.node_id, s.kind, s.device, s.ordinal, s.model, s.memory_mb, s.numa, s.island, s.state, s.reason,
+                c.allocation_id, s.version
+         FROM slots s LEFT JOIN claims c ON c.slot_id = s.id AND c.released_at IS NULL
+         WHERE s.node_id = $1 ORDER BY s.ordinal, s.id");
+    SLOT_GET = both(
+        "SELECT s.id, s.node_id, s.kind, s.device, s.ordinal, s.model, s.memory_mb, s.numa, s.island, s.state, s.reason,
+                c.allocation_id, s.version
+         FROM slots s LEFT JOIN claims c ON c.slot_id = s.id AND c.released_at IS NULL WHERE s.id = $1");
+    SLOT_UPSERT = both(
+        "INSERT INTO slots (id, node_id, kind, device, ordinal, model, memory_mb, numa, island, state, created_at, updated_at,
+                            version)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11, 1)
+         ON CONFLICT (node_id, device) DO UPDATE SET ordinal = excluded.ordinal, model = excluded.model,
+            memory_mb = excluded.memory_mb, numa = excluded.numa, island = excluded.island, updated_at = excluded.updated_at,
+            state = CASE WHEN slots.state = 'discovered' OR slots.state = 'retired' THEN excluded.state ELSE slots.state END,
+            version = slots.version + 1");
+    SLOT_SET_STATE = both(
+        "UPDATE slots SET state = $2, reason = $3, quarantined_for = $4, updated_at = $5, version = version + 1
+         WHERE id = $1 AND state <> 'retired'");
+    SLOT_QUARANTINE_OF = both(
+        "UPDATE slots SET state = 'quarantined', reason = $2, quarantined_for = $1, updated_at = $3, version = version + 1
+         WHERE id IN (SELECT slot_id FROM claims WHERE allocation_id = $1 AND released_at IS NULL)");
+    SLOT_CLEAN_OF = both(
+        "UPDATE slots SET state = 'approved', reason = $2, quarantined_for = $3, updated_at = $4, version = version + 1
+         WHERE state = 'quarantined' AND quarantined_for = $1");
+    SLOT_QUARANTINED_ON = both(
+        "SELECT DISTINCT quarantined_for FROM slots
+         WHERE node_id = $1 AND state = 'quarantined' AND quarantined_for IS NOT NULL");
+    CLAIMS_OF_ALLOCATION = both(
+        "SELECT s.id, s.device FROM claims c JOIN slots s ON s.id = c.slot_id
+         WHERE c.allocation_id = $1 AND c.released_at IS NULL ORDER BY s.ordinal");
+    SLOTS_QUARANTINED_FOR = both("SELECT id, device FROM slots WHERE quarantined_for = $1 ORDER BY ordinal");
+    // Every kind of node there is, by jumping through the index rather than walking it.
+    FITS = both(
+        "WITH RECURSIVE kinds (fit) AS (
+            SELECT MIN(fit) FROM nodes WHERE state = 'ready' AND NOT exclusive
+            UNION ALL
+            SELECT (SELECT MIN(fit) FROM nodes WHERE state = 'ready' AND NOT exclusive AND fit > kinds.fit) FROM kinds
+            WHERE kinds.fit IS NOT NULL)
+         SELECT fit FROM kinds WHERE fit IS NOT NULL");
+    // The one with the lowest id among some kinds, with its free slots. For each kind the index gives its first at once;
+    // another worker's choice is passed over, not waited for.
+    CANDIDATE = pair(
+        "WITH chosen AS (
+            SELECT n.* FROM unnest($1::bigint[]) AS kinds (fit) CROSS JOIN LATERAL (
+                SELECT id, cpus_total, memory_mb_total, disk_mb_total FROM nodes
+                WHERE state = 'ready' AND NOT exclusive AND fit = kinds.fit
+                    AND cpus_free >= $2 AND memory_mb_free >= $3 AND disk_mb_free >= $4
+                ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED) n
+            ORDER BY n.id LIMIT 1)
+         SELECT n.id, n.cpus_total, n.memory_mb_total, n.disk_mb_total, s.id, s.ordinal, s.island, s.numa
+         FROM chosen n LEFT JOIN slots s ON s.node_id = n.id AND s.state = 'approved'
+            AND NOT EXISTS (SELECT 1 FROM claims c WHERE c.slot_id = s.id AND c.released_at IS NULL)
+         ORDER BY s.ordinal",
+        "WITH chosen AS (
+            SELECT (SELECT id FROM nodes WHERE state = 'ready' AND NOT exclusive AND fit = kinds.value
+                        AND cpus_free >= $2 AND memory_mb_free >= $3 AND disk_mb_free >= $4 ORDER BY id LIMIT 1) AS id
+            FROM json_each($1) AS kinds)
+         SELECT n.id, n.cpus_total, n.memory_mb_total, n.disk_mb_total, s.id, s.ordinal, s.island, s.numa
+         FROM (SELECT id FROM chosen WHERE id IS NOT NULL ORDER BY id LIMIT 1) f JOIN nodes n ON n.id = f.id
+         LEFT JOIN slots s ON s.node_id = n.id AND s.state = 'approved'
+            AND NOT EXISTS (SELECT 1 FROM claims c WHERE c.slot_id = s.id AND c.released_at IS NULL)
+         ORDER BY s.ordinal");
+    NODE_LOCK = pair("SELECT holders, exclusive FROM nodes WHERE id = $1 FOR UPDATE",
+        "SELECT holders, exclusive FROM nodes WHERE id = $1");
+    NODE_HOLD = both(
+        "UPDATE nodes SET gpus_free = gpus_free - $2, cpus_free = cpus_free - $3, memory_mb_free = memory_mb_free - $4,
+            disk_mb_free = disk_mb_free - $5, holders = holders + $6, exclusive = $7, fit = $8
+         WHERE id = $1");
+    // GPUs are counted anew from the slots; the rest is given back.
+    NODE_RECOUNT = both(
+        "UPDATE nodes SET gpus_total = $2, gpus_free = $3, fit = $4 WHERE id = $1");
+    CLAIM_INSERT = pair(
+        "INSERT INTO claims (id, slot_id, allocation_id, claimed_at)
+         SELECT id, slot_id, $3, $4 FROM unnest($1::uuid[], $2::uuid[]) AS r (id, slot_id)",
+        "INSERT INTO claims (id, slot_id, allocation_id, claimed_at)
+         SELECT value ->> 0, value ->> 1, $3, $4 FROM json_each($1) WHERE $2 IS NULL");
+    CLAIM_RELEASE = both(
+        "UPDATE claims SET released_at = $2 WHERE allocation_id = $1 AND released_at IS NULL");
+    CLAIM_RELEASE_SLOT = both(
+        "UPDATE claims SET released_at = $3 WHERE allocation_id = $1 AND slot_id = $2 AND released_at IS NULL");
+    CAPACITY_BY_FIT = both(
+        "SELECT fit, COUNT(*), MAX(cpus_free), MAX(memory_mb_free), MAX(disk_mb_free) FROM nodes
+         WHERE state = 'ready' AND NOT exclusive GROUP BY fit ORDER BY fit");
+    CAPACITY_FITTING = both(
+        "SELECT COUNT(*) FROM nodes WHERE state = 'ready' AND NOT exclusive AND fit = $1
+            AND cpus_free >= $2 AND memory_mb_free >= $3 AND disk_mb_free >= $4");
+}
+
+fn slot(row: &Row) -> Result<Slot> {
+    Ok(Slot {
+        id: row.get(0)?,
+        node_id: row.get(1)?,
+        kind: row.get(2)?,
+        device: row.get(3)?,
+        ordinal: row.get(4)?,
+        model: row.get(5)?,
+        memory_mb: row.get(6)?,
+        numa: row.get(7)?,
+        island: row.get(8)?,
+        state: SlotState::parse(&row.get::<String>(9)?).ok_or(StoreError::Corrupt("a state of a slot"))?,
+        reason: row.get(10)?,
+        allocation_id: row.get(11)?,
+        version: row.get(12)?,
+    })
+}
+
+/// A node that may be claimed now, locked until the transaction ends, with its free slots.
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    /// Which.
+    pub node: NodeId,
+    /// All it has but GPUs.
+    pub total: Capacity,
+    /// Its free slots.
+    pub free: Vec<FreeSlot>,
+}
+
+/// What an allocation takes of a node.
+#[derive(Debug, Clone)]
+pub struct Hold {
+    /// Which node.
+    pub node: NodeId,
+    /// For whom.
+    pub allocation: AllocationId,
+    /// Which slots.
+    pub slots: Vec<SlotId>,
+    /// How much of the rest, and how many slots.
+    pub amount: Capacity,
+    /// How many more allocations hold something of the node: 1, or 0 when one that holds takes more.
+    pub holders: i64,
+    /// Whether nobody else may.
+    pub exclusive: bool,
+    /// What the node can give afterwards.
+    pub fit: Fit,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// What nodes of one kind can give.
+#[derive(Debug, Clone, Copy)]
+pub struct FitCount {
+    /// The kind.
+    pub fit: Fit,
+    /// How many there are.
+    pub nodes: i64,
+    /// The most that any of them has free.
+    pub most: Capacity,
+}
+
+impl Store {
+    /// A node's slots, with who holds them.
+    pub async fn slot_list(&self, node: NodeId) -> Result<Vec<Slot>> {
+        self.fetch_all(&SLOT_LIST, args![node]).await?.iter().map(slot).collect()
+    }
+
+    /// The slot with this id.
+    pub async fn slot_lookup(&self, id: SlotId) -> Result<Option<Slot>> {
+        self.fetch_optional(&SLOT_GET, args![id]).await?.as_ref().map(slot).transpose()
+    }
+
+    /// The kinds of nodes that take allocations now.
+    pub async fn fits(&self) -> Result<Vec<Fit>> {
+        let rows = self.fetch_all(&FITS, args![]).await?;
+        rows.iter().map(|row| Ok(Fit::unpacked(row.get(0)?))).collect()
+    }
+
+    /// How many nodes of each kind there are.
+    pub async fn fit_counts(&self) -> Result<Vec<FitCount>> {
+        let rows = self.fetch_all(&CAPACITY_BY_FIT, args![]).await?;
+        rows.iter()
+            .map(|row| {
+                let fit = Fit::unpacked(row.get(0)?);
+                Ok(FitCount {
+                    fit,
+                    nodes: row.get(1)?,
+                    most: Capacity {
+                        gpus: i64::from(fit.gpus),
+                        cpus: row.get(2)?,
+                        memory_mb: row.get(3)?,
+                        disk_mb: row.get(4)?,
+                    },
+                })
+            })
+            .collect()
+    }
+
+    /// How many nodes of a kind have so much free.
+    pub async fn fitting(&self, fit: Fit, need: &Capacity) -> Result<i64> {
+        let args = args![fit.packed(), need.cpus, need.memory_mb, need.disk_mb];
+        self.fetch_optional(&CAPACITY_FITTING, args).await?.map_or(Ok(0), |row| row.get(0))
+    }
+
+    /// The slots that an allocation holds: id and device.
+    pub async fn claims_of(&self, allocation: AllocationId) -> Result<Vec<(SlotId, String)>> {
+        let rows = self.fetch_all(&CLAIMS_OF_ALLOCATION, args![allocation]).await?;
+        rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
+    }
+
+    /// The slots that are quarantined because of an allocation: id and device.
+    pub async fn quarantined_for(&self, allocation: AllocationId) -> Result<Vec<(SlotId, String)>> {
+        let rows = self.fetch_all(&SLOTS_QUARANTINED_FOR, args![allocation]).await?;
+        rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
+    }
+
+    /// The allocations after which something on a node could not be verified as clean.
+    pub async fn quarantined_on(&self, node: NodeId) -> Result<Vec<AllocationId>> {
+        let rows = self.fetch_all(&SLOT_QUARANTINED_ON, args![node]).await?;
+        rows.iter().map(|row| row.get(0)).collect()
+    }
+}
+
+impl Tx {
+    /// Adds a slot, or brings what is known of it up to date.
+    pub async fn slot_upsert(&mut self, slot: &Slot, at: Timestamp) -> Result<()> {
+        let args = args![
+            slot.id,
+            slot.node_id,
+            &slot.kind,
+            &slot.device,
+            slot.ordinal,
+            &slot.model,
+            slot.memory_mb,
+            slot.numa,
+            slot.island,
+            slot.state.as_str(),
+            at
+        ];
+        self.execute(&SLOT_UPSERT, args).await.map(drop)
+    }
+
+    /// Moves a slot to another state.
+    pub async fn slot_set_state(
+        &mut self,
+        id: SlotId,
+        state: SlotState,
+        reason: Option<&str>,
+        quarantined_for: Option<AllocationId>,
+        at: Timestamp,
+    ) -> Result<()> {
+        let gone = StoreError::Gone("slot".to_owned());
+        self.execute_one(&SLOT_SET_STATE, args![id, state.as_str(), reason, quarantined_for, at], gone).await
+    }
+
+    /// Keeps everybody from the slots that an allocation holds.
+    pub async fn slot_quarantine_of(
+        &mut self,
+        allocation: AllocationId,
+        reason: &str,
+        at: Timestamp,
+    ) -> Result<u64> {
+        self.execute(&SLOT_QUARANTINE_OF, args![allocation, reason, at]).await
+    }
+
+    /// The slots that were quarantined because of an allocation are clean again.
+    pub async fn slot_clean_of(&mut self, allocation: AllocationId, at: Timestamp) -> Result<u64> {
+        self.execute(&SLOT_CLEAN_OF, args![allocation, None::<String>, None::<Uuid>, at]).await
+    }
+
+    /// The node with the lowest id that is of one of these kinds and has so much free, locked.
+    pub async fn candidate(&mut self, kinds: &[Fit], need: &Capacity) -> Result<Option<Candidate>> {
+        let packed = kinds.iter().map(|fit| fit.packed());
+        let mut args = match self.is_postgres() {
+            true => vec![Value::I64s(packed.map(Some).collect())],
+            false => args![packed.map(Json::from).collect::<Json>()],
+        };
+        args.extend(args![need.cpus, need.memory_mb, need.disk_mb]);
+        let rows = self.fetch_all(&CANDIDATE, args).await?;
+        let Some(first) = rows.first() else { return Ok(None) };
+        let mut candidate = Candidate {
+            node: first.get(0)?,
+            total: Capacity {
+                gpus: 0,
+                cpus: first.get(1)?,
+                memory_mb: first.get(2)?,
+                disk_mb: first.get(3)?,
+            },
+            free: Vec::with_capacity(rows.len()),
+        };
+        for row in &rows {
+            // A node without a free slot comes as one row without a slot.
+            if let Some(id) = row.get::<Option<SlotId>>(4)? {
+                let (ordinal, island, numa) = (row.get(5)?, row.get(6)?, row.get(7)?);
+                candidate.free.push(FreeSlot { id, ordinal, island, numa });
+            }
+        }
+        Ok(Some(candidate))
+    }
+
+    /// Takes what an allocation gets of a node. `Conflict` when somebody else was faster: the caller plans again.
+    pub async fn hold(&mut self, hold: &Hold, claims: &[ClaimId]) -> Result<()> {
+        let args = args![
+            hold.node,
+            hold.amount.gpus,
+            hold.amount.cpus,
+            hold.amount.memory_mb,
+            hold.amount.disk_mb,
+            hold.holders,
+            hold.exclusive,
+            hold.fit.packed()
+        ];
+        self.execute_one(&NODE_HOLD, args, StoreError::Gone("node".to_owned())).await?;
+        if hold.slots.is_empty() {
+            return Ok(());
+        }
+        let args = match self.is_postgres() {
+            true => vec![
+                Value::Uuids(claims.iter().map(|id| Some(id.uuid())).collect()),
+                Value::Uuids(hold.slots.iter().map(|id| Some(id.uuid())).collect()),
+                Value::from(hold.allocation),
+                Value::from(hold.at),
+            ],
+            false => {
+                let pairs = claims.iter().zip(&hold.slots);
+                let rows: Json = pairs
+                    .map(|(claim, slot)| json!([claim.uuid().to_string(), slot.uuid().to_string()]))
+                    .collect();
+                args![rows, None::<String>, hold.allocation, hold.at]
+            }
+        };
+        self.execute(&CLAIM_INSERT, args).await.map(drop)
+    }
+
+    /// Locks a node's row, and says how many hold something of it, and whether one holds all.
+    pub async fn node_lock(&mut self, id: NodeId) -> Result<(i64, bool)> {
+        let rows = self.fetch_all(&NODE_LOCK, args![id]).await?;
+        let row = rows.first().ok_or(StoreError::Gone("node".to_owned()))?;
+        Ok((row.get(0)?, row.get(1)?))
+    }
+
+    /// A node's slots, as this transaction sees them.
+    pub async fn slots_of(&mut self, node: NodeId) -> Result<Vec<Slot>> {
+        self.fetch_all(&SLOT_LIST, args![node]).await?.iter().map(slot).collect()
+    }
+
+    /// Gives back what an allocation held of a node, all of it. The node's row must be locked; `node_recount` follows.
+    pub async fn unhold(
+        &mut self,
+        node: NodeId,
+        allocation: AllocationId,
+        amount: &Capacity,
+        at: Timestamp,
+    ) -> Result<()> {
+        self.execute(&CLAIM_RELEASE, args![allocation, at]).await?;
+        let args = args![node, 0_i64, -amount.cpus, -amount.memory_mb, -amount.disk_mb, -1_i64, false, 0_i64];
+        self.execute_one(&NODE_HOLD, args, StoreError::Gone("node".to_owned())).await
+    }
+
+    /// Gives back some slots and amounts of an allocation that goes on. The node's row must be locked; `node_recount` follows.
+    pub async fn unhold_some(
+        &mut self,
+        node: NodeId,
+        allocation: AllocationId,
+        slots: &[SlotId],
+        amount: &Capacity,
+        at: Timestamp,
+    ) -> Result<()> {
+        for slot in slots {
+            self.execute(&CLAIM_RELEASE_SLOT, args![allocation, *slot, at]).await?;
+        }
+        let args = args![node, 0_i64, -amount.cpus, -amount.memory_mb, -amount.disk_mb, 0_i64, false, 0_i64];
+        self.execute_one(&NODE_HOLD, args, StoreError::Gone("node".to_owned())).await
+    }
+
+    /// Counts a node's slots anew and writes what it can give now. The node's row must be locked.
+    pub async fn node_recount(&mut self, node: NodeId) -> Result<()> {
+        let (holders, _) = self.node_lock(node).await?;
+        let slots = self.slots_of(node).await?;
+        let usable = |slot: &&Slot| matches!(slot.state, SlotState::Approved | SlotState::Quarantined);
+        let total = slots.iter().filter(usable).count();
+        let quarantined = slots.iter().any(|slot| slot.state == SlotState::Quarantined);
+        let free: Vec<FreeSlot> = slots
+            .iter()
+            .filter(|slot| slot.state == SlotState::Approved && slot.allocation_id.is_none())
+            .map(|slot| FreeSlot { id: slot.id, ordinal: slot.ordinal, island: slot.island, numa: slot.numa })
+            .collect();
+        let fit = Fit::of(&free, holders == 0 && !quarantined);
+        let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+        let args = args![node, count(total), count(free.len()), fit.packed()];
+        self.execute_one(&NODE_RECOUNT, args, StoreError::Gone("node".to_owned())).await
+    }
+}

@@ -1,0 +1,173 @@
+//! Node tasks: queued by the engine, fetched and reported by agents.
+
+use jiff::Timestamp;
+use muster_ids::{NodeId, OperationId, TaskId};
+use muster_model::task::{Task, TaskKind, TaskState};
+use serde_json::Value as Json;
+
+use crate::sql::{Row, args, both, pair, statements};
+use crate::{Result, Store, StoreError, Tx};
+
+macro_rules! columns {
+    () => {
+        "id, node_id, operation_id, key, kind, allocation_id, incarnation, generation, payload, state, result, message,
+         correlation_id, queued_at, delivered_at, finished_at, expires_at"
+    };
+}
+
+statements! {
+    // The same thing is asked for once: a repeat of the step finds the first one.
+    TASK_QUEUE = both(concat!("INSERT INTO node_tasks (", columns!(), ")
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, NULL, NULL, $11, $12, NULL, NULL, $13)
+         ON CONFLICT (operation_id, key) DO NOTHING"));
+    TASK_GET = both(concat!("SELECT ", columns!(), " FROM node_tasks WHERE id = $1"));
+    TASK_OF = both(concat!("SELECT ", columns!(), " FROM node_tasks WHERE operation_id = $1 ORDER BY id"));
+    TASK_NODES_WAITING = both("SELECT DISTINCT node_id FROM node_tasks WHERE state = 'queued'");
+    TASK_DELIVER = pair(
+        concat!("UPDATE node_tasks SET state = 'delivered', delivered_at = $2
+         WHERE id IN (SELECT id FROM node_tasks WHERE node_id = $1 AND state = 'queued' AND expires_at > $2
+                      ORDER BY id LIMIT $3 FOR UPDATE SKIP LOCKED) RETURNING ", columns!()),
+        concat!("UPDATE node_tasks SET state = 'delivered', delivered_at = $2
+         WHERE id IN (SELECT id FROM node_tasks WHERE node_id = $1 AND state = 'queued' AND expires_at > $2
+                      ORDER BY id LIMIT $3) RETURNING ", columns!()));
+    // An agent that starts anew has forgotten what it was given; whatever it did, it will find when it does it again.
+    TASK_REQUEUE = both(
+        "UPDATE node_tasks SET state = 'queued', delivered_at = $2 WHERE node_id = $1 AND state IN ('delivered', 'running')");
+    TASK_REPORT = both(
+        "UPDATE node_tasks SET state = $3, result = $4, message = $5, finished_at = $6
+         WHERE id = $1 AND node_id = $2 AND incarnation = $7 AND generation = $8
+            AND state IN ('queued', 'delivered', 'running')");
+    TASK_EXPIRE = both(
+        "UPDATE node_tasks SET state = 'expired', finished_at = $2
+         WHERE id = $1 AND state IN ('queued', 'delivered', 'running')");
+    TASK_EXPIRE_OF = both(
+        "UPDATE node_tasks SET state = 'expired', finished_at = $2
+         WHERE operation_id = $1 AND state IN ('queued', 'delivered', 'running')");
+    TASK_PRUNE = both("DELETE FROM node_tasks WHERE finished_at IS NOT NULL AND finished_at < $1");
+}
+
+fn task(row: &Row) -> Result<Task> {
+    Ok(Task {
+        id: row.get(0)?,
+        node_id: row.get(1)?,
+        operation_id: row.get(2)?,
+        key: row.get(3)?,
+        kind: TaskKind::parse(&row.get::<String>(4)?).ok_or(StoreError::Corrupt("a kind of task"))?,
+        allocation_id: row.get(5)?,
+        incarnation: row.get(6)?,
+        generation: row.get(7)?,
+        payload: row.get(8)?,
+        state: TaskState::parse(&row.get::<String>(9)?).ok_or(StoreError::Corrupt("a state of a task"))?,
+        result: row.get(10)?,
+        message: row.get(11)?,
+        correlation_id: row.get(12)?,
+        queued_at: row.get(13)?,
+        delivered_at: row.get(14)?,
+        finished_at: row.get(15)?,
+        expires_at: row.get(16)?,
+    })
+}
+
+/// What an agent says of a task.
+#[derive(Debug, Clone)]
+pub struct TaskReport {
+    /// Of which.
+    pub id: TaskId,
+    /// The incarnation it was for.
+    pub incarnation: i64,
+    /// The generation it was asked for under.
+    pub generation: i64,
+    /// How it ended.
+    pub state: TaskState,
+    /// What was seen.
+    pub result: Json,
+    /// What there is to say.
+    pub message: Option<String>,
+}
+
+impl Store {
+    /// The task with this id.
+    pub async fn task_lookup(&self, id: TaskId) -> Result<Option<Task>> {
+        self.fetch_optional(&TASK_GET, args![id]).await?.as_ref().map(task).transpose()
+    }
+
+    /// The tasks of an operation, oldest first.
+    pub async fn task_list(&self, operation: OperationId) -> Result<Vec<Task>> {
+        self.fetch_all(&TASK_OF, args![operation]).await?.iter().map(task).collect()
+    }
+
+    /// The nodes for whose agents something waits.
+    pub async fn task_nodes_waiting(&self) -> Result<Vec<NodeId>> {
+        self.fetch_all(&TASK_NODES_WAITING, args![]).await?.iter().map(|row| row.get(0)).collect()
+    }
+
+    /// Hands waiting tasks to a node's agent.
+    pub async fn task_deliver(&self, node: NodeId, at: Timestamp, most: i64) -> Result<Vec<Task>> {
+        let mut tx = self.begin().await?;
+        let rows = tx.fetch_all(&TASK_DELIVER, args![node, at, most]).await?;
+        let mut tasks: Vec<Task> = rows.iter().map(task).collect::<Result<_>>()?;
+        tx.commit().await?;
+        tasks.sort_by_key(|task| task.id);
+        Ok(tasks)
+    }
+
+    /// Forgets finished tasks that ended before `until`.
+    pub async fn task_prune(&self, until: Timestamp) -> Result<u64> {
+        let mut tx = self.begin().await?;
+        let gone = tx.execute(&TASK_PRUNE, args![until]).await?;
+        tx.commit().await?;
+        Ok(gone)
+    }
+}
+
+impl Tx {
+    /// Asks for something, once.
+    pub async fn task_queue(&mut self, task: &Task) -> Result<()> {
+        let args = args![
+            task.id,
+            task.node_id,
+            task.operation_id,
+            &task.key,
+            task.kind.as_str(),
+            task.allocation_id,
+            task.incarnation,
+            task.generation,
+            task.payload.clone(),
+            task.state.as_str(),
+            &task.correlation_id,
+            task.queued_at,
+            task.expires_at
+        ];
+        self.execute(&TASK_QUEUE, args).await.map(drop)
+    }
+
+    /// Gives tasks that an earlier agent had back to the queue.
+    pub async fn task_requeue(&mut self, node: NodeId) -> Result<u64> {
+        self.execute(&TASK_REQUEUE, args![node, None::<Timestamp>]).await
+    }
+
+    /// Takes an agent's word on a task. `Fenced` when the task is not waited for any more, or was for something older.
+    pub async fn task_report(&mut self, node: NodeId, report: &TaskReport, at: Timestamp) -> Result<()> {
+        let args = args![
+            report.id,
+            node,
+            report.state.as_str(),
+            report.result.clone(),
+            report.message.as_deref(),
+            at,
+            report.incarnation,
+            report.generation
+        ];
+        self.execute_one(&TASK_REPORT, args, StoreError::Fenced).await
+    }
+
+    /// Nobody waits for this task any more.
+    pub async fn task_expire(&mut self, id: TaskId, at: Timestamp) -> Result<()> {
+        self.execute(&TASK_EXPIRE, args![id, at]).await.map(drop)
+    }
+
+    /// Nobody waits for the tasks of this operation any more.
+    pub async fn task_expire_of(&mut self, operation: OperationId, at: Timestamp) -> Result<()> {
+        self.execute(&TASK_EXPIRE_OF, args![operation, at]).await.map(drop)
+    }
+}
