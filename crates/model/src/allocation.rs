@@ -71,6 +71,7 @@ macro_rules! reasons {
 
 reasons! {
     NoCapacity = "no_capacity", "No node has so much free: ask for less, ask with `wait_until`, or see `muster capacity`.";
+    QuotaExceeded = "quota_exceeded", "The project's quota does not allow so much: release something, or ask an operator for more.";
     WaitExpired = "wait_expired", "It waited in line until the time that was given: ask again with a later one, or for less.";
     PrepareFailed = "prepare_failed", "The node could not make the place: ask again, and another node may be chosen.";
     PrepareTimeout = "prepare_timeout", "The node did not make the place in time: ask again, and another node may be chosen.";

@@ -26,6 +26,8 @@ pub enum Outcome {
     Refused,
     /// The actor may not.
     Denied,
+    /// It was accepted as an operation, which failed.
+    Failed,
 }
 
 /// Who asked.

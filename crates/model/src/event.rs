@@ -52,9 +52,35 @@ event_types! {
     TokenRevoked = "token.revoked", "A token was revoked.";
     SessionCreated = "session.created", "A person logged in.";
     SessionDeleted = "session.deleted", "A person logged out.";
+    NodeEnrolmentIssued = "node.enrolment_issued", "One machine was given the right to join.";
+    NodeUpdated = "node.updated", "A node's labels changed.";
+    NodeApproved = "node.approved", "An operator approved a node's hardware.";
+    NodeCordoned = "node.cordoned", "A node is kept from new work.";
+    NodeUncordoned = "node.uncordoned", "A node takes new work again.";
+    SlotQuarantined = "slot.quarantined", "A slot is kept from everybody.";
+    SlotApproved = "slot.approved", "A slot may be used again on an operator's word.";
+    QuotaSet = "quota.set", "A project's limits were set.";
     WebhookCreated = "webhook.created", "A webhook was made.";
     WebhookUpdated = "webhook.updated", "A webhook changed.";
     WebhookDeleted = "webhook.deleted", "A webhook was removed.";
+    NodeDraining = "node.draining", "A node is being emptied and takes nothing new.";
+    NodeDrained = "node.drained", "Nothing is left on a node; it stays cordoned.";
+    NodeRetired = "node.retired", "A node left the fleet.";
+    AllocationRequested = "allocation.requested", "An allocation was asked for.";
+    AllocationUpdated = "allocation.updated", "An allocation's labels, expiry or protection changed.";
+    AllocationPlaced = "allocation.placed", "A node was found for an allocation, and what it asks for was claimed there.";
+    AllocationActive = "allocation.active", "An allocation is there, witnessed.";
+    AllocationReleasing = "allocation.releasing", "An allocation is being given back.";
+    AllocationReleased = "allocation.released", "Nothing of an allocation is left, witnessed or attested.";
+    AllocationFailed = "allocation.failed", "An allocation did not come to be, and nothing of it is left.";
+    AllocationAttested = "allocation.attested", "An operator gave their word that nothing of an allocation is left.";
+    OperationAccepted = "operation.accepted", "An operation was written down.";
+    OperationStep = "operation.step", "A step of an operation ended.";
+    OperationParked = "operation.parked", "An operation cannot go on by itself; it says why and who can unblock it.";
+    OperationEscalated = "operation.escalated", "An operation has been parked for too long.";
+    OperationUnblocked = "operation.unblocked", "Somebody decided how a parked operation goes on.";
+    OperationCancelRequested = "operation.cancel_requested", "Somebody asked for the end of an operation.";
+    OperationEnded = "operation.ended", "An operation ended; its state says how.";
     WebhookGaveUp = "webhook.gave_up", "A webhook got nothing through for a day and was switched off.";
 }
 

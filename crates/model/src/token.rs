@@ -20,10 +20,13 @@ pub enum TokenKind {
     ServiceAccount,
     /// A browser session: only ever a cookie.
     Session,
+    /// A machine's one-time right to join. It speaks for nobody and opens nothing of the public API; enrolments keep its
+    /// hash, apart from all others.
+    Join,
 }
 
 impl TokenKind {
-    /// All kinds that the store keeps.
+    /// All kinds that the store keeps as somebody's credential.
     pub const ALL: [TokenKind; 3] = [TokenKind::Personal, TokenKind::ServiceAccount, TokenKind::Session];
 
     /// The letters in the token, and the word in the database.
@@ -32,6 +35,7 @@ impl TokenKind {
             TokenKind::Personal => "pat",
             TokenKind::ServiceAccount => "sat",
             TokenKind::Session => "ses",
+            TokenKind::Join => "join",
         }
     }
 
@@ -76,6 +80,14 @@ impl Secret {
             && random.bytes().all(|byte| byte.is_ascii_alphanumeric())
             && given == check(body);
         well_formed.then(|| Self(text.to_owned()))
+    }
+
+    /// Whether it was made as this kind, by its own letters; those of anybody's making say nothing.
+    pub fn is(&self, kind: TokenKind) -> bool {
+        self.0
+            .strip_prefix("mst_")
+            .and_then(|rest| rest.split_once('_'))
+            .is_some_and(|(word, _)| word == kind.as_str())
     }
 
     /// What the store keeps and looks up.
@@ -158,5 +170,8 @@ mod tests {
             assert_eq!(Secret::parse(bad), None, "{bad}");
         }
         assert_eq!(format!("{secret:?}"), "Secret(…)");
+        let join = Secret::make(TokenKind::Join, &world);
+        assert!(Secret::parse(join.reveal()).is_some_and(|join| join.is(TokenKind::Join)));
+        assert!(!secret.is(TokenKind::Join) && TokenKind::parse("join").is_none());
     }
 }

@@ -1,1 +1,37 @@
-//! The durable engine.
+//! The durable engine: an operation is a list of steps, each with an undo, kept in the database as a journal.
+//!
+//! An engine leases operations that are due, runs one step after the other, and writes what a step did in the very
+//! transaction that writes down that it was done: an effect without its journal, or a journal without its effect, cannot
+//! be committed. Every such transaction is fenced by the generation of the lease. What has to happen on a node is not
+//! called but asked for (a task in the database) and waited for, so that no transaction and no lease is ever held across
+//! a call, and a crash loses nothing but time.
+//!
+//! In-process futures that are replayed from a log (the usual saga library) were rejected: our waits last hours, and an
+//! operator must be able to read, park, supersede and unblock them.
+
+mod advance;
+mod definition;
+mod engine;
+mod kinds;
+mod placement;
+mod plan;
+mod point;
+mod supersede;
+mod task;
+mod timing;
+mod unblock;
+mod verdict;
+
+pub mod allocation;
+pub mod node;
+
+pub use definition::{Abandon, AtDeadline, Definition, OnFailure, Step, StepCx, Undo};
+pub use engine::{Engine, Hooks, Tick};
+pub use kinds::{KINDS, definition};
+pub use placement::{Placed, place};
+pub use plan::{Open, open};
+pub use point::{Point, Points, Strike, kill_points};
+pub use supersede::supersede;
+pub use timing::Timing;
+pub use unblock::{Unblocked, unblock};
+pub use verdict::{Act, Told, Verdict};

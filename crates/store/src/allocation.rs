@@ -1,7 +1,7 @@
 //! Allocations and the phases they go through.
 
 use jiff::Timestamp;
-use muster_ids::{AllocationId, NodeId, OperationId, ProjectId};
+use muster_ids::{AllocationId, NodeId, OperationId, ProjectId, TenantId};
 use muster_model::LabelSelector;
 use muster_model::allocation::{Allocation, AllocationShape, AllocationState, FailureReason, Phase};
 use muster_model::node::Capacity;
@@ -69,7 +69,17 @@ statements! {
         "DELETE FROM claims WHERE allocation_id IN (SELECT id FROM allocations WHERE project_id = $1)");
     PHASE_DELETE_OF_PROJECT = both(
         "DELETE FROM allocation_phases WHERE allocation_id IN (SELECT id FROM allocations WHERE project_id = $1)");
-    ALLOCATION_DELETE_OF_PROJECT = both("DELETE FROM allocations WHERE project_id = $1");
+    // One that lives is left, and then the project cannot be removed: the foreign key sees to it, whoever was faster.
+    ALLOCATION_DELETE_OF_PROJECT = both(
+        "DELETE FROM allocations WHERE project_id = $1 AND state IN ('released', 'failed')");
+    ALLOCATION_LIVE_OF_TENANT = both("SELECT COUNT(*) FROM allocations WHERE tenant_id = $1
+         AND state NOT IN ('released', 'failed')");
+    CLAIM_DELETE_OF_TENANT = both(
+        "DELETE FROM claims WHERE allocation_id IN (SELECT id FROM allocations WHERE tenant_id = $1)");
+    PHASE_DELETE_OF_TENANT = both(
+        "DELETE FROM allocation_phases WHERE allocation_id IN (SELECT id FROM allocations WHERE tenant_id = $1)");
+    ALLOCATION_DELETE_OF_TENANT = both(
+        "DELETE FROM allocations WHERE tenant_id = $1 AND state IN ('released', 'failed')");
 }
 
 fn allocation(row: &Row) -> Result<Allocation> {
@@ -310,5 +320,18 @@ impl Tx {
         self.execute(&CLAIM_DELETE_OF_PROJECT, args![project]).await?;
         self.execute(&PHASE_DELETE_OF_PROJECT, args![project]).await?;
         self.execute(&ALLOCATION_DELETE_OF_PROJECT, args![project]).await
+    }
+
+    /// How many allocations of a tenant's projects live.
+    pub async fn allocation_live_of_tenant(&mut self, tenant: TenantId) -> Result<i64> {
+        let rows = self.fetch_all(&ALLOCATION_LIVE_OF_TENANT, args![tenant]).await?;
+        rows.first().map_or(Ok(0), |row| row.get(0))
+    }
+
+    /// Removes the history of the allocations of all projects of a tenant, none of which lives; says how many there were.
+    pub async fn allocation_delete_of_tenant(&mut self, tenant: TenantId) -> Result<u64> {
+        self.execute(&CLAIM_DELETE_OF_TENANT, args![tenant]).await?;
+        self.execute(&PHASE_DELETE_OF_TENANT, args![tenant]).await?;
+        self.execute(&ALLOCATION_DELETE_OF_TENANT, args![tenant]).await
     }
 }

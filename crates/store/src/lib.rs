@@ -55,7 +55,7 @@ pub use quota::Quota;
 pub use replica::Replica;
 pub use seal::{SealBatch, UnsealedRow};
 pub use sealing_key::SealingKey;
-pub use slot::{Candidate, FitCount, Hold};
+pub use slot::{Candidate, FitCount, Hold, Room};
 pub use sql::Sql;
 pub use task::TaskReport;
 pub use token::Credential;

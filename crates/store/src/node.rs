@@ -20,10 +20,10 @@ macro_rules! columns {
 
 statements! {
     NODE_JOIN = both(
-        "INSERT INTO nodes (id, name, labels, inventory, inventory_digest, cordoned, draining, session, agent_version,
+        "INSERT INTO nodes (id, name, labels, inventory, inventory_digest, cordoned, draining, session, session_clean, agent_version,
             certificate_until, gpus_total, gpus_free, cpus_total, cpus_free, memory_mb_total, memory_mb_free, disk_mb_total,
             disk_mb_free, holders, exclusive, fit, created_at, updated_at, version)
-         VALUES ($1, $2, $3, $4, $5, $6, $6, 0, $7, $8, 0, 0, 0, 0, 0, 0, 0, 0, 0, $6, 0, $9, $9, 1)");
+         VALUES ($1, $2, $3, $4, $5, $6, $6, 0, $6, $7, $8, 0, 0, 0, 0, 0, 0, 0, 0, 0, $6, 0, $9, $9, 1)");
     NODE_GET = both(concat!("SELECT ", columns!(), " FROM nodes WHERE id = $1"));
     NODE_BY_NAME = both(concat!("SELECT ", columns!(), " FROM nodes WHERE name = $1 AND retired_at IS NULL"));
     // $1 after, $2 limit, $3 and $4 labels, $5 state.
@@ -32,11 +32,24 @@ statements! {
             labels_match!(pg "$3" "$4"), " ORDER BY id LIMIT $2"),
         concat!("SELECT ", columns!(), " FROM nodes WHERE id > $1 AND ($5 IS NULL OR state = $5) AND ",
             labels_match!(sqlite "$3" "$4"), " ORDER BY id LIMIT $2"));
-    NODE_STANDING = both("SELECT session, retired_at, unreachable_since FROM nodes WHERE id = $1");
+    // With whether anything waits: a poll that finds nothing costs one read and no commit.
+    NODE_STANDING = both(
+        "SELECT id, session, retired_at, unreachable_since, session_clean,
+            EXISTS (SELECT 1 FROM node_tasks t WHERE t.node_id = nodes.id AND t.state = 'queued' AND t.expires_at > $2)
+         FROM nodes WHERE id = $1");
+    // Of all nodes whose polls wait, in one read.
+    NODE_STANDINGS = pair(
+        "SELECT id, session, retired_at, unreachable_since, session_clean, false FROM nodes WHERE id = ANY ($1::uuid[])",
+        "SELECT id, session, retired_at, unreachable_since, session_clean, 0 FROM nodes
+         WHERE id IN (SELECT value FROM json_each($1))");
     NODE_HELLO = both(
-        "UPDATE nodes SET session = session + 1, agent_version = $2, inventory = $3, inventory_digest = $4, updated_at = $5,
-            version = version + CASE WHEN inventory_digest = $4 THEN 0 ELSE 1 END
+        "UPDATE nodes SET session = session + 1, session_clean = $6, agent_version = $2, inventory = $3,
+            inventory_digest = $4, updated_at = $5, version = version + CASE WHEN inventory_digest = $4 THEN 0 ELSE 1 END
          WHERE id = $1 AND retired_at IS NULL RETURNING session");
+    NODE_INVENTORY = both(
+        "UPDATE nodes SET inventory = $3, inventory_digest = $4, updated_at = $5,
+            version = version + CASE WHEN inventory_digest = $4 THEN 0 ELSE 1 END
+         WHERE id = $1 AND session = $2 AND retired_at IS NULL");
     NODE_BACK = both(
         "UPDATE nodes SET unreachable_since = $2, updated_at = $3, version = version + 1
          WHERE id = $1 AND unreachable_since IS NOT NULL");
@@ -47,6 +60,10 @@ statements! {
     NODE_UPDATE = both(
         "UPDATE nodes SET labels = $2, cordoned = $3, draining = $4, updated_at = $5, version = version + 1
          WHERE id = $1 AND version = $6 AND retired_at IS NULL");
+    // A node that is being emptied is not opened before that work has ended: the engine would empty it under new guests.
+    NODE_SET_CORDONED = both(
+        "UPDATE nodes SET cordoned = $2, updated_at = $3, version = version + 1
+         WHERE id = $1 AND retired_at IS NULL AND cordoned <> $2 AND ($2 OR NOT draining)");
     NODE_SET_DRAINING = both(
         "UPDATE nodes SET draining = $2, cordoned = $3, updated_at = $4, version = version + 1
          WHERE id = $1 AND retired_at IS NULL");
@@ -140,6 +157,28 @@ pub struct Standing {
     pub retired: bool,
     /// Whether it is thought to be unreachable.
     pub unreachable: bool,
+    /// Whether the agent of this session has nothing on the node that must not be there.
+    pub clean: bool,
+    /// Whether a task waits for it.
+    pub waiting: bool,
+}
+
+fn standing(row: &Row) -> Result<Standing> {
+    Ok(Standing {
+        session: row.get(1)?,
+        retired: row.get::<Option<Timestamp>>(2)?.is_some(),
+        unreachable: row.get::<Option<Timestamp>>(3)?.is_some(),
+        clean: row.get(4)?,
+        waiting: row.get(5)?,
+    })
+}
+
+fn uuids(nodes: &[NodeId], postgres: bool) -> Value {
+    use muster_ids::TypedId as _;
+    match postgres {
+        true => Value::Uuids(nodes.iter().map(|id| Some(id.uuid())).collect()),
+        false => Value::Json(Some(nodes.iter().map(|id| Json::from(id.uuid().to_string())).collect())),
+    }
 }
 
 /// When a node was last heard.
@@ -191,17 +230,15 @@ impl Store {
         self.fetch_all(&NODE_LIST, args).await?.iter().map(node).collect()
     }
 
-    /// Whether a node's agent is listened to.
-    pub async fn node_standing(&self, id: NodeId) -> Result<Option<Standing>> {
-        let row = self.fetch_optional(&NODE_STANDING, args![id]).await?;
-        row.map(|row| {
-            Ok(Standing {
-                session: row.get(0)?,
-                retired: row.get::<Option<Timestamp>>(1)?.is_some(),
-                unreachable: row.get::<Option<Timestamp>>(2)?.is_some(),
-            })
-        })
-        .transpose()
+    /// Whether a node's agent is listened to, and whether anything waits for it.
+    pub async fn node_standing(&self, id: NodeId, now: Timestamp) -> Result<Option<Standing>> {
+        self.fetch_optional(&NODE_STANDING, args![id, now]).await?.as_ref().map(standing).transpose()
+    }
+
+    /// The same for several nodes at once, but not whether anything waits.
+    pub async fn node_standings(&self, nodes: &[NodeId]) -> Result<Vec<(NodeId, Standing)>> {
+        let rows = self.fetch_all(&NODE_STANDINGS, vec![uuids(nodes, self.kind() == "postgres")]).await?;
+        rows.iter().map(|row| Ok((row.get(0)?, standing(row)?))).collect()
     }
 
     /// When each node was last heard.
@@ -221,12 +258,8 @@ impl Store {
 
     /// Writes down that these nodes were heard: one commit for all of them.
     pub async fn heartbeat_write(&self, nodes: &[NodeId], at: Timestamp) -> Result<()> {
-        use muster_ids::TypedId as _;
         let mut tx = self.begin().await?;
-        let ids = match tx.is_postgres() {
-            true => Value::Uuids(nodes.iter().map(|id| Some(id.uuid())).collect()),
-            false => Value::Json(Some(nodes.iter().map(|id| Json::from(id.uuid().to_string())).collect())),
-        };
+        let ids = uuids(nodes, tx.is_postgres());
         tx.execute(&HEARTBEAT_UPSERT, vec![ids, Value::from(at)]).await?;
         tx.commit().await
     }
@@ -264,17 +297,32 @@ impl Tx {
         self.execute(&NODE_JOIN, args).await.map(drop)
     }
 
-    /// An agent takes up the node's identity; the answer is its session. Fails with `Fenced` for a retired node.
+    /// An agent takes up the node's identity; the answer is its session. `clean`: nothing is on the node that must not be
+    /// there. Fails with `Fenced` for a retired node.
     pub async fn node_hello(
         &mut self,
         id: NodeId,
         agent_version: &str,
         inventory: Json,
         digest: &str,
+        clean: bool,
         at: Timestamp,
     ) -> Result<i64> {
-        let rows = self.fetch_all(&NODE_HELLO, args![id, agent_version, inventory, digest, at]).await?;
+        let args = args![id, agent_version, inventory, digest, at, clean];
+        let rows = self.fetch_all(&NODE_HELLO, args).await?;
         rows.first().ok_or(StoreError::Fenced)?.get(0)
+    }
+
+    /// What the node has now, as the agent of this session found it; `Fenced` for another session.
+    pub async fn node_inventory(
+        &mut self,
+        id: NodeId,
+        session: i64,
+        inventory: Json,
+        digest: &str,
+        at: Timestamp,
+    ) -> Result<()> {
+        self.execute_one(&NODE_INVENTORY, args![id, session, inventory, digest, at], StoreError::Fenced).await
     }
 
     /// The node is heard again; says whether it was unreachable.
@@ -297,6 +345,18 @@ impl Tx {
         let args =
             args![node.id, &node.labels, node.cordoned, node.draining, node.updated_at, node.version - 1];
         self.execute_one(&NODE_UPDATE, args, StoreError::Stale).await
+    }
+
+    /// Keeps new work from a node, or lets it come again; says whether that changed anything. A node that is being
+    /// emptied is not opened.
+    pub async fn node_set_cordoned(&mut self, id: NodeId, cordoned: bool, at: Timestamp) -> Result<bool> {
+        Ok(self.execute(&NODE_SET_CORDONED, args![id, cordoned, at]).await? == 1)
+    }
+
+    /// A node, as this transaction sees it.
+    pub async fn node_of(&mut self, id: NodeId) -> Result<Node> {
+        let rows = self.fetch_all(&NODE_GET, args![id]).await?;
+        node(rows.first().ok_or(StoreError::Gone("node".to_owned()))?)
     }
 
     /// The engine begins or ends the emptying of a node.

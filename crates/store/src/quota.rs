@@ -1,6 +1,6 @@
 //! Quotas: what a project may hold at most, and what it holds.
 
-use muster_ids::ProjectId;
+use muster_ids::{ProjectId, TenantId};
 use muster_model::node::Capacity;
 
 use crate::sql::{args, both, statements};
@@ -26,6 +26,8 @@ statements! {
             AND (max_cpus IS NULL OR $4 <= 0 OR used_cpus + $4 <= max_cpus)
             AND (max_memory_mb IS NULL OR $5 <= 0 OR used_memory_mb + $5 <= max_memory_mb)
             AND (max_disk_mb IS NULL OR $6 <= 0 OR used_disk_mb + $6 <= max_disk_mb)");
+    QUOTA_DELETE_OF_TENANT = both(
+        "DELETE FROM quotas WHERE project_id IN (SELECT id FROM projects WHERE tenant_id = $1)");
     QUOTA_DELETE_OF_PROJECT = both("DELETE FROM quotas WHERE project_id = $1");
 }
 
@@ -105,5 +107,10 @@ impl Tx {
     /// Forgets the limits of a project that is being removed.
     pub async fn quota_delete_of_project(&mut self, project: ProjectId) -> Result<()> {
         self.execute(&QUOTA_DELETE_OF_PROJECT, args![project]).await.map(drop)
+    }
+
+    /// Forgets the limits of all projects of a tenant that is being removed.
+    pub async fn quota_delete_of_tenant(&mut self, tenant: TenantId) -> Result<()> {
+        self.execute(&QUOTA_DELETE_OF_TENANT, args![tenant]).await.map(drop)
     }
 }

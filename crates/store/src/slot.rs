@@ -33,7 +33,8 @@ statements! {
          WHERE id = $1 AND state <> 'retired'");
     SLOT_QUARANTINE_OF = both(
         "UPDATE slots SET state = 'quarantined', reason = $2, quarantined_for = $1, updated_at = $3, version = version + 1
-         WHERE id IN (SELECT slot_id FROM claims WHERE allocation_id = $1 AND released_at IS NULL)");
+         WHERE state <> 'quarantined'
+            AND id IN (SELECT slot_id FROM claims WHERE allocation_id = $1 AND released_at IS NULL)");
     SLOT_CLEAN_OF = both(
         "UPDATE slots SET state = 'approved', reason = $2, quarantined_for = $3, updated_at = $4, version = version + 1
          WHERE state = 'quarantined' AND quarantined_for = $1");
@@ -81,6 +82,8 @@ statements! {
         "UPDATE nodes SET gpus_free = gpus_free - $2, cpus_free = cpus_free - $3, memory_mb_free = memory_mb_free - $4,
             disk_mb_free = disk_mb_free - $5, holders = holders + $6, exclusive = $7, fit = $8
          WHERE id = $1");
+    NODE_HAS_ROOM = both(
+        "SELECT id FROM nodes WHERE id = $1 AND cpus_free >= $2 AND memory_mb_free >= $3 AND disk_mb_free >= $4");
     // GPUs are counted anew from the slots; the rest is given back.
     NODE_RECOUNT = both(
         "UPDATE nodes SET gpus_total = $2, gpus_free = $3, fit = $4 WHERE id = $1");
@@ -96,6 +99,16 @@ statements! {
     CAPACITY_BY_FIT = both(
         "SELECT fit, COUNT(*), MAX(cpus_free), MAX(memory_mb_free), MAX(disk_mb_free) FROM nodes
          WHERE state = 'ready' AND NOT exclusive GROUP BY fit ORDER BY fit");
+    // For a need of $1 CPUs, $2 memory and $3 disk: how many have all of it, and the most of each thing that one has which
+    // has enough of the others.
+    CAPACITY_ROOMS = both(
+        "SELECT fit, SUM(CASE WHEN cpus_free >= $1 AND memory_mb_free >= $2 AND disk_mb_free >= $3 THEN 1 ELSE 0 END),
+                MAX(CASE WHEN memory_mb_free >= $2 AND disk_mb_free >= $3 THEN cpus_free ELSE 0 END),
+                MAX(CASE WHEN cpus_free >= $1 AND disk_mb_free >= $3 THEN memory_mb_free ELSE 0 END),
+                MAX(CASE WHEN cpus_free >= $1 AND memory_mb_free >= $2 THEN disk_mb_free ELSE 0 END),
+                MAX(cpus_free), MAX(memory_mb_free), MAX(disk_mb_free)
+         FROM nodes WHERE state = 'ready' AND NOT exclusive GROUP BY fit ORDER BY fit");
+    CAPACITY_WAITING = both("SELECT COUNT(*) FROM allocations WHERE state = 'placing'");
     CAPACITY_FITTING = both(
         "SELECT COUNT(*) FROM nodes WHERE state = 'ready' AND NOT exclusive AND fit = $1
             AND cpus_free >= $2 AND memory_mb_free >= $3 AND disk_mb_free >= $4");
@@ -162,6 +175,19 @@ pub struct FitCount {
     pub most: Capacity,
 }
 
+/// What nodes of one kind have beside their GPUs, for somebody with a need.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// The kind.
+    pub fit: Fit,
+    /// How many of them have enough CPUs, memory and disk.
+    pub nodes: i64,
+    /// The most of each thing that one of them has free.
+    pub most: Capacity,
+    /// The most of each thing that one of them has free which has enough of the others.
+    pub beside: Capacity,
+}
+
 impl Store {
     /// A node's slots, with who holds them.
     pub async fn slot_list(&self, node: NodeId) -> Result<Vec<Slot>> {
@@ -197,6 +223,27 @@ impl Store {
                 })
             })
             .collect()
+    }
+
+    /// What the nodes of each kind have for this need. GPUs are the caller's to compare: the kind says all about them.
+    pub async fn rooms(&self, need: &Capacity) -> Result<Vec<Room>> {
+        let rows = self.fetch_all(&CAPACITY_ROOMS, args![need.cpus, need.memory_mb, need.disk_mb]).await?;
+        rows.iter()
+            .map(|row| {
+                let fit = Fit::unpacked(row.get(0)?);
+                let capacity = |from: usize| -> Result<Capacity> {
+                    let gpus = i64::from(fit.gpus);
+                    let (cpus, memory_mb, disk_mb) = (row.get(from)?, row.get(from + 1)?, row.get(from + 2)?);
+                    Ok(Capacity { gpus, cpus, memory_mb, disk_mb })
+                };
+                Ok(Room { fit, nodes: row.get(1)?, beside: capacity(2)?, most: capacity(5)? })
+            })
+            .collect()
+    }
+
+    /// How many allocations wait in line.
+    pub async fn line_length(&self) -> Result<i64> {
+        self.fetch_optional(&CAPACITY_WAITING, args![]).await?.map_or(Ok(0), |row| row.get(0))
     }
 
     /// How many nodes of a kind have so much free.
@@ -256,7 +303,8 @@ impl Tx {
         self.execute_one(&SLOT_SET_STATE, args![id, state.as_str(), reason, quarantined_for, at], gone).await
     }
 
-    /// Keeps everybody from the slots that an allocation holds.
+    /// Keeps everybody from the slots that an allocation holds. One that is quarantined already keeps its reason: what an
+    /// operator quarantined is not set free by a wipe.
     pub async fn slot_quarantine_of(
         &mut self,
         allocation: AllocationId,
@@ -333,6 +381,15 @@ impl Tx {
             }
         };
         self.execute(&CLAIM_INSERT, args).await.map(drop)
+    }
+
+    /// The same for an allocation that wants more on a node whose row is locked; `false` when there is not so much.
+    pub async fn hold_if_room(&mut self, hold: &Hold, claims: &[ClaimId]) -> Result<bool> {
+        let args = args![hold.node, hold.amount.cpus, hold.amount.memory_mb, hold.amount.disk_mb];
+        if self.fetch_all(&NODE_HAS_ROOM, args).await?.is_empty() {
+            return Ok(false);
+        }
+        self.hold(hold, claims).await.map(|()| true)
     }
 
     /// Locks a node's row, and says how many hold something of it, and whether one holds all.

@@ -22,17 +22,25 @@ statements! {
          ON CONFLICT (operation_id, key) DO NOTHING"));
     TASK_GET = both(concat!("SELECT ", columns!(), " FROM node_tasks WHERE id = $1"));
     TASK_OF = both(concat!("SELECT ", columns!(), " FROM node_tasks WHERE operation_id = $1 ORDER BY id"));
-    TASK_NODES_WAITING = both("SELECT DISTINCT node_id FROM node_tasks WHERE state = 'queued'");
+    TASK_NODES_WAITING = both(
+        "SELECT DISTINCT node_id FROM node_tasks WHERE state = 'queued' AND expires_at > $1");
+    // Only to the agent of the current session: what an older one were given, nobody would do.
     TASK_DELIVER = pair(
         concat!("UPDATE node_tasks SET state = 'delivered', delivered_at = $2
          WHERE id IN (SELECT id FROM node_tasks WHERE node_id = $1 AND state = 'queued' AND expires_at > $2
+                      AND EXISTS (SELECT 1 FROM nodes n WHERE n.id = $1 AND n.session = $4 AND n.session_clean
+                                  AND n.retired_at IS NULL)
                       ORDER BY id LIMIT $3 FOR UPDATE SKIP LOCKED) RETURNING ", columns!()),
         concat!("UPDATE node_tasks SET state = 'delivered', delivered_at = $2
          WHERE id IN (SELECT id FROM node_tasks WHERE node_id = $1 AND state = 'queued' AND expires_at > $2
+                      AND EXISTS (SELECT 1 FROM nodes n WHERE n.id = $1 AND n.session = $4 AND n.session_clean
+                                  AND n.retired_at IS NULL)
                       ORDER BY id LIMIT $3) RETURNING ", columns!()));
-    // An agent that starts anew has forgotten what it was given; whatever it did, it will find when it does it again.
+    // An agent that starts anew has forgotten what it was given; whatever it did, it will find when it does it again. Those
+    // that wait are touched too, so that they are locked against a delivery to the older agent at the same moment.
     TASK_REQUEUE = both(
-        "UPDATE node_tasks SET state = 'queued', delivered_at = $2 WHERE node_id = $1 AND state IN ('delivered', 'running')");
+        "UPDATE node_tasks SET state = 'queued', delivered_at = $2
+         WHERE node_id = $1 AND state IN ('queued', 'delivered', 'running')");
     TASK_REPORT = both(
         "UPDATE node_tasks SET state = $3, result = $4, message = $5, finished_at = $6
          WHERE id = $1 AND node_id = $2 AND incarnation = $7 AND generation = $8
@@ -97,14 +105,20 @@ impl Store {
     }
 
     /// The nodes for whose agents something waits.
-    pub async fn task_nodes_waiting(&self) -> Result<Vec<NodeId>> {
-        self.fetch_all(&TASK_NODES_WAITING, args![]).await?.iter().map(|row| row.get(0)).collect()
+    pub async fn task_nodes_waiting(&self, now: Timestamp) -> Result<Vec<NodeId>> {
+        self.fetch_all(&TASK_NODES_WAITING, args![now]).await?.iter().map(|row| row.get(0)).collect()
     }
 
-    /// Hands waiting tasks to a node's agent.
-    pub async fn task_deliver(&self, node: NodeId, at: Timestamp, most: i64) -> Result<Vec<Task>> {
+    /// Hands waiting tasks to a node's agent, if its session is the current one and clean.
+    pub async fn task_deliver(
+        &self,
+        node: NodeId,
+        session: i64,
+        at: Timestamp,
+        most: i64,
+    ) -> Result<Vec<Task>> {
         let mut tx = self.begin().await?;
-        let rows = tx.fetch_all(&TASK_DELIVER, args![node, at, most]).await?;
+        let rows = tx.fetch_all(&TASK_DELIVER, args![node, at, most, session]).await?;
         let mut tasks: Vec<Task> = rows.iter().map(task).collect::<Result<_>>()?;
         tx.commit().await?;
         tasks.sort_by_key(|task| task.id);

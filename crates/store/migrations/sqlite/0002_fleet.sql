@@ -43,6 +43,8 @@ CREATE TABLE nodes (
         WHEN cordoned THEN 'cordoned'
         ELSE 'ready' END) STORED,
     session INTEGER NOT NULL,
+    -- Whether the agent of this session said hello without a ghost; it gets no work before.
+    session_clean INTEGER NOT NULL,
     agent_version TEXT NOT NULL,
     certificate_until INTEGER NOT NULL,
     gpus_total INTEGER NOT NULL,

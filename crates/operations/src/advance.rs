@@ -1,0 +1,240 @@
+//! From a verdict to the operation's next state: a pure function, and the only place where that is decided.
+
+use jiff::Timestamp;
+use muster_model::operation::{Operation, OperationState, Parked, StepState, Unblock};
+use serde_json::Value;
+
+use crate::{Abandon, AtDeadline, Definition, OnFailure, Timing, Verdict};
+
+/// What the engine does next with an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// Run the step at this place.
+    Run(usize),
+    /// Undo the step at this place.
+    Undo(usize),
+    /// End it so.
+    End(OperationState),
+    /// Write the change down and go on at once.
+    Changed,
+    /// Nothing, until it is due again.
+    Rest,
+}
+
+/// What to do with an operation now, before any step speaks: deadlines and requests come first.
+pub(crate) fn turn(
+    operation: &mut Operation,
+    definition: &Definition,
+    timing: &Timing,
+    now: Timestamp,
+) -> Turn {
+    match operation.state {
+        OperationState::Parked => rest_parked(operation, now),
+        OperationState::Compensating => {
+            if now >= operation.deadline_at {
+                let why = operation.waiting.clone().unwrap_or_else(|| "undoing it took too long".to_owned());
+                park(operation, definition, timing, now, &format!("it could not be undone in time: {why}"));
+                return Turn::Changed;
+            }
+            match last_to_undo(operation) {
+                Some(at) => Turn::Undo(at),
+                None if operation.cancel_requested => Turn::End(OperationState::Cancelled),
+                None => Turn::End(OperationState::Failed),
+            }
+        }
+        _ => {
+            let turns = !definition.is_past_return(operation);
+            if operation.cancel_requested && definition.cancellable && turns {
+                operation.reason = Some("cancelled".to_owned());
+                operation.message = Some("it was cancelled on request".to_owned());
+                compensate(operation, timing, now);
+                return Turn::Changed;
+            }
+            if now >= operation.deadline_at && definition.at_deadline != AtDeadline::Step {
+                let why = operation.waiting.clone().unwrap_or_else(|| "a step took too long".to_owned());
+                let message = format!("its deadline has passed: {why}");
+                match definition.at_deadline {
+                    AtDeadline::Undo if turns => {
+                        operation.reason.get_or_insert_with(|| "deadline_passed".to_owned());
+                        operation.message = Some(message);
+                        compensate(operation, timing, now);
+                    }
+                    AtDeadline::Undo | AtDeadline::Park | AtDeadline::Step => {
+                        park(operation, definition, timing, now, &message);
+                    }
+                }
+                return Turn::Changed;
+            }
+            operation.current().map_or(Turn::End(OperationState::Succeeded), Turn::Run)
+        }
+    }
+}
+
+fn rest_parked(operation: &mut Operation, now: Timestamp) -> Turn {
+    let Some(parked) = &mut operation.parked else { return Turn::Rest };
+    if now >= parked.escalates_at && !parked.escalated {
+        parked.escalated = true;
+        operation.due_at = Timestamp::MAX;
+        return Turn::Changed;
+    }
+    operation.due_at = if parked.escalated { Timestamp::MAX } else { parked.escalates_at };
+    Turn::Rest
+}
+
+/// The last step that may have had an effect and is not undone.
+fn last_to_undo(operation: &Operation) -> Option<usize> {
+    operation.steps.iter().rposition(|step| {
+        matches!(step.state, StepState::Done | StepState::Running | StepState::Failed | StepState::Undoing)
+    })
+}
+
+/// Applies what the step at `at` said.
+pub(crate) fn advance(
+    operation: &mut Operation,
+    definition: &Definition,
+    timing: &Timing,
+    at: usize,
+    verdict: Verdict,
+    now: Timestamp,
+) {
+    if operation.state == OperationState::Compensating {
+        return advance_undo(operation, definition, timing, at, verdict, now);
+    }
+    let verifies = |place: usize| definition.steps.get(place).is_some_and(|step| step.verifies);
+    let state = if verifies(at) { OperationState::Verifying } else { OperationState::Running };
+    operation.state = state;
+    operation.waiting = None;
+    let step = &mut operation.steps[at];
+    step.started_at.get_or_insert(now);
+    step.attempts += 1;
+    match verdict {
+        Verdict::Done { output, message, witness } => {
+            step.state = StepState::Done;
+            step.ended_at = Some(now);
+            step.message = message;
+            step.output = output;
+            step.witness_id = witness;
+            operation.due_at = now;
+            if verifies(at + 1) {
+                operation.state = OperationState::Verifying;
+            }
+        }
+        Verdict::Wait { reason, until } => {
+            step.state = StepState::Running;
+            step.message = Some(reason.clone());
+            operation.waiting = Some(reason);
+            operation.due_at = until.max(now).min(operation.deadline_at.max(now));
+        }
+        Verdict::Unknown { message, until } => {
+            step.state = StepState::Running;
+            step.message = Some(message.clone());
+            operation.waiting = Some(message);
+            operation.due_at = until;
+        }
+        Verdict::Refused { reason, message } => {
+            step.state = StepState::Failed;
+            step.ended_at = Some(now);
+            step.message = Some(message.clone());
+            operation.reason = Some(reason.to_owned());
+            operation.message = Some(message.clone());
+            let turns = !definition.is_past_return(operation);
+            match definition.on_failure {
+                OnFailure::Undo if turns => compensate(operation, timing, now),
+                OnFailure::Undo | OnFailure::Park => park(operation, definition, timing, now, &message),
+            }
+        }
+    }
+}
+
+fn advance_undo(
+    operation: &mut Operation,
+    definition: &Definition,
+    timing: &Timing,
+    at: usize,
+    verdict: Verdict,
+    now: Timestamp,
+) {
+    operation.waiting = None;
+    let step = &mut operation.steps[at];
+    step.state = StepState::Undoing;
+    match verdict {
+        Verdict::Done { message, .. } => {
+            step.state = StepState::Undone;
+            step.ended_at = Some(now);
+            step.message = message.or_else(|| Some("undone".to_owned()));
+            operation.due_at = now;
+        }
+        Verdict::Wait { reason, until } | Verdict::Unknown { message: reason, until } => {
+            operation.waiting = Some(reason);
+            operation.due_at = until.max(now).min(operation.deadline_at.max(now));
+        }
+        Verdict::Refused { message, .. } => {
+            park(operation, definition, timing, now, &format!("it could not be undone: {message}"));
+        }
+    }
+}
+
+/// Turns an operation around. Undoing has a deadline of its own.
+pub(crate) fn compensate(operation: &mut Operation, timing: &Timing, now: Timestamp) {
+    operation.state = OperationState::Compensating;
+    operation.parked = None;
+    operation.waiting = None;
+    operation.deadline_at = now + timing.undo;
+    operation.due_at = now;
+}
+
+/// Parks an operation: it keeps what it touches, and says who can unblock it.
+pub(crate) fn park(
+    operation: &mut Operation,
+    definition: &Definition,
+    timing: &Timing,
+    now: Timestamp,
+    reason: &str,
+) {
+    let undoing = operation.state == OperationState::Compensating;
+    let mut choices = vec![Unblock::Retry];
+    if !undoing && definition.on_failure == OnFailure::Undo && !definition.is_past_return(operation) {
+        choices.push(Unblock::Compensate);
+    }
+    if !operation.items.is_empty() {
+        choices.push(Unblock::AcceptPartial);
+    }
+    if definition.abandon != Abandon::Never {
+        choices.push(Unblock::Abandon);
+    }
+    let escalates_at = now + timing.escalate;
+    operation.state = OperationState::Parked;
+    operation.waiting = None;
+    operation.message = Some(reason.to_owned());
+    operation.parked = Some(Parked {
+        reason: reason.to_owned(),
+        unblock_by: if undoing { "operator" } else { definition.unblock_by }.to_owned(),
+        choices,
+        since: now,
+        escalates_at,
+        escalated: false,
+    });
+    operation.due_at = escalates_at;
+}
+
+/// Takes a parked operation up again, in the direction it had.
+pub(crate) fn resume(operation: &mut Operation, timing: &Timing, now: Timestamp) {
+    let undoing =
+        operation.steps.iter().any(|step| matches!(step.state, StepState::Undoing | StepState::Undone));
+    operation.parked = None;
+    operation.due_at = now;
+    // Tasks that ended are not looked at again: what is tried again is asked for again.
+    operation.input["round"] = Value::from(operation.input["round"].as_i64().unwrap_or(0) + 1);
+    if undoing {
+        operation.state = OperationState::Compensating;
+        operation.deadline_at = now + timing.undo;
+    } else {
+        operation.state = OperationState::Running;
+        operation.deadline_at = operation.deadline_at.max(now + timing.release);
+        // A step that was refused is tried as if for the first time.
+        for step in operation.steps.iter_mut().filter(|step| step.state == StepState::Failed) {
+            step.state = StepState::Running;
+            step.output = Value::Null;
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Find a node and hold what is asked for; or wait in line. The undo gives it back.
+
+use futures::future::BoxFuture;
+use muster_model::allocation::{Allocation, AllocationState, FailureReason};
+use muster_model::event::EventType;
+use muster_model::node::Capacity;
+use muster_store::Result;
+use serde_json::json;
+
+use super::subject::{attested, path, subject};
+use crate::definition::{Step, StepCx, Undo};
+use crate::placement::place;
+use crate::{Act, Verdict};
+
+pub(super) const CLAIM: Step = Step {
+    name: "claim",
+    does: "finds a node and claims slots, cpus, memory and disk on it",
+    verifies: false,
+    run,
+    undo: Undo::Run(undo),
+};
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let allocation = subject(cx).await?;
+        if allocation.held != Capacity::default() {
+            return Ok(Verdict::said("it was claimed before").into());
+        }
+        // Who waits longer and asks for no more goes first.
+        let fits = match cx.store.line_yield_to(&allocation).await? {
+            Some(_) => Vec::new(),
+            None => cx.store.fits().await?,
+        };
+        let before = cx.store.line_before(allocation.id).await?;
+        let (world, now, look) = (cx.world.clone(), cx.now, cx.timing.look);
+        let operation_id = cx.operation.id;
+        Ok(Act::write(move |tx, told| {
+            Box::pin(async move {
+                let Some(placed) = place(tx, &world, &allocation, &fits, now).await? else {
+                    if allocation.wait_until.is_none_or(|until| now >= until) {
+                        return Ok(no_room(&allocation));
+                    }
+                    if allocation.state == AllocationState::Requested {
+                        let waiting = Allocation { state: AllocationState::Placing, ..allocation.clone() };
+                        tx.allocation_move(&allocation, &waiting, now).await?;
+                    }
+                    let reason = format!("it waits in line for capacity, with {before} before it");
+                    return Ok(Verdict::Wait { reason, until: now + look });
+                };
+                let output = json!({"node": placed.node, "slots": placed.slots, "held": placed.held});
+                let mut now_placing = allocation.clone();
+                if allocation.state == AllocationState::Requested {
+                    now_placing.state = AllocationState::Placing;
+                    tx.allocation_move(&allocation, &now_placing, now).await?;
+                    now_placing.version += 1;
+                }
+                let after = Allocation {
+                    state: AllocationState::Provisioning,
+                    node_id: Some(placed.node),
+                    incarnation: allocation.incarnation + 1,
+                    held: placed.held,
+                    operation_id: Some(operation_id),
+                    reason: None,
+                    message: None,
+                    ..now_placing.clone()
+                };
+                tx.allocation_move(&now_placing, &after, now).await?;
+                let data = json!({"node_id": placed.node, "gpus": placed.slots.len()});
+                told.events.push((EventType::AllocationPlaced, path(&after), data));
+                Ok(Verdict::with(output))
+            })
+        }))
+    })
+}
+
+fn no_room(allocation: &Allocation) -> Verdict {
+    let reason = match allocation.wait_until {
+        None => FailureReason::NoCapacity,
+        Some(_) => FailureReason::WaitExpired,
+    };
+    Verdict::Refused { reason: reason.as_str(), message: reason.advice().to_owned() }
+}
+
+fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let allocation = subject(cx).await?;
+        let Some(node) = allocation.node_id.filter(|_| allocation.held != Capacity::default()) else {
+            return Ok(Verdict::said("nothing was claimed").into());
+        };
+        let now = cx.now;
+        let attested = attested(cx, &allocation).await?.is_some();
+        Ok(Act::write(move |tx, _| {
+            Box::pin(async move {
+                tx.node_lock(node).await?;
+                if attested {
+                    let why = "given back on an operator's word; not seen to be clean";
+                    tx.slot_quarantine_of(allocation.id, why, now).await?;
+                }
+                tx.unhold(node, allocation.id, &allocation.held, now).await?;
+                tx.node_recount(node).await?;
+                let incarnation = allocation.incarnation + i64::from(attested);
+                let after = Allocation { held: Capacity::default(), incarnation, ..allocation.clone() };
+                tx.allocation_move(&allocation, &after, now).await?;
+                tx.operation_wake_in_line(now, 8).await?;
+                Ok(Verdict::said("given back"))
+            })
+        }))
+    })
+}

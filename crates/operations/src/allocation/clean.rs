@@ -1,0 +1,22 @@
+//! Cleaning up after an operator's word: a machine that came back is asked after all, and its slots leave quarantine only
+//! when that was seen.
+
+use super::destroy::DESTROY;
+use super::unquarantine::UNQUARANTINE;
+use super::verify_gone::VERIFY_GONE;
+use super::verify_wiped::VERIFY_WIPED;
+use super::wipe::WIPE;
+use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, nothing_to_settle};
+
+/// `allocation.clean`. The platform opens it by itself when the node is back.
+pub const CLEAN: Definition = Definition {
+    kind: "allocation.clean",
+    steps: &[DESTROY, VERIFY_GONE, WIPE, VERIFY_WIPED, UNQUARANTINE],
+    on_failure: OnFailure::Park,
+    at_deadline: AtDeadline::Park,
+    cancellable: true,
+    no_return: None,
+    abandon: Abandon::Undo,
+    unblock_by: "operator",
+    settle: nothing_to_settle,
+};

@@ -1,0 +1,27 @@
+//! The operations on allocations, and their steps, one a file.
+
+mod apply;
+mod claim;
+mod clean;
+mod create;
+mod destroy;
+mod free;
+mod grow;
+mod prepare;
+mod reincarnate;
+mod release;
+mod resize;
+mod restart;
+mod shrink;
+mod subject;
+mod unquarantine;
+mod verify_active;
+mod verify_gone;
+mod verify_wiped;
+mod wipe;
+
+pub use clean::CLEAN;
+pub use create::CREATE;
+pub use release::{RELEASE, open_release};
+pub use resize::RESIZE;
+pub use restart::RESTART;

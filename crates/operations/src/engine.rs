@@ -1,0 +1,515 @@
+//! The engine: leases what is due, lets a step speak, and commits what it said.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use muster_ids::{AuditId, EventId, NodeId, OperationId, World};
+use muster_model::audit::{Actor, Entry, Outcome, Target};
+use muster_model::event::{Draft, EventType};
+use muster_model::operation::{Operation, OperationState, StepState};
+use muster_store::{Store, StoreError, Tx};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+use crate::advance::{Turn, advance, turn};
+use crate::definition::{Definition, StepCx, Undo};
+use crate::point::{Point, Points, Strike};
+use crate::verdict::{Act, Told, Verdict};
+use crate::{Timing, definition};
+
+/// Whom the engine tells after a commit. Only hints: everything is in the database.
+#[derive(Clone)]
+pub struct Hooks {
+    /// Something waits for the sealer.
+    pub unsealed: Arc<dyn Fn() + Send + Sync>,
+    /// A node has a new task.
+    pub task_for: Arc<dyn Fn(NodeId) + Send + Sync>,
+}
+
+impl Default for Hooks {
+    fn default() -> Self {
+        Self { unsealed: Arc::new(|| {}), task_for: Arc::new(|_| {}) }
+    }
+}
+
+/// What one look at an operation came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Tick {
+    /// It went on, and may go on at once.
+    Moved,
+    /// It waits.
+    Waits,
+    /// It ended so.
+    Ended(OperationState),
+    /// Another holds the lease: what this one wanted to write was refused.
+    Fenced,
+    /// Something else was faster; it is looked at again.
+    Lost,
+    /// The engine was struck dead on purpose.
+    Dead,
+}
+
+/// An engine of one replica.
+pub struct Engine {
+    store: Store,
+    world: World,
+    holder: String,
+    timing: Timing,
+    hooks: Hooks,
+    /// Woken when something may be due.
+    pub wake: Notify,
+    /// Where things can be made to go wrong.
+    pub points: Points,
+    fenced: AtomicU64,
+    ended: std::sync::Mutex<HashMap<&'static str, u64>>,
+}
+
+/// Operations that one replica works on at once.
+const AT_ONCE: i64 = 32;
+/// How often to look when nothing is under way here; work of this replica wakes it at once.
+const IDLE: Duration = Duration::from_millis(200);
+
+impl Engine {
+    /// An engine that works for `holder`.
+    pub fn new(store: Store, world: World, holder: String, timing: Timing, hooks: Hooks) -> Self {
+        Self {
+            store,
+            world,
+            holder,
+            timing,
+            hooks,
+            wake: Notify::new(),
+            points: Points::default(),
+            fenced: AtomicU64::new(0),
+            ended: std::sync::Mutex::default(),
+        }
+    }
+
+    /// The limits of waits.
+    pub fn timing(&self) -> &Timing {
+        &self.timing
+    }
+
+    /// How many writes were refused because the lease had changed hands.
+    pub fn fenced(&self) -> u64 {
+        self.fenced.load(Ordering::Relaxed)
+    }
+
+    /// How many operations this engine has ended, by state.
+    pub fn ended(&self) -> HashMap<&'static str, u64> {
+        self.ended.lock().expect("no holder of this lock can panic").clone()
+    }
+
+    /// Works until told to stop.
+    pub async fn run(self: Arc<Self>, mut stop: tokio::sync::watch::Receiver<bool>) {
+        let mut under_way = tokio::task::JoinSet::new();
+        while !*stop.borrow() {
+            let room = AT_ONCE - i64::try_from(under_way.len()).unwrap_or(AT_ONCE);
+            let leased = match self.lease(room).await {
+                Ok(leased) => leased,
+                Err(error) => {
+                    tracing::warn!(%error, "the engine waits for the database");
+                    Vec::new()
+                }
+            };
+            let found = !leased.is_empty();
+            for operation in leased {
+                let engine = self.clone();
+                under_way.spawn(async move { engine.work(operation).await });
+            }
+            if found && room > 0 {
+                continue;
+            }
+            tokio::select! {
+                () = tokio::time::sleep(IDLE) => {}
+                () = self.wake.notified(), if room > 0 => {}
+                Some(_) = under_way.join_next(), if !under_way.is_empty() => {}
+                _ = stop.changed() => {}
+            }
+            while under_way.try_join_next().is_some() {}
+        }
+        // What is under way ends with its next commit; what is not done then is found by the next holder.
+        let _ = tokio::time::timeout(Duration::from_secs(5), async {
+            while under_way.join_next().await.is_some() {}
+        })
+        .await;
+    }
+
+    async fn lease(&self, most: i64) -> Result<Vec<Operation>, StoreError> {
+        let now = self.world.now();
+        // At rest a look is a read and costs no commit.
+        if most <= 0 || !self.store.operation_any_due(now).await? {
+            return Ok(Vec::new());
+        }
+        self.store.operation_lease(&self.holder, self.timing.lease, now, most).await
+    }
+
+    /// Leases what is due and works on it until all of it waits; says how often something moved. For tests, which want one
+    /// thing after the other.
+    pub async fn round(&self) -> Result<usize, StoreError> {
+        let mut moved = 0;
+        for operation in self.lease(AT_ONCE).await? {
+            moved += 1;
+            if self.work(operation).await == Tick::Dead {
+                break;
+            }
+        }
+        Ok(moved)
+    }
+
+    /// Works on a leased operation until it waits or ends.
+    pub async fn work(&self, mut operation: Operation) -> Tick {
+        let mut lost = 0;
+        loop {
+            match self.tick(&mut operation).await {
+                Ok(Tick::Moved) => lost = 0,
+                Ok(Tick::Lost) if lost < 5 => {
+                    lost += 1;
+                    match self.store.operation_lookup(operation.id).await {
+                        Ok(Some(fresh)) if fresh.generation == operation.generation => operation = fresh,
+                        _ => return Tick::Lost,
+                    }
+                }
+                Ok(tick) => return tick,
+                Err(StoreError::Fenced) => {
+                    self.fenced.fetch_add(1, Ordering::Relaxed);
+                    tracing::info!(operation_id = %operation.id, "fenced: another holds the lease");
+                    return Tick::Fenced;
+                }
+                Err(error) => {
+                    // The lease lapses, and whoever takes it reads back what is there.
+                    tracing::warn!(%error, operation_id = %operation.id, "a step could not be written");
+                    return Tick::Lost;
+                }
+            }
+        }
+    }
+
+    /// One look: decide, let the step speak, write. `operation` is brought up to date.
+    async fn tick(&self, operation: &mut Operation) -> Result<Tick, StoreError> {
+        let now = self.world.now();
+        let Some(kind) = definition(&operation.kind) else {
+            return Err(StoreError::Corrupt("a known kind of operation"));
+        };
+        if operation.state == OperationState::Accepted && !self.hold(operation, now).await? {
+            return Ok(Tick::Waits);
+        }
+        let mut next = operation.clone();
+        match turn(&mut next, kind, &self.timing, now) {
+            Turn::Rest => self.write(operation, next, now, None, Told::default()).await.map(|()| Tick::Waits),
+            Turn::Changed => {
+                let told = changed(operation, &next);
+                self.write(operation, next, now, Some(self.timing.lease), told).await.map(|()| Tick::Moved)
+            }
+            Turn::End(state) => self.end(operation, next, kind, state, now).await,
+            Turn::Run(at) => self.step(operation, next, kind, at, false, now).await,
+            Turn::Undo(at) => self.step(operation, next, kind, at, true, now).await,
+        }
+    }
+
+    /// Takes the right to work on what the operation touches; otherwise it waits for whoever came before.
+    async fn hold(&self, operation: &mut Operation, now: Timestamp) -> Result<bool, StoreError> {
+        let mut tx = self.store.begin().await?;
+        let before = match tx.operation_hold(operation.id).await {
+            Ok(before) => before,
+            // Another took one of the things at the same moment.
+            Err(StoreError::Conflict(_)) => {
+                tx.rollback().await;
+                return self
+                    .rest(operation, now, "it waits for another operation on the same thing".to_owned())
+                    .await;
+            }
+            Err(error) => return Err(error),
+        };
+        if let Some(before) = before {
+            tx.rollback().await;
+            if operation.cancel_requested {
+                return Ok(true);
+            }
+            return self.rest(operation, now, format!("it waits for {before}, which came before it")).await;
+        }
+        let mut next = operation.clone();
+        next.state = OperationState::Running;
+        next.waiting = None;
+        tx.operation_advance(&next, now, Some(self.timing.lease)).await?;
+        tx.commit().await?;
+        next.version += 1;
+        *operation = next;
+        Ok(true)
+    }
+
+    async fn rest(&self, operation: &Operation, now: Timestamp, why: String) -> Result<bool, StoreError> {
+        let mut next = operation.clone();
+        next.waiting = Some(why);
+        next.due_at = now + self.timing.look;
+        let mut tx = self.store.begin().await?;
+        tx.operation_advance(&next, now, None).await?;
+        tx.commit().await?;
+        Ok(false)
+    }
+
+    async fn step(
+        &self,
+        operation: &mut Operation,
+        mut next: Operation,
+        kind: &'static Definition,
+        at: usize,
+        undoing: bool,
+        now: Timestamp,
+    ) -> Result<Tick, StoreError> {
+        let Some(step) = kind.step(&operation.steps[at].name) else {
+            return Err(StoreError::Corrupt("a known step"));
+        };
+        let cx = StepCx {
+            store: &self.store,
+            world: &self.world,
+            timing: &self.timing,
+            operation,
+            step: step.name,
+            now,
+        };
+        let act = match self.points.pass(kind.kind, step.name, undoing, Point::Before) {
+            Some(Strike::Die) => return Ok(Tick::Dead),
+            Some(_) => Act::Say(struck()),
+            None => match (undoing, step.undo) {
+                (false, _) => (step.run)(&cx).await?,
+                (true, Undo::Run(undo)) => undo(&cx).await?,
+                (true, Undo::None(why)) => Act::Say(Verdict::said(why)),
+            },
+        };
+        let mut told = Told::default();
+        let mut tx = self.store.begin().await?;
+        let verdict = match act {
+            Act::Say(verdict) => verdict,
+            Act::Write(write) => match write(&mut tx, &mut told).await {
+                Ok(verdict) => verdict,
+                Err(StoreError::Conflict(what)) => return lost(tx, operation.id, &what).await,
+                Err(StoreError::Stale) => return lost(tx, operation.id, "a row has changed").await,
+                Err(error) => return Err(error),
+            },
+        };
+        let waits = matches!(verdict, Verdict::Wait { .. } | Verdict::Unknown { .. });
+        if let Some(items) = told.items.take() {
+            next.items = items;
+        }
+        advance(&mut next, kind, &self.timing, at, verdict, now);
+        match self.points.pass(kind.kind, step.name, undoing, Point::BeforeCommit) {
+            Some(Strike::Die) => {
+                tx.rollback().await;
+                return Ok(Tick::Dead);
+            }
+            Some(_) => return lost(tx, operation.id, "struck on purpose").await,
+            None => {}
+        }
+        told.events.extend(changed(operation, &next).events);
+        tx.operation_advance(&next, now, (!waits).then_some(self.timing.lease)).await?;
+        self.tell(&mut tx, &next, &told, None, now).await?;
+        match tx.commit().await {
+            Ok(()) => {}
+            // The journal knows whether it happened, and it is read before anything else.
+            Err(StoreError::Unheard) => return Ok(Tick::Lost),
+            Err(error) => return Err(error),
+        }
+        self.after(&told);
+        if self.points.pass(kind.kind, step.name, undoing, Point::AfterCommit).is_some() {
+            return Ok(Tick::Dead);
+        }
+        next.version += 1;
+        *operation = next;
+        Ok(if waits { Tick::Waits } else { Tick::Moved })
+    }
+
+    async fn write(
+        &self,
+        operation: &mut Operation,
+        mut next: Operation,
+        now: Timestamp,
+        keep: Option<SignedDuration>,
+        told: Told,
+    ) -> Result<(), StoreError> {
+        let mut tx = self.store.begin().await?;
+        tx.operation_advance(&next, now, keep).await?;
+        self.tell(&mut tx, &next, &told, None, now).await?;
+        tx.commit().await?;
+        self.after(&told);
+        next.version += 1;
+        *operation = next;
+        Ok(())
+    }
+
+    async fn end(
+        &self,
+        operation: &mut Operation,
+        mut next: Operation,
+        kind: &'static Definition,
+        state: OperationState,
+        now: Timestamp,
+    ) -> Result<Tick, StoreError> {
+        let cx = StepCx {
+            store: &self.store,
+            world: &self.world,
+            timing: &self.timing,
+            operation,
+            step: "settle",
+            now,
+        };
+        let act = (kind.settle)(&cx, state).await?;
+        next.state = state;
+        next.waiting = None;
+        next.parked = None;
+        let mut told = Told::default();
+        let mut tx = self.store.begin().await?;
+        if let Act::Write(write) = act {
+            match write(&mut tx, &mut told).await {
+                Ok(_) => {}
+                Err(StoreError::Conflict(what)) => return lost(tx, operation.id, &what).await,
+                Err(StoreError::Stale) => return lost(tx, operation.id, "a row has changed").await,
+                Err(error) => return Err(error),
+            }
+        }
+        told.events.push((
+            EventType::OperationEnded,
+            path(&next),
+            json!({"kind": next.kind, "state": state}),
+        ));
+        tx.operation_end(&next, now).await?;
+        let entry = end_entry(&next, self.world.id(), now);
+        self.tell(&mut tx, &next, &told, Some(entry), now).await?;
+        match tx.commit().await {
+            Ok(()) => {}
+            Err(StoreError::Unheard) => return Ok(Tick::Lost),
+            Err(error) => return Err(error),
+        }
+        self.after(&told);
+        *self.ended.lock().expect("no holder of this lock can panic").entry(state.as_str()).or_insert(0) += 1;
+        self.wake.notify_one();
+        *operation = next;
+        Ok(Tick::Ended(state))
+    }
+
+    /// Leaves events, and the audit entry of the end, for the sealer.
+    async fn tell(
+        &self,
+        tx: &mut Tx,
+        operation: &Operation,
+        told: &Told,
+        entry: Option<Entry>,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        if told.events.is_empty() && entry.is_none() {
+            return Ok(());
+        }
+        let drafts: Vec<Draft> = told
+            .events
+            .iter()
+            .map(|(event_type, subject, data)| Draft {
+                id: self.world.id::<EventId>(),
+                event_type: event_type.as_str().to_owned(),
+                subject: subject.clone(),
+                at: now,
+                tenant_id: operation.tenant_id,
+                project_id: operation.project_id,
+                correlation_id: operation.correlation_id.clone(),
+                actor_id: operation.asked_by.id.clone(),
+                data: with_operation(data, operation.id),
+            })
+            .collect();
+        let entry = entry
+            .map(|entry| serde_json::to_string(&entry).expect("an audit entry is JSON"))
+            .unwrap_or_default();
+        let events = serde_json::to_string(&drafts).expect("events are JSON");
+        tx.unsealed_insert(self.world.uuid(), &operation.scope().chain(), &entry, &events).await
+    }
+
+    fn after(&self, told: &Told) {
+        if !told.events.is_empty() {
+            (self.hooks.unsealed)();
+        }
+        for node in &told.tasks_for {
+            (self.hooks.task_for)(*node);
+        }
+    }
+}
+
+fn struck() -> Verdict {
+    Verdict::Refused { reason: "prepare_failed", message: "struck on purpose".to_owned() }
+}
+
+async fn lost(tx: Tx, id: OperationId, why: &str) -> Result<Tick, StoreError> {
+    tx.rollback().await;
+    tracing::debug!(operation_id = %id, why, "somebody was faster; the step is planned again");
+    Ok(Tick::Lost)
+}
+
+fn with_operation(data: &Value, id: OperationId) -> Value {
+    let mut data = data.clone();
+    if let Value::Object(object) = &mut data {
+        object.insert("operation_id".to_owned(), json!(id));
+    }
+    data
+}
+
+/// The path of an operation.
+pub(crate) fn path(operation: &Operation) -> String {
+    format!("/v1/operations/{}", operation.id)
+}
+
+/// What the change of an operation tells by itself: each step's end, and parking.
+fn changed(before: &Operation, after: &Operation) -> Told {
+    let mut told = Told::default();
+    let ended = |state: StepState| matches!(state, StepState::Done | StepState::Failed | StepState::Undone);
+    for (was, is) in before.steps.iter().zip(&after.steps) {
+        if was.state != is.state && ended(is.state) {
+            let data = json!({"kind": after.kind, "step": is.name, "state": is.state, "message": is.message});
+            told.events.push((EventType::OperationStep, path(after), data));
+        }
+    }
+    let escalated = |operation: &Operation| operation.parked.as_ref().is_some_and(|parked| parked.escalated);
+    if before.state != after.state
+        && after.state == OperationState::Parked
+        && let Some(parked) = &after.parked
+    {
+        let data = json!({"kind": after.kind, "reason": parked.reason, "unblock_by": parked.unblock_by,
+                          "escalates_at": parked.escalates_at});
+        told.events.push((EventType::OperationParked, path(after), data));
+    }
+    if escalated(after) && !escalated(before) {
+        let reason = after.parked.as_ref().map(|parked| parked.reason.clone());
+        let data = json!({"kind": after.kind, "reason": reason});
+        told.events.push((EventType::OperationEscalated, path(after), data));
+    }
+    told
+}
+
+/// The audit's line about the end; its beginning was audited with the command.
+fn end_entry(operation: &Operation, id: AuditId, now: Timestamp) -> Entry {
+    let outcome = match operation.state {
+        OperationState::Failed => Outcome::Failed,
+        _ => Outcome::Succeeded,
+    };
+    Entry {
+        id,
+        at: now,
+        actor: Actor {
+            kind: operation.asked_by.kind.clone(),
+            id: operation.asked_by.id.clone(),
+            name: operation.asked_by.name.clone(),
+        },
+        action: operation.kind.clone(),
+        outcome,
+        code: operation.reason.clone(),
+        target: Some(Target {
+            kind: operation.subject_kind.clone(),
+            id: operation.subject_id.to_string(),
+            name: Some(operation.subject_name.clone()),
+        }),
+        tenant_id: operation.tenant_id,
+        project_id: operation.project_id,
+        correlation_id: operation.correlation_id.clone(),
+        count: 1,
+        detail: json!({"operation_id": operation.id, "state": operation.state, "message": operation.message}),
+    }
+}

@@ -1,0 +1,23 @@
+//! The operations on nodes, and their steps, one a file.
+
+mod cordon;
+mod drain;
+mod empty;
+mod retire;
+mod sign_off;
+mod survey;
+
+pub use drain::DRAIN;
+pub use retire::RETIRE;
+
+use muster_ids::{NodeId, TypedId as _};
+use muster_model::node::Node;
+use muster_store::{Result, StoreError};
+
+use crate::StepCx;
+
+/// The node that the operation works on.
+async fn subject(cx: &StepCx<'_>) -> Result<Node> {
+    let id = NodeId::from_uuid(cx.operation.subject_id);
+    cx.store.node_lookup(id).await?.ok_or(StoreError::Gone("node".to_owned()))
+}

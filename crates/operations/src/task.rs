@@ -1,0 +1,116 @@
+//! Asking something of a node: the task is written with the journal, and its answer is waited for.
+
+use muster_ids::{AllocationId, NodeId, TaskId};
+use muster_model::task::{Task, TaskKind, TaskState};
+use muster_node_api::task::{Details, Findings};
+use muster_store::{Result, StoreError};
+
+use crate::{Act, StepCx, Verdict};
+
+/// What is asked of a node.
+pub(crate) struct Ask {
+    /// Of which.
+    pub(crate) node: NodeId,
+    /// What.
+    pub(crate) kind: TaskKind,
+    /// What for, within the step: a step may ask for several things, each once.
+    pub(crate) purpose: &'static str,
+    /// For whom.
+    pub(crate) allocation: Option<AllocationId>,
+    /// Which incarnation.
+    pub(crate) incarnation: i64,
+    /// The details.
+    pub(crate) details: Details,
+}
+
+/// How that stands.
+pub(crate) enum Asked {
+    /// Nothing to say yet; this is what the step does meanwhile.
+    Pending(Act),
+    /// The agent did it, and saw this.
+    Done(Box<Task>, Findings),
+    /// The agent surely did not do it.
+    Failed(String),
+}
+
+/// Asks, or finds how what was asked stands. An agent that says nothing in time may have done it: it is asked again, and every
+/// task is such that doing it twice is doing it once, so asking again is also how it is read back.
+pub(crate) async fn ask(cx: &StepCx<'_>, ask: Ask) -> Result<Asked> {
+    let round = cx.operation.input["round"].as_i64().unwrap_or(0);
+    let prefix = format!("{}/{}/{round}/", cx.step, ask.purpose);
+    let tasks = cx.store.task_list(cx.operation.id).await?;
+    let mine: Vec<&Task> = tasks.iter().filter(|task| task.key.starts_with(&prefix)).collect();
+    let Some(latest) = mine.last() else { return Ok(Asked::Pending(queue(cx, &ask, &prefix, 0, None)?)) };
+    match latest.state {
+        TaskState::Done => {
+            let findings = latest.result.clone().unwrap_or_default();
+            let findings =
+                serde_json::from_value(findings).map_err(|_| StoreError::Corrupt("findings of an agent"))?;
+            Ok(Asked::Done(Box::new((*latest).clone()), findings))
+        }
+        TaskState::Failed => {
+            let why = latest.message.clone().unwrap_or_else(|| "the agent gave no reason".to_owned());
+            Ok(Asked::Failed(why))
+        }
+        TaskState::Expired => Ok(Asked::Pending(queue(cx, &ask, &prefix, mine.len(), None)?)),
+        TaskState::Queued | TaskState::Delivered | TaskState::Running if cx.now >= latest.expires_at => {
+            Ok(Asked::Pending(queue(cx, &ask, &prefix, mine.len(), Some(latest.id))?))
+        }
+        TaskState::Queued | TaskState::Delivered | TaskState::Running => {
+            let until = latest.expires_at.min(cx.now + cx.timing.look * 3);
+            Ok(Asked::Pending(Verdict::Wait { reason: waiting(cx, &ask).await?, until }.into()))
+        }
+    }
+}
+
+async fn waiting(cx: &StepCx<'_>, ask: &Ask) -> Result<String> {
+    let Some(node) = cx.store.node_lookup(ask.node).await? else {
+        return Ok(format!("the node has to {}", ask.kind));
+    };
+    Ok(match node.unreachable_since {
+        Some(since) => {
+            format!("the node {} has to {}, but is unreachable since {since}", node.name, ask.kind)
+        }
+        None => format!("the node {} has to {}", node.name, ask.kind),
+    })
+}
+
+fn queue(cx: &StepCx<'_>, ask: &Ask, prefix: &str, attempt: usize, expired: Option<TaskId>) -> Result<Act> {
+    let task = Task {
+        id: cx.world.id(),
+        node_id: ask.node,
+        operation_id: cx.operation.id,
+        key: format!("{prefix}{attempt:04}"),
+        kind: ask.kind,
+        allocation_id: ask.allocation,
+        incarnation: ask.incarnation,
+        generation: cx.operation.generation,
+        payload: serde_json::to_value(&ask.details).map_err(|_| StoreError::Corrupt("details of a task"))?,
+        state: TaskState::Queued,
+        result: None,
+        message: None,
+        correlation_id: cx.operation.correlation_id.clone(),
+        queued_at: cx.now,
+        delivered_at: None,
+        finished_at: None,
+        expires_at: cx.now + cx.timing.task,
+    };
+    let (now, until) = (cx.now, task.expires_at.min(cx.now + cx.timing.look * 3));
+    let verdict = match expired {
+        None if attempt == 0 => Verdict::Wait { reason: format!("the node has to {}", ask.kind), until },
+        _ => Verdict::Unknown {
+            message: format!("nobody heard in time whether the node did {}: it is asked again", ask.kind),
+            until,
+        },
+    };
+    Ok(Act::write(move |tx, told| {
+        Box::pin(async move {
+            if let Some(expired) = expired {
+                tx.task_expire(expired, now).await?;
+            }
+            tx.task_queue(&task).await?;
+            told.tasks_for.push(task.node_id);
+            Ok(verdict)
+        })
+    }))
+}

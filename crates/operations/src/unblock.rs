@@ -1,0 +1,56 @@
+//! What can be decided about a parked operation.
+
+use jiff::Timestamp;
+use muster_model::operation::{Operation, OperationState, Unblock};
+
+use crate::advance::{compensate, resume};
+use crate::definition::Abandon;
+use crate::{Definition, Timing};
+
+/// What follows from a decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unblocked {
+    /// The engine goes on with it.
+    GoesOn,
+    /// The same, and the operator's word stands in for the evidence that could not be had.
+    Attested,
+    /// It ends so.
+    Ends(OperationState),
+}
+
+/// Applies a decision to a parked operation; `None` when it is not one of the choices. The caller writes it down, in a
+/// transaction that seized the operation.
+pub fn unblock(
+    operation: &mut Operation,
+    definition: &Definition,
+    timing: &Timing,
+    choice: Unblock,
+    now: Timestamp,
+) -> Option<Unblocked> {
+    let parked = operation.parked.as_ref()?;
+    if !parked.choices.contains(&choice) {
+        return None;
+    }
+    Some(match choice {
+        Unblock::Retry => {
+            resume(operation, timing, now);
+            Unblocked::GoesOn
+        }
+        Unblock::Compensate => {
+            compensate(operation, timing, now);
+            Unblocked::GoesOn
+        }
+        Unblock::AcceptPartial => Unblocked::Ends(OperationState::Partial),
+        Unblock::Abandon => match definition.abandon {
+            Abandon::Attest => {
+                resume(operation, timing, now);
+                Unblocked::Attested
+            }
+            Abandon::Undo | Abandon::Never => {
+                operation.cancel_requested = true;
+                compensate(operation, timing, now);
+                Unblocked::GoesOn
+            }
+        },
+    })
+}
