@@ -219,6 +219,7 @@ fn can_answer(operation: &Operation, code: Code) -> bool {
         Code::MethodNotAllowed => false,
         Code::IdempotencyKeyRequired | Code::IdempotencyKeyReused => operation.needs_idempotency_key(),
         Code::NameTaken | Code::NotEmpty | Code::InvalidState | Code::LastOperator => command,
+        Code::QuotaExceeded => command && operation.id.starts_with("allocation_"),
         Code::CsrfRequired | Code::OriginNotAllowed => command,
         Code::VersionMismatch | Code::VersionRequired => operation.if_match,
         Code::UrlNotAllowed => operation.id.starts_with("webhook_") && command,

@@ -9,13 +9,19 @@ mod operation;
 pub mod problem;
 mod shape;
 
+pub mod allocation;
 pub mod audit;
+pub mod capacity;
 pub mod event;
 pub mod me;
+pub mod node;
+pub mod operations;
 pub mod project;
+pub mod quota;
 pub mod role_binding;
 pub mod service_account;
 pub mod session;
+pub mod slot;
 pub mod status;
 pub mod tenant;
 pub mod token;
@@ -38,6 +44,12 @@ pub fn operations() -> Vec<Operation> {
         role_binding::OPERATIONS,
         service_account::OPERATIONS,
         token::OPERATIONS,
+        node::OPERATIONS,
+        slot::OPERATIONS,
+        quota::OPERATIONS,
+        capacity::OPERATIONS,
+        allocation::OPERATIONS,
+        operations::OPERATIONS,
         event::OPERATIONS,
         webhook::OPERATIONS,
         audit::OPERATIONS,

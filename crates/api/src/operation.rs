@@ -150,6 +150,13 @@ impl Operation {
         operation
     }
 
+    /// A command that starts an operation: it is accepted, and done later.
+    pub const fn start(id: &'static str, path: &'static str, body: Shape, answer: Shape) -> Self {
+        let mut operation = Self::new(Method::Post, Kind::Command, id, path, 202, Answer::Json(answer));
+        operation.body = Some(body);
+        operation
+    }
+
     /// A change of some fields.
     pub const fn update(id: &'static str, path: &'static str, body: Shape, answer: Shape) -> Self {
         let mut operation = Self::new(Method::Patch, Kind::Command, id, path, 200, Answer::Json(answer));

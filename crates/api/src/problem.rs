@@ -53,6 +53,7 @@ codes! {
     AmbiguousName = "ambiguous_name", 409, false, "The name fits several things";
     NotEmpty = "not_empty", 409, false, "It still holds other things";
     InvalidState = "invalid_state", 409, false, "Its state does not allow this";
+    QuotaExceeded = "quota_exceeded", 409, false, "The project's quota does not allow so much";
     LastOperator = "last_operator", 409, false, "The platform would be left without an operator";
     VersionMismatch = "version_mismatch", 412, false, "It has changed since you read it";
     BodyTooLarge = "body_too_large", 413, false, "The body is too large";

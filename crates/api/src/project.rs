@@ -86,5 +86,8 @@ pub const OPERATIONS: &[Operation] = &[
         .needs("project.delete")
         .query(shape::<DeleteQuery>())
         .summary("Remove a project")
-        .description("Removes the project; with `cascade` also its service accounts, tokens, role bindings and webhooks."),
+        .description(
+            "Removes the project; with `cascade` also its service accounts, tokens, role bindings, webhooks and what is \
+             known of allocations that ended. While an allocation lives the project stays: release it first.",
+        ),
 ];

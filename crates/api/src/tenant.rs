@@ -99,7 +99,8 @@ pub const OPERATIONS: &[Operation] = &[
         .query(shape::<DeleteQuery>())
         .summary("Remove a tenant")
         .description(
-            "Removes the tenant; with `cascade` also its projects, people, service accounts, tokens and webhooks. Its \
+            "Removes the tenant; with `cascade` also its projects, people, service accounts, tokens, webhooks and what is \
+             known of allocations that ended. While an allocation lives the tenant stays: release it first. Its \
              encryption keys are destroyed. Its audit chain stays.",
         ),
     Operation::act("tenant_rotate_key", "/v1/tenants/{tenant}/rotate-key", shape::<Nothing>(), shape::<Tenant>())

@@ -65,6 +65,40 @@ permissions! {
     TokenRotate = "token.rotate": "TA";
     TokenRevoke = "token.revoke": "OTA";
 
+    NodeEnrol = "node.enrol": "O";
+    NodeList = "node.list": "O";
+    NodeGet = "node.get": "O";
+    NodeUpdate = "node.update": "O";
+    NodeApprove = "node.approve": "O";
+    NodeCordon = "node.cordon": "O";
+    NodeUncordon = "node.uncordon": "O";
+    NodeDrain = "node.drain": "O";
+    NodeRetire = "node.retire": "O";
+
+    SlotList = "slot.list": "O";
+    SlotQuarantine = "slot.quarantine": "O";
+    SlotApprove = "slot.approve": "O";
+
+    QuotaGet = "quota.get": "OTA";
+    QuotaSet = "quota.set": "O";
+
+    CapacityGet = "capacity.get": "OTAVS";
+
+    AllocationCreate = "allocation.create": "TAS";
+    AllocationList = "allocation.list": "OTAVS";
+    AllocationGet = "allocation.get": "OTAVS";
+    AllocationTimeline = "allocation.timeline": "OTAVS";
+    AllocationUpdate = "allocation.update": "TAS";
+    AllocationRelease = "allocation.release": "TAS";
+    AllocationRestart = "allocation.restart": "TAS";
+    AllocationResize = "allocation.resize": "TAS";
+    AllocationAttest = "allocation.attest": "O";
+
+    OperationList = "operation.list": "OTAVS";
+    OperationGet = "operation.get": "OTAVS";
+    OperationCancel = "operation.cancel": "OTAS";
+    OperationUnblock = "operation.unblock": "OTAS";
+
     EventList = "event.list": "OTAVS";
     EventStream = "event.stream": "OTAVS";
 
@@ -119,7 +153,7 @@ mod tests {
     fn a_viewer_holds_only_reads() {
         for permission in Permission::ALL.iter().filter(|p| p.held_by(Role::ProjectViewer)) {
             let verb = permission.as_str().rsplit('.').next().unwrap();
-            assert!(["list", "get", "stream"].contains(&verb), "{}", permission.as_str());
+            assert!(["list", "get", "stream", "timeline"].contains(&verb), "{}", permission.as_str());
         }
     }
 }

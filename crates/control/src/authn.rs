@@ -84,6 +84,11 @@ impl Platform {
         let secret = Secret::parse(text).ok_or_else(|| {
             refused("this is not a token: it should look like mst_pat_… or mst_sat_…, whole")
         })?;
+        if secret.is(TokenKind::Join) {
+            return Err(refused(
+                "this token lets one machine join, and nothing else: give it to `muster agent join`",
+            ));
+        }
         let hash = secret.hash();
         let actor = match self.authn.remembered(&hash) {
             Some(actor) => actor,

@@ -17,8 +17,8 @@ use crate::Cx;
 pub struct Answer {
     /// The body, without secrets: it is stored for replays.
     pub body: Value,
-    /// A member of the body that is shown now and kept nowhere.
-    pub secret: Option<(&'static str, String)>,
+    /// Members of the body that are shown now and kept nowhere.
+    pub secrets: Vec<(&'static str, String)>,
     /// The resource's version, for `ETag`.
     pub version: Option<i64>,
     /// A cookie to set.
@@ -30,12 +30,12 @@ impl Answer {
     pub fn new(body: &impl Serialize) -> Self {
         let body = serde_json::to_value(body).expect("an API type is JSON");
         let version = body["version"].as_i64();
-        Self { body, secret: None, version, cookie: None }
+        Self { body, secrets: Vec::new(), version, cookie: None }
     }
 
     /// With a secret that is shown once.
     pub fn with_secret(mut self, member: &'static str, secret: &str) -> Self {
-        self.secret = Some((member, secret.to_owned()));
+        self.secrets.push((member, secret.to_owned()));
         self
     }
 
@@ -76,6 +76,7 @@ pub struct Commit {
     pub(crate) events: Vec<Draft>,
     pub(crate) write: Write,
     pub(crate) revokes: bool,
+    pub(crate) wakes_engine: bool,
     pub(crate) actor: Option<muster_model::audit::Actor>,
 }
 
@@ -92,6 +93,7 @@ impl Commit {
             events: Vec::new(),
             write: Box::new(write),
             revokes: false,
+            wakes_engine: false,
             actor: None,
         }
     }
@@ -110,6 +112,18 @@ impl Commit {
             actor_id: self.actor.as_ref().map_or_else(|| cx.actor_id(), |actor| actor.id.clone()),
             data,
         });
+        self
+    }
+
+    /// Has the engine of this server look at once: an operation was written down, or changed.
+    pub fn wakes_engine(mut self) -> Self {
+        self.wakes_engine = true;
+        self
+    }
+
+    /// What the audit entry says beside the target, where no event says it.
+    pub fn detail(mut self, detail: Value) -> Self {
+        self.detail = detail;
         self
     }
 
@@ -133,7 +147,11 @@ pub(crate) fn target(kind: &str, id: impl std::fmt::Display, name: &str) -> Targ
 
 /// Which fields a change touched, with the new values: the audit's detail of an update.
 pub(crate) fn changed(fields: &[(&str, Option<Value>)]) -> Value {
-    let changed: Map<String, Value> =
-        fields.iter().filter_map(|(name, value)| Some(((*name).to_owned(), value.clone()?))).collect();
-    json!({"changed": changed})
+    json!({"changed": told(fields)})
+}
+
+/// An event's data of members that may be absent: our JSON leaves out what is not there.
+pub(crate) fn told(fields: &[(&str, Option<Value>)]) -> Value {
+    let present = fields.iter().filter_map(|(name, value)| Some(((*name).to_owned(), value.clone()?)));
+    Value::Object(present.collect())
 }

@@ -63,7 +63,8 @@ pub async fn execute(cx: &Cx, command: &Command, prepared: Result<Commit>) -> Re
 
 async fn carry_out(cx: &Cx, command: &Command, commit: Commit) -> Result<Reply> {
     let store = &cx.platform.store;
-    let Commit { scope, target, detail, events, write, revokes, actor } = commit;
+    let Commit { scope, target, detail, events, write, revokes, wakes_engine, actor } = commit;
+    let after = After { revokes, wakes_engine };
     let mut tx = store.begin().await.map_err(refuse)?;
     let answer = match write(&mut tx).await {
         Ok(answer) => answer,
@@ -110,7 +111,7 @@ async fn carry_out(cx: &Cx, command: &Command, commit: Commit) -> Result<Reply> 
         }
         // A single statement may also have been the commit, and lost.
         Err(StoreError::Unheard) => {
-            return settle(cx, command, answer, revokes, Err(StoreError::Unheard)).await;
+            return settle(cx, command, answer, after, Err(StoreError::Unheard)).await;
         }
         Err(error) => {
             tx.rollback().await;
@@ -118,7 +119,14 @@ async fn carry_out(cx: &Cx, command: &Command, commit: Commit) -> Result<Reply> 
         }
     }
     let committed = tx.commit().await;
-    settle(cx, command, answer, revokes, committed).await
+    settle(cx, command, answer, after, committed).await
+}
+
+/// Whom to tell after the commit.
+#[derive(Clone, Copy)]
+struct After {
+    revokes: bool,
+    wakes_engine: bool,
 }
 
 /// What is left to do after the commit, or instead of knowing.
@@ -126,7 +134,7 @@ async fn settle(
     cx: &Cx,
     command: &Command,
     answer: Answer,
-    revokes: bool,
+    after: After,
     committed: std::result::Result<(), StoreError>,
 ) -> Result<Reply> {
     match committed {
@@ -136,8 +144,11 @@ async fn settle(
         Err(error) => return Err(refuse(error)),
     }
     cx.platform.unsealed.notify_one();
-    if revokes {
+    if after.revokes {
         cx.platform.forget_credentials();
+    }
+    if after.wakes_engine {
+        cx.platform.engine.wake.notify_one();
     }
     Ok(live(command.status, answer))
 }
@@ -201,7 +212,7 @@ async fn forget_old_key(cx: &Cx, command: &Command) -> Result<()> {
 
 fn stored_body(answer: &Answer) -> Value {
     let mut body = answer.body.clone();
-    if answer.secret.is_some() {
+    if !answer.secrets.is_empty() {
         body["secret_shown_once"] = json!(true);
     }
     body
@@ -209,7 +220,7 @@ fn stored_body(answer: &Answer) -> Value {
 
 fn live(status: u16, answer: Answer) -> Reply {
     let mut body = answer.body;
-    if let Some((member, secret)) = answer.secret {
+    for (member, secret) in answer.secrets {
         body[member] = json!(secret);
     }
     Reply { status, body, version: answer.version, cookie: answer.cookie, replayed: false }

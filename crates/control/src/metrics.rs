@@ -47,6 +47,18 @@ pub struct Metrics {
     pub streams: Gauge,
     /// Attempts to deliver to webhooks, by outcome.
     pub deliveries: Family<Word, Counter>,
+    /// Polls of agents that wait for work.
+    pub polls_waiting: Gauge,
+    /// Heartbeats of nodes that were written down.
+    pub heartbeats: Counter,
+    /// Places found on nodes that must not be there.
+    pub ghosts: Counter,
+    /// Reports of agents on tasks that nobody waits for any more.
+    pub stale_reports: Counter,
+    /// Nodes declared unreachable.
+    pub nodes_lost: Counter,
+    /// Times that many nodes fell silent at once and the fault was presumed ours.
+    pub loss_presumed_ours: Counter,
 }
 
 impl Default for Metrics {
@@ -63,6 +75,12 @@ impl Default for Metrics {
             fenced: Counter::default(),
             streams: Gauge::default(),
             deliveries: Family::default(),
+            polls_waiting: Gauge::default(),
+            heartbeats: Counter::default(),
+            ghosts: Counter::default(),
+            stale_reports: Counter::default(),
+            nodes_lost: Counter::default(),
+            loss_presumed_ours: Counter::default(),
         };
         let mut registry = Registry::with_prefix("muster");
         registry.register("http_requests", "Requests by operation and status", metrics.requests.clone());
@@ -87,11 +105,25 @@ impl Default for Metrics {
             "Attempts to deliver, by outcome",
             metrics.deliveries.clone(),
         );
+        metrics.register_fleet(&mut registry);
         Self { registry, ..metrics }
     }
 }
 
 impl Metrics {
+    fn register_fleet(&self, registry: &mut Registry) {
+        registry.register("polls_waiting", "Polls of agents that wait for work", self.polls_waiting.clone());
+        registry.register("node_heartbeats", "Heartbeats written down", self.heartbeats.clone());
+        registry.register("ghosts", "Places on nodes that must not be there", self.ghosts.clone());
+        registry.register("stale_reports", "Reports that came too late", self.stale_reports.clone());
+        registry.register("nodes_lost", "Nodes declared unreachable", self.nodes_lost.clone());
+        registry.register(
+            "loss_presumed_ours",
+            "Times that many nodes fell silent and the fault was presumed ours",
+            self.loss_presumed_ours.clone(),
+        );
+    }
+
     /// All of them, as OpenMetrics text.
     pub fn text(&self) -> String {
         let mut text = String::new();

@@ -1,15 +1,17 @@
 //! What all requests share.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use jiff::SignedDuration;
 use muster_ids::{ReplicaId, World};
+use muster_operations::{Engine, Hooks, Timing};
 use muster_store::Store;
 use tokio::sync::Notify;
 
 use crate::authn::Authn;
 use crate::envelope::Envelope;
+use crate::fleet::Fleet;
 use crate::places::Places;
 use crate::{Limits, Metrics, RootKeys, Tail};
 
@@ -37,6 +39,12 @@ pub struct Options {
     pub tenant_rate: u32,
     /// Requests of one tenant that may be under way at once.
     pub tenant_in_flight: u32,
+    /// How often a node must be heard.
+    pub heartbeat: Duration,
+    /// How long a node's certificate lasts.
+    pub node_certificate: SignedDuration,
+    /// How long the steps of operations may take.
+    pub timing: Timing,
 }
 
 impl Default for Options {
@@ -52,7 +60,27 @@ impl Default for Options {
             actor_rate: 200,
             tenant_rate: 1000,
             tenant_in_flight: 64,
+            heartbeat: Duration::from_secs(10),
+            node_certificate: SignedDuration::from_hours(24),
+            timing: Timing::default(),
         }
+    }
+}
+
+/// The engine belongs to the platform and tells it what it did.
+fn hooks(platform: &Weak<Platform>) -> Hooks {
+    let (sealer, fleet) = (platform.clone(), platform.clone());
+    Hooks {
+        unsealed: Arc::new(move || {
+            if let Some(platform) = sealer.upgrade() {
+                platform.unsealed.notify_one();
+            }
+        }),
+        task_for: Arc::new(move |node| {
+            if let Some(platform) = fleet.upgrade() {
+                platform.fleet.wake(node);
+            }
+        }),
     }
 }
 
@@ -72,6 +100,10 @@ pub struct Platform {
     pub tail: Tail,
     /// Rates.
     pub limits: Limits,
+    /// The agents' side: who waits for work, who was heard.
+    pub fleet: Fleet,
+    /// What carries operations out.
+    pub engine: Arc<Engine>,
     /// True once the server stops: streams end then, instead of holding it up.
     pub stopping: tokio::sync::watch::Sender<bool>,
     pub(crate) authn: Authn,
@@ -84,20 +116,43 @@ pub struct Platform {
 impl Platform {
     /// Puts the parts together.
     pub fn new(world: World, store: Store, root_keys: RootKeys, options: Options) -> Arc<Self> {
-        Arc::new(Self {
-            replica: world.id(),
+        let replica: ReplicaId = world.id();
+        Arc::new_cyclic(|platform: &Weak<Self>| Self {
+            replica,
+            engine: Arc::new(Engine::new(
+                store.clone(),
+                world.clone(),
+                replica.to_string(),
+                options.timing,
+                hooks(platform),
+            )),
             places: Places::default(),
             authn: Authn::new(options.credential_cache),
             envelope: Envelope::new(root_keys),
             limits: Limits::new(options.actor_rate, options.tenant_rate, options.tenant_in_flight),
             metrics: Metrics::default(),
             tail: Tail::default(),
+            fleet: Fleet::default(),
             stopping: tokio::sync::watch::Sender::new(false),
             unsealed: Notify::new(),
             world,
             store,
             options,
         })
+    }
+
+    /// Carries operations out until told to stop.
+    pub async fn run_engine(self: Arc<Self>, stop: tokio::sync::watch::Receiver<bool>) {
+        let reports = async {
+            loop {
+                self.fleet.operations.notified().await;
+                self.engine.wake.notify_one();
+            }
+        };
+        tokio::select! {
+            () = self.engine.clone().run(stop) => {}
+            () = reports => {}
+        }
     }
 
     /// The root keys, for rotation.

@@ -2,7 +2,10 @@
 
 use muster_api::{Code, Problem};
 use muster_authz::PrincipalKind;
-use muster_ids::{ProjectId, ServiceAccountId, TenantId, UserId};
+use muster_ids::{AllocationId, NodeId, OperationId, ProjectId, ServiceAccountId, TenantId, UserId};
+use muster_model::allocation::Allocation;
+use muster_model::node::{Node, Slot};
+use muster_model::operation::Operation;
 use muster_model::token::Token;
 use muster_model::webhook::Webhook;
 use muster_model::{Project, RoleBinding, Scope, ServiceAccount, Tenant, User};
@@ -120,6 +123,24 @@ impl Cx {
         Ok(account)
     }
 
+    /// A node by id, or by the name of one that is not retired. It has no place in any tenant, so nobody but those who may
+    /// act on all of the platform asks for one: `authorize` comes first.
+    pub(crate) async fn node(&self, reference: &str) -> Result<Node> {
+        let store = &self.platform.store;
+        let found = match reference.parse::<NodeId>() {
+            Ok(id) => store.node_lookup(id).await,
+            Err(_) => store.node_by_name(reference).await,
+        };
+        found.map_err(refuse)?.ok_or_else(|| Problem::not_found("node"))
+    }
+
+    /// A slot by id; as with nodes, `authorize` comes first.
+    pub(crate) async fn slot(&self, reference: &str) -> Result<Slot> {
+        let absent = || Problem::not_found("slot");
+        let id = reference.parse().map_err(|_| absent())?;
+        self.platform.store.slot_lookup(id).await.map_err(refuse)?.ok_or_else(absent)
+    }
+
     /// A role binding by id.
     pub(crate) async fn role_binding(&self, reference: &str) -> Result<RoleBinding> {
         let absent = || Problem::not_found("role binding");
@@ -168,6 +189,33 @@ impl Cx {
                 scope => self.principal()?.sees(scope),
             };
         if seen { Ok((token, scope, own)) } else { Err(absent()) }
+    }
+
+    /// An allocation of a project, by id or by the name of one that lives.
+    pub(crate) async fn allocation(&self, project: &str, reference: &str) -> Result<Allocation> {
+        let (project, _) = self.project_scope(project).await?;
+        let store = &self.platform.store;
+        let found = match reference.parse::<AllocationId>() {
+            Ok(id) => store.allocation_lookup(id).await,
+            Err(_) => store.allocation_by_name(project, reference).await,
+        };
+        found
+            .map_err(refuse)?
+            .filter(|allocation| allocation.project_id == project)
+            .ok_or_else(|| Problem::not_found("allocation"))
+    }
+
+    /// An operation by id; those of the platform are seen by operators only.
+    pub(crate) async fn operation(&self, reference: &str) -> Result<Operation> {
+        let absent = || Problem::not_found("operation");
+        let id = reference.parse::<OperationId>().map_err(|_| absent())?;
+        let found = self.platform.store.operation_lookup(id).await.map_err(refuse)?;
+        let operation = found.ok_or_else(absent)?;
+        let seen = match operation.scope() {
+            Scope::Platform => self.is_operator(),
+            scope => self.principal()?.sees(scope),
+        };
+        if seen { Ok(operation) } else { Err(absent()) }
     }
 
     /// The place that `tenant` and `project` of a request name; the platform with neither.

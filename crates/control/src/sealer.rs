@@ -201,12 +201,16 @@ fn patience(count: usize) -> Duration {
 
 struct Parsed {
     row: UnsealedRow,
-    entry: Entry,
+    /// None for what the engine tells on its way: who asked was audited with the command, and the end will be.
+    entry: Option<Entry>,
     events: Vec<Draft>,
 }
 
 fn parse(row: UnsealedRow) -> Result<Parsed, SealError> {
-    let entry = serde_json::from_str(&row.entry).map_err(|_| StoreError::Corrupt("an unsealed entry"))?;
+    let entry = match row.entry.as_str() {
+        "" => None,
+        text => Some(serde_json::from_str(text).map_err(|_| StoreError::Corrupt("an unsealed entry"))?),
+    };
     let events = serde_json::from_str(&row.events).map_err(|_| StoreError::Corrupt("unsealed events"))?;
     Ok(Parsed { row, entry, events })
 }
@@ -231,7 +235,9 @@ fn event_counter(scope: Scope) -> String {
 fn names(rows: &[Parsed]) -> impl Iterator<Item = String> {
     let mut names = std::collections::BTreeSet::new();
     for parsed in rows {
-        names.insert(format!("audit:{}", parsed.row.chain));
+        if parsed.entry.is_some() {
+            names.insert(format!("audit:{}", parsed.row.chain));
+        }
         names.extend(parsed.events.iter().flat_map(|event| scopes(event).map(event_counter)));
     }
     names.into_iter()
@@ -248,27 +254,28 @@ fn plan(rows: &[Parsed], heads: &mut Heads) -> SealBatch {
         head.0
     };
     for parsed in rows {
-        let counter = format!("audit:{}", parsed.row.chain);
-        let sequence = next(heads, counter.clone());
-        let head = heads.entry(counter).or_default();
-        let previous_hash = head.1.clone().unwrap_or_else(|| GENESIS.to_owned());
-        let hash = chain_hash(&previous_hash, sequence, &parsed.row.entry);
-        head.1 = Some(hash.clone());
-        let sealed = Sealed {
-            chain: parsed.row.chain.clone(),
-            sequence,
-            previous_hash,
-            hash,
-            entry_text: parsed.row.entry.clone(),
-        };
-        let entry = &parsed.entry;
-        batch.audit.push((
-            sealed,
-            entry.at,
-            entry.actor.id.clone(),
-            entry.action.clone(),
-            entry.project_id.map(|id| id.uuid()),
-        ));
+        if let Some(entry) = &parsed.entry {
+            let counter = format!("audit:{}", parsed.row.chain);
+            let sequence = next(heads, counter.clone());
+            let head = heads.entry(counter).or_default();
+            let previous_hash = head.1.clone().unwrap_or_else(|| GENESIS.to_owned());
+            let hash = chain_hash(&previous_hash, sequence, &parsed.row.entry);
+            head.1 = Some(hash.clone());
+            let sealed = Sealed {
+                chain: parsed.row.chain.clone(),
+                sequence,
+                previous_hash,
+                hash,
+                entry_text: parsed.row.entry.clone(),
+            };
+            batch.audit.push((
+                sealed,
+                entry.at,
+                entry.actor.id.clone(),
+                entry.action.clone(),
+                entry.project_id.map(|id| id.uuid()),
+            ));
+        }
         for event in &parsed.events {
             let mut numbers =
                 scopes(event).map(|scope| next(heads, event_counter(scope))).collect::<Vec<_>>().into_iter();

@@ -12,6 +12,8 @@ use crate::Platform;
 const LEASE: SignedDuration = SignedDuration::from_secs(90);
 /// Revoked and expired tokens stay visible in lists for so long.
 const TOKEN_RETENTION: SignedDuration = SignedDuration::from_hours(24 * 30);
+/// What agents were asked to do is kept for so long after its end.
+const TASK_RETENTION: SignedDuration = SignedDuration::from_hours(24);
 /// What was sent to webhooks stays visible for so long.
 const DELIVERY_RETENTION: SignedDuration = SignedDuration::from_hours(24 * 7);
 
@@ -39,6 +41,11 @@ impl Platform {
             if lease.is_none() {
                 let now = self.world.now();
                 lease = self.store.lease_acquire("sweeper", &holder, LEASE, now).await.unwrap_or(None);
+            }
+            if let Some(held) = &lease
+                && let Err(error) = self.open_due(held).await
+            {
+                tracing::warn!(%error, "what is due could not be opened; it is tried again");
             }
             if let Some(held) = &lease
                 && let Err(error) = self.sweep(held).await
@@ -77,6 +84,8 @@ impl Platform {
         tx.sweep_idempotency(now - self.options.idempotency_retention).await?;
         tx.sweep_tokens(now - TOKEN_RETENTION).await?;
         tx.sweep_deliveries(now - DELIVERY_RETENTION).await?;
+        tx.task_prune(now - TASK_RETENTION).await?;
+        tx.enrolment_prune(now - TOKEN_RETENTION).await?;
         if let Some(kept) = self.options.event_retention {
             tx.sweep_events(now - kept).await?;
         }

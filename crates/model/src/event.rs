@@ -53,6 +53,12 @@ event_types! {
     SessionCreated = "session.created", "A person logged in.";
     SessionDeleted = "session.deleted", "A person logged out.";
     NodeEnrolmentIssued = "node.enrolment_issued", "One machine was given the right to join.";
+    NodeJoined = "node.joined", "A machine joined as a node; an operator approves its hardware before it is used.";
+    NodeUnreachable = "node.unreachable", "A node was not heard for three heartbeats; what runs on it may well go on.";
+    NodeReachable = "node.reachable", "A node is heard again, and nothing is on it that must not be there.";
+    NodeGhostsFound = "node.ghosts_found", "A node holds places that must not be there; it gets no work before they are gone.";
+    NodeInventoryChanged = "node.inventory_changed", "A node's hardware is not what was approved.";
+    FleetLossPresumedOurs = "fleet.loss_presumed_ours", "Many nodes fell silent at once; the fault is presumed ours, none is declared lost.";
     NodeUpdated = "node.updated", "A node's labels changed.";
     NodeApproved = "node.approved", "An operator approved a node's hardware.";
     NodeCordoned = "node.cordoned", "A node is kept from new work.";

@@ -25,7 +25,7 @@ mod verdict;
 pub mod allocation;
 pub mod node;
 
-pub use definition::{Abandon, AtDeadline, Definition, OnFailure, Step, StepCx, Undo};
+pub use definition::{Abandon, AtDeadline, Definition, OnFailure, Run, Settle, Step, StepCx, Undo};
 pub use engine::{Engine, Hooks, Tick};
 pub use kinds::{KINDS, definition};
 pub use placement::{Placed, place};
@@ -34,4 +34,4 @@ pub use point::{Point, Points, Strike, kill_points};
 pub use supersede::supersede;
 pub use timing::Timing;
 pub use unblock::{Unblocked, unblock};
-pub use verdict::{Act, Told, Verdict};
+pub use verdict::{Act, Told, Verdict, Write};

@@ -5,7 +5,8 @@ use futures::future::BoxFuture;
 use http::Response;
 use muster_control::{Answer, Commit, Cx, Result};
 use muster_control::{
-    audit, event, me, project, role_binding, service_account, session, status, tenant, token, user, webhook,
+    allocation, audit, capacity, event, me, node, operation, project, quota, role_binding, service_account,
+    session, slot, status, tenant, token, user, webhook,
 };
 
 use crate::input::Input;
@@ -80,6 +81,34 @@ handlers! {
     Read "token_get" => |cx, input| token::get(cx, input.path(0));
     Command "token_rotate" => |cx, input| token::rotate(cx, input.path(0), input.body()?);
     Command "token_revoke" => |cx, input| token::revoke(cx, input.path(0));
+    Command "node_enrol" => |cx, input| node::enrol(cx, input.body()?);
+    Read "node_list" => |cx, input| node::list(cx, input.query()?);
+    Read "node_get" => |cx, input| node::get(cx, input.path(0));
+    Command "node_update" => |cx, input| node::update(cx, input.path(0), input.body()?);
+    Command "node_approve" => |cx, input| node::approve(cx, input.path(0), input.body()?);
+    Command "node_cordon" => |cx, input| node::cordon(cx, input.path(0), input.body()?);
+    Command "node_uncordon" => |cx, input| node::uncordon(cx, input.path(0), input.body()?);
+    Read "slot_list" => |cx, input| slot::list(cx, input.path(0));
+    Command "slot_quarantine" => |cx, input| slot::quarantine(cx, input.path(0), input.body()?);
+    Command "slot_approve" => |cx, input| slot::approve(cx, input.path(0), input.body()?);
+    Read "quota_get" => |cx, input| quota::get(cx, input.path(0));
+    Command "quota_set" => |cx, input| quota::set(cx, input.path(0), input.body()?);
+    Read "capacity_get" => |cx, input| capacity::get(cx, input.path(0), input.query()?);
+    Command "node_drain" => |cx, input| node::drain(cx, input.path(0), input.body()?);
+    Command "node_retire" => |cx, input| node::retire(cx, input.path(0), input.body()?);
+    Command "allocation_create" => |cx, input| allocation::create(cx, input.path(0), input.body()?);
+    Read "allocation_list" => |cx, input| allocation::list(cx, input.path(0), input.query()?);
+    Read "allocation_get" => |cx, input| allocation::get(cx, input.path(0), input.path(1));
+    Read "allocation_timeline" => |cx, input| allocation::timeline(cx, input.path(0), input.path(1));
+    Command "allocation_update" => |cx, input| allocation::update(cx, input.path(0), input.path(1), input.body()?);
+    Command "allocation_release" => |cx, input| allocation::release(cx, input.path(0), input.path(1), input.body()?);
+    Command "allocation_restart" => |cx, input| allocation::restart(cx, input.path(0), input.path(1), input.body()?);
+    Command "allocation_resize" => |cx, input| allocation::resize(cx, input.path(0), input.path(1), input.body()?);
+    Command "allocation_attest" => |cx, input| allocation::attest(cx, input.path(0), input.path(1), input.body()?);
+    Read "operation_list" => |cx, input| operation::list(cx, input.query()?);
+    Read "operation_get" => |cx, input| operation::get(cx, input.path(0), input.query()?);
+    Command "operation_cancel" => |cx, input| operation::cancel(cx, input.path(0), input.body()?);
+    Command "operation_unblock" => |cx, input| operation::unblock(cx, input.path(0), input.body()?);
     Read "event_list" => |cx, input| event::list(cx, input.query()?);
     Stream "event_stream" => |cx, input| stream::events(cx, input);
     Command "webhook_create" => |cx, input| webhook::create(cx, input.body()?);

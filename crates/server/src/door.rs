@@ -4,9 +4,9 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use futures::FutureExt as _;
-use http::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE};
+use http::header::{AUTHORIZATION, COOKIE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body_util::{BodyExt as _, Limited};
@@ -18,7 +18,7 @@ use subtle::ConstantTimeEq as _;
 
 use crate::bind::Handler;
 use crate::hosts::Hosts;
-use crate::input::{Input, correlation_id, idempotency_key, if_match};
+use crate::input::{Input, correlation_id, idempotency_key, if_match, read_json};
 use crate::listen::Peer;
 use crate::respond;
 use crate::schema::Schemas;
@@ -240,33 +240,9 @@ impl Server {
         if operation.body.is_none() {
             return Ok(Value::Null);
         }
-        let content_type = header(headers, CONTENT_TYPE.as_str()).unwrap_or_default();
-        let essence = content_type.split(';').next().unwrap_or_default().trim();
-        if !essence.eq_ignore_ascii_case("application/json") {
-            return Err(Problem::new(
-                Code::UnsupportedMediaType,
-                "send the body as `Content-Type: application/json`",
-            ));
-        }
-        let bytes = self.collect(body.take().unwrap_or_default()).await?;
-        let value: Value = serde_json::from_slice(&bytes).map_err(|error| {
-            Problem::new(Code::MalformedRequest, format!("the body is not JSON: {error}"))
-        })?;
+        let value = read_json(headers, body, self.body_limit, self.timeout).await?;
         self.schemas.check_body(operation, &value)?;
         Ok(value)
-    }
-
-    async fn collect(&self, body: Body) -> Result<Bytes> {
-        let read = Limited::new(body, self.body_limit).collect();
-        match tokio::time::timeout(self.timeout, read).await {
-            Err(_) => Err(Problem::new(Code::RequestTimeout, "the body did not arrive in time")),
-            Ok(Ok(collected)) => Ok(collected.to_bytes()),
-            Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
-                let detail = format!("the body is larger than {} bytes", self.body_limit);
-                Err(Problem::new(Code::BodyTooLarge, detail))
-            }
-            Ok(Err(_)) => Err(Problem::new(Code::MalformedRequest, "the body broke off")),
-        }
     }
 }
 

@@ -1,5 +1,11 @@
 //! What a handler gets of a request, read and checked.
 
+use std::time::Duration;
+
+use axum::body::Body;
+use http::HeaderMap;
+use http::header::CONTENT_TYPE;
+use http_body_util::{BodyExt as _, Limited};
 use muster_api::{Code, Problem};
 use muster_control::{Expected, Result};
 use serde::de::DeserializeOwned;
@@ -35,8 +41,36 @@ impl Input {
 }
 
 /// The schema let it through; what the type still refuses is named all the same.
-fn read<T: DeserializeOwned>(value: &Value, place: &str) -> Result<T> {
+pub(crate) fn read<T: DeserializeOwned>(value: &Value, place: &str) -> Result<T> {
     T::deserialize(value).map_err(|error| Problem::new(Code::InvalidRequest, format!("{place}: {error}")))
+}
+
+/// Reads a body that must be JSON, of so many bytes at most and within this time. What is refused unread stays in `body`.
+pub(crate) async fn read_json(
+    headers: &HeaderMap,
+    body: &mut Option<Body>,
+    limit: usize,
+    timeout: Duration,
+) -> Result<Value> {
+    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = content_type.split(';').next().unwrap_or_default().trim();
+    if !essence.eq_ignore_ascii_case("application/json") {
+        return Err(Problem::new(
+            Code::UnsupportedMediaType,
+            "send the body as `Content-Type: application/json`",
+        ));
+    }
+    let body = body.take().unwrap_or_default();
+    let bytes = match tokio::time::timeout(timeout, Limited::new(body, limit).collect()).await {
+        Err(_) => return Err(Problem::new(Code::RequestTimeout, "the body did not arrive in time")),
+        Ok(Ok(collected)) => collected.to_bytes(),
+        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
+            return Err(Problem::new(Code::BodyTooLarge, format!("the body is larger than {limit} bytes")));
+        }
+        Ok(Err(_)) => return Err(Problem::new(Code::MalformedRequest, "the body broke off")),
+    };
+    serde_json::from_slice(&bytes)
+        .map_err(|error| Problem::new(Code::MalformedRequest, format!("the body is not JSON: {error}")))
 }
 
 /// `If-Match`: a version in quotes, or `*`.

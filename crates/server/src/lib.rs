@@ -6,6 +6,7 @@ mod door;
 mod hosts;
 mod input;
 mod listen;
+mod node;
 mod probes;
 mod respond;
 mod run;

@@ -62,15 +62,21 @@ pub(crate) async fn serve(
             },
             _ = stop.changed() => break,
         };
-        let service = TowerToHyperService::new(Named { router: router.clone(), peer: Peer(peer.ip()) });
+        let mut named = Named { router: router.clone(), peer: Peer(peer.ip()), certificate: None };
         let (builder, acceptor) = (builder.clone(), acceptor.clone());
         let watcher = graceful.watcher();
         tokio::spawn(async move {
             let _slot = slot;
             match acceptor {
-                None => connection(&builder, stream, service, watcher).await,
+                None => connection(&builder, stream, named, watcher).await,
                 Some(acceptor) => match tokio::time::timeout(timeout, acceptor.accept(stream)).await {
-                    Ok(Ok(stream)) => connection(&builder, stream, service, watcher).await,
+                    Ok(Ok(stream)) => {
+                        let chain = stream.get_ref().1.peer_certificates();
+                        named.certificate = chain
+                            .and_then(|chain| chain.first())
+                            .map(|certificate| PeerCertificate(certificate.as_ref().into()));
+                        connection(&builder, stream, named, watcher).await;
+                    }
                     Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
                     Err(_) => tracing::debug!("a TLS handshake took too long"),
                 },
@@ -105,12 +111,12 @@ async fn accept(
 async fn connection<S>(
     builder: &http1::Builder,
     stream: S,
-    service: TowerToHyperService<Named>,
+    named: Named,
     watcher: hyper_util::server::graceful::Watcher,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(named));
     if let Err(error) = watcher.watch(connection).await {
         tracing::debug!(%error, "a connection ended badly");
     }
@@ -120,11 +126,16 @@ async fn connection<S>(
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Peer(pub(crate) IpAddr);
 
-/// The router, with the peer's address written into every request.
+/// The client certificate that the handshake verified, as DER; only listeners that ask for one have it.
+#[derive(Debug, Clone)]
+pub(crate) struct PeerCertificate(pub(crate) Arc<[u8]>);
+
+/// The router, with who is at the other end written into every request.
 #[derive(Clone)]
 struct Named {
     router: Router,
     peer: Peer,
+    certificate: Option<PeerCertificate>,
 }
 
 impl tower::Service<Request<Incoming>> for Named {
@@ -138,6 +149,9 @@ impl tower::Service<Request<Incoming>> for Named {
 
     fn call(&mut self, mut request: Request<Incoming>) -> Self::Future {
         request.extensions_mut().insert(self.peer);
+        if let Some(certificate) = &self.certificate {
+            request.extensions_mut().insert(certificate.clone());
+        }
         self.router.call(request)
     }
 }

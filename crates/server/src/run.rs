@@ -16,6 +16,7 @@ use jiff::SignedDuration;
 use muster_api::{Code, Method, Problem};
 use muster_control::{Options, Platform, RootKeyError, RootKeys, Sealer, first_start};
 use muster_ids::World;
+use muster_operations::{Strike, Timing};
 use muster_store::{Location, Replica, Store, StoreError};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -24,7 +25,7 @@ use tokio::task::JoinSet;
 use crate::door::Server;
 use crate::hosts::Hosts;
 use crate::schema::Schemas;
-use crate::{Settings, SettingsError, bind, listen, probes, respond};
+use crate::{Settings, SettingsError, bind, listen, node, probes, respond};
 
 /// Why a server did not start.
 #[derive(Debug, thiserror::Error)]
@@ -75,6 +76,8 @@ pub enum StartError {
 pub struct Running {
     /// Where it listens.
     pub address: SocketAddr,
+    /// Where agents dial, unless that is off.
+    pub nodes_address: Option<SocketAddr>,
     /// Where the first start wrote the operator's token, if this was one.
     pub first_token_file: Option<PathBuf>,
     /// The shared parts, for tests.
@@ -130,7 +133,28 @@ fn options(settings: &Settings, secure: bool) -> Result<Options, SettingsError> 
         actor_rate: settings.parsed::<u32>("limits.actor_per_second")?.max(1),
         tenant_rate: settings.parsed::<u32>("limits.tenant_per_second")?.max(1),
         tenant_in_flight: settings.parsed::<u32>("limits.tenant_in_flight")?.max(1),
+        timing: Timing {
+            lease: SignedDuration::from_millis(
+                settings.parsed::<u32>("engine.lease_milliseconds")?.max(100).into(),
+            ),
+            task: SignedDuration::from_millis(
+                settings.parsed::<u32>("engine.task_milliseconds")?.max(100).into(),
+            ),
+            create: SignedDuration::from_secs(settings.parsed::<u32>("engine.create_seconds")?.max(1).into()),
+            release: SignedDuration::from_secs(
+                settings.parsed::<u32>("engine.release_seconds")?.max(1).into(),
+            ),
+            undo: SignedDuration::from_secs(settings.parsed::<u32>("engine.undo_seconds")?.max(1).into()),
+            escalate: SignedDuration::from_secs(
+                settings.parsed::<u32>("engine.escalate_seconds")?.max(1).into(),
+            ),
+            ..Timing::default()
+        },
         secure_cookies: secure,
+        heartbeat: Duration::from_secs(settings.parsed::<u64>("nodes.heartbeat_seconds")?.max(1)),
+        node_certificate: SignedDuration::from_hours(
+            settings.parsed::<u32>("nodes.certificate_hours")?.max(1).into(),
+        ),
         ..Options::default()
     })
 }
@@ -164,6 +188,9 @@ pub async fn start(settings: &Settings, world: World) -> Result<Running, StartEr
     let fresh = store.sealing_key_newest("platform").await?.is_none();
     let root_keys = RootKeys::open(&settings.file("keys.root_key_file", "root.key"), fresh, &world)?;
     let platform = Platform::new(world, store, root_keys, options);
+    if let Some((point, nth)) = kill_at(settings.text("engine.kill_at")) {
+        platform.engine.points.arm(point, Strike::Abort, nth);
+    }
     let token_file = settings.file("operator.token_file", "operator.token");
     let first = first_start(&platform, |made| write_token(&token_file, made.operator_token.reveal()))
         .await
@@ -183,11 +210,18 @@ pub async fn start(settings: &Settings, world: World) -> Result<Running, StartEr
     let (stop, stopped) = watch::channel(false);
     let mut tasks = JoinSet::new();
     background(&mut tasks, &platform, address, &stopped);
+    let nodes_address = node::start(settings, &platform, timeout, &mut tasks, &stopped).await?;
     let connections = settings.parsed::<usize>("http.max_connections")?.max(1);
     let router = router(&server, &stopping);
     tasks.spawn(listen::serve(listener, acceptor, router, timeout, connections, stopped));
     let first_token_file = first.map(|_| token_file);
-    Ok(Running { address, first_token_file, platform, stop, stopping, tasks, _lock: lock })
+    Ok(Running { address, nodes_address, first_token_file, platform, stop, stopping, tasks, _lock: lock })
+}
+
+/// `point` or `point@n`, for the n-th time.
+fn kill_at(text: &str) -> Option<(&str, u32)> {
+    let (point, nth) = text.split_once('@').unwrap_or((text, "1"));
+    (!point.is_empty()).then(|| (point, nth.parse().unwrap_or(1)))
 }
 
 /// Two servers on one SQLite file would each believe to be the only writer.
@@ -224,13 +258,14 @@ fn background(
 ) {
     tasks.spawn(Sealer::new(platform.clone()).run(stop.clone()));
     tasks.spawn(platform.clone().run_deliverer(stop.clone()));
+    tasks.spawn(platform.clone().run_engine(stop.clone()));
     tasks.spawn(platform.clone().run_sweeper(Duration::from_secs(20), stop.clone()));
     tasks.spawn(until_stopped(stop.clone(), platform.clone().run_tail()));
     tasks.spawn(until_stopped(stop.clone(), platform.clone().run_listener()));
     tasks.spawn(until_stopped(stop.clone(), heartbeat(platform.clone(), address)));
 }
 
-async fn until_stopped(mut stop: watch::Receiver<bool>, work: impl Future<Output = ()>) {
+pub(crate) async fn until_stopped(mut stop: watch::Receiver<bool>, work: impl Future<Output = ()>) {
     tokio::select! {
         () = work => {}
         _ = stop.changed() => {}

@@ -14,22 +14,27 @@ pub(crate) struct Schemas {
 }
 
 impl Schemas {
+    /// Those of the public API.
     pub(crate) fn new() -> Self {
-        let document = muster_api::document();
+        let operations = muster_api::operations();
+        let shapes =
+            operations.iter().flat_map(|operation| operation.body.iter().chain(operation.query.iter()));
+        Self::of(muster_api::document(), shapes.map(|shape| shape.name()))
+    }
+
+    /// Those of a document with these names.
+    pub(crate) fn of(document: Value, names: impl Iterator<Item = String>) -> Self {
         let mut validators = HashMap::new();
-        for operation in muster_api::operations() {
-            for shape in operation.body.iter().chain(operation.query.iter()) {
-                let name = shape.name();
-                let schema = json!({
-                    "$ref": format!("#/components/schemas/{name}"),
-                    "components": document["components"].clone(),
-                });
-                let validator = jsonschema::draft202012::options()
-                    .should_validate_formats(true)
-                    .build(&schema)
-                    .expect("a published schema is a valid schema");
-                validators.entry(name).or_insert(validator);
-            }
+        for name in names {
+            let schema = json!({
+                "$ref": format!("#/components/schemas/{name}"),
+                "components": document["components"].clone(),
+            });
+            let validator = jsonschema::draft202012::options()
+                .should_validate_formats(true)
+                .build(&schema)
+                .expect("a published schema is a valid schema");
+            validators.entry(name).or_insert(validator);
         }
         Self { validators, document }
     }
@@ -71,7 +76,8 @@ impl Schemas {
         Ok(object)
     }
 
-    fn check(&self, name: &str, value: &Value, at: &str) -> Result<(), Problem> {
+    /// Checks a value against the schema of this name; `at` is where it stands in the request.
+    pub(crate) fn check(&self, name: &str, value: &Value, at: &str) -> Result<(), Problem> {
         let Some(validator) = self.validators.get(name) else { return Ok(()) };
         let mut errors: Vec<FieldError> = validator
             .iter_errors(value)

@@ -55,6 +55,26 @@ pub const TABLE: &[Setting] = &[
     Setting { key: "tls.cert_file", default: "", meaning: "The certificate chain, PEM." },
     Setting { key: "tls.key_file", default: "", meaning: "Its private key, PEM." },
     Setting {
+        key: "nodes.listen",
+        default: "127.0.0.1:7481",
+        meaning: "Where agents dial, always by TLS under the platform's own authority. Empty: no agent is served here.",
+    },
+    Setting {
+        key: "nodes.hosts",
+        default: "",
+        meaning: "Names and addresses by which agents dial, besides localhost and nodes.listen's own, with commas between.",
+    },
+    Setting {
+        key: "nodes.heartbeat_seconds",
+        default: "10",
+        meaning: "How often a node must be heard; after three times as long it counts as unreachable.",
+    },
+    Setting {
+        key: "nodes.certificate_hours",
+        default: "24",
+        meaning: "How long a node's certificate lasts; it is renewed by itself after half of that.",
+    },
+    Setting {
         key: "data.dir",
         default: "~/.local/share/muster",
         meaning: "Where the embedded database, the root key and the operator's first token are, unless said otherwise.",
@@ -81,6 +101,41 @@ pub const TABLE: &[Setting] = &[
         key: "limits.tenant_in_flight",
         default: "64",
         meaning: "Requests of one tenant that may be under way at once.",
+    },
+    Setting {
+        key: "engine.lease_milliseconds",
+        default: "15000",
+        meaning: "How long an operation stays with a server that is not heard of; then another goes on with it.",
+    },
+    Setting {
+        key: "engine.task_milliseconds",
+        default: "60000",
+        meaning: "How long an agent has for a task before it is asked again.",
+    },
+    Setting {
+        key: "engine.create_seconds",
+        default: "900",
+        meaning: "How long making, restarting or resizing an allocation may take; waiting in line comes on top.",
+    },
+    Setting {
+        key: "engine.release_seconds",
+        default: "1800",
+        meaning: "How long giving an allocation back may take before it is parked.",
+    },
+    Setting {
+        key: "engine.undo_seconds",
+        default: "900",
+        meaning: "How long undoing may take before it is parked.",
+    },
+    Setting {
+        key: "engine.escalate_seconds",
+        default: "3600",
+        meaning: "How long an operation may stay parked before operators are told.",
+    },
+    Setting {
+        key: "engine.kill_at",
+        default: "",
+        meaning: "For tests of recovery: the process aborts at this point of a step, such as `allocation.create/claim:before_commit`.",
     },
     Setting { key: "sessions.hours", default: "12", meaning: "How long a browser session lives." },
     Setting {

@@ -41,6 +41,10 @@ statements! {
     SLOT_QUARANTINED_ON = both(
         "SELECT DISTINCT quarantined_for FROM slots
          WHERE node_id = $1 AND state = 'quarantined' AND quarantined_for IS NOT NULL");
+    NODE_QUARANTINED = both(
+        "SELECT DISTINCT s.node_id FROM slots s JOIN nodes n ON n.id = s.node_id
+         WHERE s.state = 'quarantined' AND s.quarantined_for IS NOT NULL AND n.unreachable_since IS NULL
+            AND n.retired_at IS NULL");
     CLAIMS_OF_ALLOCATION = both(
         "SELECT s.id, s.device FROM claims c JOIN slots s ON s.id = c.slot_id
          WHERE c.allocation_id = $1 AND c.released_at IS NULL ORDER BY s.ordinal");
@@ -262,6 +266,11 @@ impl Store {
     pub async fn quarantined_for(&self, allocation: AllocationId) -> Result<Vec<(SlotId, String)>> {
         let rows = self.fetch_all(&SLOTS_QUARANTINED_FOR, args![allocation]).await?;
         rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
+    }
+
+    /// The nodes that can be asked, and have something that could not be verified as clean.
+    pub async fn quarantined_nodes(&self) -> Result<Vec<NodeId>> {
+        self.fetch_all(&NODE_QUARANTINED, args![]).await?.iter().map(|row| row.get(0)).collect()
     }
 
     /// The allocations after which something on a node could not be verified as clean.

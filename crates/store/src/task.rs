@@ -124,14 +124,6 @@ impl Store {
         tasks.sort_by_key(|task| task.id);
         Ok(tasks)
     }
-
-    /// Forgets finished tasks that ended before `until`.
-    pub async fn task_prune(&self, until: Timestamp) -> Result<u64> {
-        let mut tx = self.begin().await?;
-        let gone = tx.execute(&TASK_PRUNE, args![until]).await?;
-        tx.commit().await?;
-        Ok(gone)
-    }
 }
 
 impl Tx {
@@ -173,6 +165,11 @@ impl Tx {
             report.generation
         ];
         self.execute_one(&TASK_REPORT, args, StoreError::Fenced).await
+    }
+
+    /// Forgets finished tasks that ended before `until`.
+    pub async fn task_prune(&mut self, until: Timestamp) -> Result<u64> {
+        self.execute(&TASK_PRUNE, args![until]).await
     }
 
     /// Nobody waits for this task any more.

@@ -192,9 +192,10 @@ fn muster_api_permissions() -> Vec<&'static str> {
 }
 
 fn allowable(word: &str) -> bool {
-    const GIVEN: [&str; 10] = [
+    const GIVEN: &[&str] = &[
         "project.list",
         "project.get",
+        "capacity.get",
         "event.list",
         "event.stream",
         "webhook.create",

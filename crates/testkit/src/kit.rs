@@ -57,6 +57,7 @@ impl Kit {
         let folder = database.folder().display().to_string();
         let defaults = [
             ("http.listen", "127.0.0.1:0"),
+            ("nodes.listen", "127.0.0.1:0"),
             ("data.dir", folder.as_str()),
             ("database.url", url.as_str()),
             ("limits.actor_per_second", "100000"),
@@ -78,6 +79,18 @@ impl Kit {
     /// A client of server `at` with this token.
     pub fn client_of(&self, at: usize, token: &str) -> Client {
         Client::new(self.servers[at].address, token)
+    }
+
+    /// Where agents dial server `at`.
+    pub fn nodes_address(&self, at: usize) -> std::net::SocketAddr {
+        self.servers[at].nodes_address.expect("the listener for nodes is on")
+    }
+
+    /// The certificate of the authority that nodes and their listener are signed by, as PEM.
+    pub async fn authority(&self) -> String {
+        muster_control::authority::certificate(&self.servers[0].platform)
+            .await
+            .expect("the authority is there")
     }
 
     /// The operator, at the first server.

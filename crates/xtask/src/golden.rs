@@ -8,8 +8,10 @@ use serde_json::Value;
 use crate::{additive, errors, operations, read, reference, sdk};
 
 const DOCUMENT: &str = "openapi/platform.json";
-/// The document of the last release; a release copies it there, and nothing else writes it.
+const NODE_DOCUMENT: &str = "openapi/node.json";
+/// The documents of the last release; a release copies them there, and nothing else writes them.
 const RELEASED: &str = "openapi/released/platform.json";
+const NODE_RELEASED: &str = "openapi/released/node.json";
 
 struct Golden {
     path: &'static str,
@@ -19,6 +21,7 @@ struct Golden {
 fn all(document: &Value) -> Result<Vec<Golden>> {
     Ok(vec![
         Golden { path: DOCUMENT, text: format!("{document:#}\n") },
+        Golden { path: NODE_DOCUMENT, text: format!("{:#}\n", muster_node_api::document()) },
         Golden { path: "openapi/operations.txt", text: operations::list() },
         Golden { path: "docs/reference/events.md", text: reference::events() },
         Golden { path: "docs/reference/permissions.md", text: reference::permissions() },
@@ -75,16 +78,20 @@ pub(crate) fn bless(root: &Path) -> Result<()> {
 /// What no command can write: the paragraphs about errors, and the promise to the last release.
 fn hand_written(root: &Path, document: &Value) -> Result<Vec<String>> {
     let mut findings = errors::findings(&read(root, errors::PATH).unwrap_or_default());
-    if root.join(RELEASED).exists() {
-        let released = serde_json::from_str(&read(root, RELEASED)?)
-            .with_context(|| format!("{RELEASED} is not JSON"))?;
+    let contracts =
+        [(RELEASED, document, "callers"), (NODE_RELEASED, &muster_node_api::document(), "agents")];
+    for (path, document, whom) in contracts {
+        if !root.join(path).exists() {
+            println!("no release yet: {path} does not exist, so every change of that contract is free");
+            continue;
+        }
+        let released =
+            serde_json::from_str(&read(root, path)?).with_context(|| format!("{path} is not JSON"))?;
         findings.extend(
             additive::breaking(&released, document)
                 .into_iter()
-                .map(|finding| format!("breaks callers of the last release: {finding}")),
+                .map(|finding| format!("breaks {whom} of the last release: {finding}")),
         );
-    } else {
-        println!("no release yet: {RELEASED} does not exist, so every change of the API is free");
     }
     Ok(findings)
 }

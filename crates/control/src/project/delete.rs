@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::path;
 use crate::commit::target;
-use crate::tenant::{refuse_if_not_empty, removed_view};
+use crate::tenant::{counted, refuse_if_alive, refuse_if_not_empty, removed_view, still_alive};
 use crate::{Answer, Commit, Cx, Result};
 
 /// Prepares `project_delete`.
@@ -22,13 +22,16 @@ pub async fn delete(cx: &Cx, reference: &str, query: DeleteQuery) -> Result<Comm
     let (id, version) = (project.id, project.version);
     let commit = Commit::new(project.scope(), target("project", id, &project.name), move |tx| {
         Box::pin(async move {
+            refuse_if_alive("project", tx.allocation_live_of_project(id).await?)?;
             let mut removed = BTreeMap::new();
+            removed.insert("allocations", counted(tx.allocation_delete_of_project(id).await?));
             removed.insert("webhooks", tx.webhook_delete_of_project(id).await?);
             removed.insert("tokens", tx.token_delete_of_project(id).await?);
             removed.insert("role_bindings", tx.role_binding_delete_of_project(id).await?);
             removed.insert("service_accounts", tx.service_account_delete_of_project(id).await?);
             refuse_if_not_empty("project", &removed, cascade)?;
-            tx.project_delete(id, version).await?;
+            tx.quota_delete_of_project(id).await?;
+            tx.project_delete(id, version).await.map_err(|error| still_alive("project", error))?;
             Ok(Answer::new(&removed_view(&id, removed)))
         })
     });

@@ -7,10 +7,11 @@ use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_model::Scope;
 use muster_model::event::EventType;
+use muster_store::StoreError;
 use serde_json::json;
 
 use super::path;
-use crate::commit::target;
+use crate::commit::{WriteError, target};
 use crate::{Answer, Commit, Cx, Result};
 
 /// Prepares `tenant_delete`.
@@ -24,12 +25,16 @@ pub async fn delete(cx: &Cx, reference: &str, query: DeleteQuery) -> Result<Comm
     let platform = cx.platform.clone();
     let commit = Commit::new(Scope::Tenant(id), target("tenant", id, &tenant.slug), move |tx| {
         Box::pin(async move {
+            refuse_if_alive("tenant", tx.allocation_live_of_tenant(id).await?)?;
             let mut removed = BTreeMap::new();
+            removed.insert("allocations", counted(tx.allocation_delete_of_tenant(id).await?));
+            tx.quota_delete_of_tenant(id).await?;
             removed.insert("webhooks", tx.webhook_delete_of_tenant(id).await?);
             removed.insert("tokens", tx.token_delete_of_tenant(id).await?);
             removed.insert("role_bindings", tx.role_binding_delete_of_tenant(id).await?);
             removed.insert("service_accounts", tx.service_account_delete_of_tenant(id).await?);
-            removed.insert("projects", tx.project_delete_of_tenant(id).await?);
+            let projects = tx.project_delete_of_tenant(id).await;
+            removed.insert("projects", projects.map_err(|error| still_alive("tenant", error))?);
             removed.insert("users", tx.user_delete_of_tenant(id).await?);
             refuse_if_not_empty("tenant", &removed, cascade)?;
             tx.sealing_key_delete_of(&owner).await?;
@@ -39,6 +44,34 @@ pub async fn delete(cx: &Cx, reference: &str, query: DeleteQuery) -> Result<Comm
         })
     });
     Ok(commit.revokes().event(cx, EventType::TenantDeleted, subject, told))
+}
+
+/// What is on a node does not end because a row is removed: it is released first, which is witnessed. So no cascade
+/// reaches it.
+pub(crate) fn refuse_if_alive(noun: &str, alive: i64) -> Result<()> {
+    if alive == 0 {
+        return Ok(());
+    }
+    let allocations = if alive == 1 { "allocation that lives" } else { "allocations that live" };
+    let detail =
+        format!("the {noun} holds {alive} {allocations}, which no cascade removes: release them first");
+    Err(Problem::new(Code::NotEmpty, detail))
+}
+
+/// An allocation that somebody asked for meanwhile holds on to its project by a foreign key.
+pub(crate) fn still_alive(noun: &str, error: StoreError) -> WriteError {
+    match error {
+        StoreError::Gone(_) => Problem::new(
+            Code::NotEmpty,
+            format!("something was made in the {noun} meanwhile: look at it, and repeat"),
+        )
+        .into(),
+        error => error.into(),
+    }
+}
+
+pub(crate) fn counted(rows: u64) -> i64 {
+    i64::try_from(rows).unwrap_or(i64::MAX)
 }
 
 /// Counting happened by deleting, inside the transaction that is rolled back here: no race can slip something in.

@@ -9,7 +9,7 @@ mod update;
 
 pub use create::create;
 pub use delete::delete;
-pub(crate) use delete::{refuse_if_not_empty, removed_view};
+pub(crate) use delete::{counted, refuse_if_alive, refuse_if_not_empty, removed_view, still_alive};
 pub use get::get;
 pub use list::list;
 pub use rotate_key::rotate_key;

@@ -2,6 +2,7 @@
 
 mod audit;
 mod event;
+mod fleet_api;
 mod idempotency;
 mod identity;
 mod input;

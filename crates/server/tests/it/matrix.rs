@@ -8,6 +8,8 @@ use muster_api::{Operation, operations};
 use muster_testkit::{ACTORS, Client, Database, Fixture, Kit, golden};
 use serde_json::{Value, json};
 
+use crate::fleet_api::{inventory, machine};
+
 /// What each operation is tried with: the path's parameters, the query and the body. Targets are things of the tenant
 /// `acme` and its project `train`, so that "inside" and "outside" mean the same in every row. An operation that is not
 /// in this list fails the build.
@@ -77,6 +79,20 @@ fn attempt(operation: &Operation, fixture: &Fixture) -> (Vec<String>, String, Va
         "webhook_get" | "webhook_deliveries" => (vec![id("hook")], String::new(), none),
         "webhook_update" => (vec![id("hook")], String::new(), json!({"enabled": false})),
         "webhook_delete" => (vec![id("hook")], String::new(), none),
+        "node_enrol" => (vec![], String::new(), json!({"name": "fresh"})),
+        "node_list" => (vec![], String::new(), none),
+        "node_get" | "slot_list" => (vec![id("machine")], String::new(), none),
+        "node_update" => (vec![id("machine")], String::new(), json!({"labels": {"rack": "7"}})),
+        "node_approve" => {
+            let digest = inventory("machine", 2).hardware_digest();
+            (vec![id("machine")], String::new(), json!({"digest": digest}))
+        }
+        "node_cordon" => (vec![id("machine")], String::new(), json!({})),
+        "node_uncordon" => (vec![id("cordoned_machine")], String::new(), json!({})),
+        "slot_quarantine" => (vec![id("slot")], String::new(), json!({"reason": "x"})),
+        "slot_approve" => (vec![id("quarantined_slot")], String::new(), json!({"reason": "x"})),
+        "quota_get" | "capacity_get" => (vec![train], String::new(), none),
+        "quota_set" => (vec![train], String::new(), json!({"max_gpus": 8})),
         "audit_list" => (vec![], format!("project={train}"), none),
         "audit_export" | "audit_head" => (vec![], "tenant=acme".to_owned(), none),
         uncovered => {
@@ -122,6 +138,21 @@ fn without_thread(body: &Value) -> String {
     body.to_string()
 }
 
+/// A machine that takes allocations, with a slot that does too and one that does not; and a machine that is cordoned.
+async fn add_machines(kit: &Kit, fixture: &mut Fixture) {
+    let operator = kit.operator();
+    let id = machine(kit, "machine", 2).await;
+    let slots = kit.store().slot_list(id).await.unwrap();
+    fixture.ids.insert("machine".to_owned(), id.to_string());
+    fixture.ids.insert("slot".to_owned(), slots[0].id.to_string());
+    fixture.ids.insert("quarantined_slot".to_owned(), slots[1].id.to_string());
+    operator.post(&format!("/v1/slots/{}/quarantine", slots[1].id), json!({"reason": "x"})).await.ok();
+    let cordoned = machine(kit, "cordoned", 1).await;
+    operator.post(&format!("/v1/nodes/{cordoned}/cordon"), json!({})).await.ok();
+    fixture.ids.insert("cordoned_machine".to_owned(), cordoned.to_string());
+    kit.sealed().await;
+}
+
 /// A server on a copy of the made-up platform: each attempt that succeeds may change it, and the next must not notice.
 async fn copy_of(template: &Path) -> Kit {
     let database = Database::sqlite();
@@ -134,7 +165,8 @@ async fn copy_of(template: &Path) -> Kit {
 #[tokio::test(flavor = "multi_thread")]
 async fn golden_access_matrix() {
     let kit = Kit::sqlite().await;
-    let fixture = Fixture::build(&kit).await;
+    let mut fixture = Fixture::build(&kit).await;
+    add_machines(&kit, &mut fixture).await;
     let template = kit.database.clone();
     kit.stop().await;
     let mut table = format!("{:24}", "operation");

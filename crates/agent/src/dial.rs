@@ -1,0 +1,68 @@
+//! How the server is reached: one for a node, shared by its connections.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use hyper_util::rt::TokioIo;
+use muster_ids::World;
+use rustls::ClientConfig;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use crate::address::Address;
+use crate::link::CallError;
+
+const CONNECT_WITHIN: Duration = Duration::from_secs(10);
+
+/// Address, keys and the state of the (simulated) cable.
+pub(crate) struct Dial {
+    pub(crate) address: Address,
+    pub(crate) world: World,
+    /// With a number that rises with each certificate, so that connections under an old one are noticed.
+    config: Mutex<(u64, Arc<ClientConfig>)>,
+    /// While true, nothing gets through: how a partition is simulated.
+    pub(crate) cut: watch::Receiver<bool>,
+}
+
+pub(crate) type Stream = TokioIo<TlsStream<TcpStream>>;
+
+impl Dial {
+    pub(crate) fn new(
+        address: Address,
+        config: Arc<ClientConfig>,
+        world: World,
+        cut: watch::Receiver<bool>,
+    ) -> Arc<Self> {
+        Arc::new(Self { address, world, config: Mutex::new((0, config)), cut })
+    }
+
+    /// Uses another certificate from now on.
+    pub(crate) fn replace(&self, config: Arc<ClientConfig>) {
+        let mut held = self.config.lock().expect("no holder of this lock can panic");
+        *held = (held.0 + 1, config);
+    }
+
+    /// The number of the certificate in use.
+    pub(crate) fn edition(&self) -> u64 {
+        self.config.lock().expect("no holder of this lock can panic").0
+    }
+
+    /// Connects; says under which certificate.
+    pub(crate) async fn connect(&self) -> Result<(Stream, u64), CallError> {
+        let unreachable = |why: String| CallError::Unreachable(format!("{}: {why}", self.address));
+        let (edition, config) = self.config.lock().expect("no holder of this lock can panic").clone();
+        let name = self.address.server_name().map_err(|error| unreachable(error.to_string()))?;
+        let connect = async {
+            let stream = TcpStream::connect((self.address.host(), self.address.port())).await?;
+            stream.set_nodelay(true)?;
+            TlsConnector::from(config).connect(name, stream).await
+        };
+        match tokio::time::timeout(CONNECT_WITHIN, connect).await {
+            Ok(Ok(stream)) => Ok((TokioIo::new(stream), edition)),
+            Ok(Err(error)) => Err(unreachable(error.to_string())),
+            Err(_) => Err(unreachable("nobody answered in ten seconds".to_owned())),
+        }
+    }
+}

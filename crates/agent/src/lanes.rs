@@ -1,0 +1,150 @@
+//! What waits and what runs: tasks of one allocation in their order, those of different ones at once.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use muster_ids::{AllocationId, TaskId};
+use muster_node_api::task::{Place, Task};
+use tokio::sync::oneshot;
+
+/// Something to do.
+#[derive(Debug)]
+pub(crate) enum Job {
+    /// A task; it is reported.
+    Task(Box<Task>),
+    /// A place that must not be there; whoever found it waits for the word that it is gone.
+    Ghost(Place, oneshot::Sender<bool>),
+}
+
+/// A queue's name: the allocation, or none for what concerns the whole node.
+pub(crate) type Lane = Option<AllocationId>;
+
+impl Job {
+    pub(crate) fn lane(&self) -> Lane {
+        match self {
+            Self::Task(task) => task.allocation_id,
+            Self::Ghost(place, _) => Some(place.allocation_id),
+        }
+    }
+}
+
+/// The queues.
+#[derive(Debug, Default)]
+pub(crate) struct Lanes {
+    waiting: BTreeMap<Lane, VecDeque<Job>>,
+    busy: BTreeSet<Lane>,
+    /// Tasks that were handed to us and whose reports the server has not taken. One that comes again is the same.
+    held: BTreeSet<TaskId>,
+}
+
+impl Lanes {
+    /// Queues a job; false for a task that is here already.
+    pub(crate) fn add(&mut self, job: Job) -> bool {
+        if let Job::Task(task) = &job
+            && !self.held.insert(task.id)
+        {
+            return false;
+        }
+        self.waiting.entry(job.lane()).or_default().push_back(job);
+        true
+    }
+
+    /// Takes out what can begin: the first of each queue in which nothing runs.
+    pub(crate) fn begin(&mut self) -> Vec<Job> {
+        let Self { waiting, busy, .. } = self;
+        let mut begun = Vec::new();
+        waiting.retain(|lane, jobs| {
+            if !busy.contains(lane)
+                && let Some(job) = jobs.pop_front()
+            {
+                busy.insert(*lane);
+                begun.push(job);
+            }
+            !jobs.is_empty()
+        });
+        begun
+    }
+
+    /// The job that ran in this queue is over.
+    pub(crate) fn end(&mut self, lane: Lane) {
+        self.busy.remove(&lane);
+    }
+
+    /// The server has taken the report of a task, or wants none.
+    pub(crate) fn release(&mut self, task: TaskId) {
+        self.held.remove(&task);
+    }
+
+    /// Drops the tasks that have not begun. The server hands them out again to a new session, unless it changed its mind.
+    pub(crate) fn forget_waiting(&mut self) {
+        for job in std::mem::take(&mut self.waiting).into_values().flatten() {
+            if let Job::Task(task) = job {
+                self.held.remove(&task.id);
+            }
+        }
+    }
+
+    /// Whether nothing runs.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.busy.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use muster_ids::World;
+    use muster_node_api::task::{Details, Task, TaskKind};
+
+    use super::{Job, Lane, Lanes};
+
+    fn task(world: &World, lane: Lane) -> Job {
+        Job::Task(Box::new(Task {
+            id: world.id(),
+            kind: TaskKind::Prepare,
+            allocation_id: lane,
+            incarnation: 1,
+            generation: 1,
+            details: Details::default(),
+            correlation_id: "c".into(),
+            expires_at: Timestamp::MAX,
+        }))
+    }
+
+    #[test]
+    fn one_of_each_allocation_runs_at_a_time() {
+        let world = World::for_tests(1);
+        let (a, b) = (Some(world.id()), Some(world.id()));
+        let mut lanes = Lanes::default();
+        for lane in [a, a, b, None] {
+            assert!(lanes.add(task(&world, lane)));
+        }
+        assert_eq!(lanes.begin().len(), 3);
+        assert!(lanes.begin().is_empty());
+        lanes.end(b);
+        assert!(lanes.begin().is_empty());
+        lanes.end(a);
+        assert_eq!(lanes.begin().len(), 1);
+        assert!(!lanes.is_idle());
+        lanes.end(a);
+        lanes.end(None);
+        assert!(lanes.is_idle());
+    }
+
+    #[test]
+    fn a_task_that_comes_twice_is_the_same_until_its_report_is_taken() {
+        let world = World::for_tests(1);
+        let Job::Task(first) = task(&world, None) else { unreachable!() };
+        let again = || Job::Task(first.clone());
+        let mut lanes = Lanes::default();
+        assert!(lanes.add(again()));
+        assert!(!lanes.add(again()));
+        assert_eq!(lanes.begin().len(), 1);
+        lanes.end(None);
+        assert!(!lanes.add(again()));
+        lanes.release(first.id);
+        assert!(lanes.add(again()));
+        lanes.forget_waiting();
+        assert!(lanes.begin().is_empty());
+        assert!(lanes.add(again()));
+    }
+}

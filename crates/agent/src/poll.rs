@@ -1,0 +1,133 @@
+//! Being there: hello, ghosts, and then asking for work for as long as the session lasts.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use muster_node_api::task::Place;
+use muster_node_api::wire::{Hello, Poll, Welcome, Work};
+use tokio::sync::oneshot;
+
+use crate::AgentError;
+use crate::backoff::Backoff;
+use crate::lanes::Job;
+use crate::link::{CallError, Link};
+use crate::node::{Phase, Running, unless_retired};
+use crate::paths;
+
+/// Beyond the time that the server was asked to wait.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// A session that was over sooner was taken by somebody else, and is not taken back in haste.
+const SETTLED: Duration = Duration::from_secs(30);
+
+pub(crate) async fn polling(node: &Running) -> Result<Infallible, AgentError> {
+    let mut link = Link::new(&node.dial);
+    let mut backoff = Backoff::new(&node.world);
+    loop {
+        let Some(welcome) = take_up(node, &mut link).await? else {
+            backoff.pause().await;
+            continue;
+        };
+        let began = tokio::time::Instant::now();
+        node.session.send_replace(Some(welcome.session));
+        node.phase.send_replace(Phase::Polling);
+        tracing::info!(session = welcome.session, "the server has taken this node up");
+        ask_for_work(node, &mut link, &welcome, &mut backoff).await?;
+        node.phase.send_replace(Phase::Away);
+        node.session_lost(welcome.session);
+        if began.elapsed() > SETTLED {
+            backoff.reset();
+        } else {
+            backoff.pause().await;
+        }
+    }
+}
+
+/// Says hello until nothing is there that must not be; `None` if it did not work.
+async fn take_up(node: &Running, link: &mut Link) -> Result<Option<Welcome>, AgentError> {
+    let inventory = node.machine.look().await;
+    let digest = inventory.hardware_digest();
+    let mut hello = Hello {
+        agent_version: env!("CARGO_PKG_VERSION").to_owned(),
+        inventory,
+        places: node.driver.places(),
+    };
+    loop {
+        let answer = unless_retired(link.call(paths::HELLO, &hello, PATIENCE).await)?;
+        let welcome: Welcome = match answer {
+            Ok(welcome) => welcome,
+            Err(error) => {
+                tracing::warn!(%error, "the server does not take this node up; trying again");
+                return Ok(None);
+            }
+        };
+        *node.told_digest.lock().expect("no holder of this lock can panic") = digest.clone();
+        // The server hands out again what was not begun, unless it changed its mind meanwhile.
+        node.lanes.lock().expect("no holder of this lock can panic").forget_waiting();
+        if welcome.ghosts.is_empty() {
+            return Ok(Some(welcome));
+        }
+        if !destroy_ghosts(node, welcome.ghosts).await {
+            return Ok(None);
+        }
+        hello.places = node.driver.places();
+    }
+}
+
+/// Whether all are gone. Each waits for what runs in its allocation's queue.
+async fn destroy_ghosts(node: &Running, ghosts: Vec<Place>) -> bool {
+    let mut waiting = Vec::new();
+    for ghost in ghosts {
+        tracing::warn!(allocation = %ghost.allocation_id, incarnation = ghost.incarnation, "a ghost: destroying it");
+        let (gone, heard) = oneshot::channel();
+        node.queue(Job::Ghost(ghost, gone));
+        waiting.push(heard);
+    }
+    let mut all = true;
+    for heard in waiting {
+        all &= heard.await.unwrap_or(false);
+    }
+    all
+}
+
+/// Asks for work until the session is over.
+async fn ask_for_work(
+    node: &Running,
+    link: &mut Link,
+    welcome: &Welcome,
+    backoff: &mut Backoff,
+) -> Result<(), AgentError> {
+    // The server hears us when a poll begins, so one may not last as long as it would wait for the next.
+    let wait_seconds = (welcome.heartbeat_seconds * 3 / 4).clamp(1, 60);
+    let poll = Poll { session: welcome.session, wait_seconds };
+    let patience = Duration::from_secs(wait_seconds) + PATIENCE;
+    loop {
+        tokio::time::sleep(node.driver.faults().heartbeat_jitter()).await;
+        let answer = tokio::select! {
+            answer = link.call(paths::POLL, &poll, patience) => answer,
+            () = node.session_over(welcome.session) => return Ok(()),
+        };
+        match unless_retired(answer)? {
+            Ok(Work { tasks }) => {
+                backoff.reset();
+                for task in tasks {
+                    let (id, kind, correlation_id) = (task.id, task.kind, task.correlation_id.clone());
+                    let fresh = node.queue(Job::Task(Box::new(task)));
+                    tracing::debug!(task = %id, ?kind, correlation_id, fresh, "a task");
+                }
+            }
+            Err(CallError::Refused { status: 409, detail, .. }) => {
+                tracing::warn!(detail, "the session is over; saying hello again");
+                return Ok(());
+            }
+            // Work may have been on its way in the lost answer. A new session has it handed out again.
+            Err(error @ (CallError::Lost(_) | CallError::Strange(_))) => {
+                tracing::warn!(%error, "an answer with work may be lost; saying hello again");
+                return Ok(());
+            }
+            Err(error) => {
+                tracing::warn!(%error, "no work can be asked for; trying again");
+                backoff.pause().await;
+            }
+        }
+    }
+}

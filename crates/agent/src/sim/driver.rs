@@ -1,0 +1,177 @@
+//! The simulated driver: places are records in a file, and everything else about them is as on a real node.
+
+use std::sync::{Arc, Mutex};
+
+use muster_ids::{AllocationId, TaskId, World};
+use muster_node_api::task::{Details, Findings, Place, TaskKind};
+
+use super::faults::Faults;
+use super::holdings::{Holdings, Plan};
+use super::journal::{Effect, Journal, Line};
+use super::kill::{KillPoints, Stage};
+use crate::AgentError;
+use crate::folder::Folder;
+
+const FILE: &str = "places.json";
+
+/// What surrounds a simulated node.
+#[derive(Debug, Clone)]
+pub struct Surroundings {
+    /// Where effects are written down, if anywhere.
+    pub journal: Option<Arc<Journal>>,
+    /// What goes wrong.
+    pub faults: Arc<Faults>,
+    /// Where the process ends itself.
+    pub kill: Arc<KillPoints>,
+}
+
+/// The places of a simulated node.
+#[derive(Debug)]
+pub struct Driver {
+    node: String,
+    folder: Folder,
+    world: World,
+    around: Surroundings,
+    holdings: Mutex<Holdings>,
+}
+
+/// Something that is asked of the driver.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Order<'o> {
+    pub(crate) kind: TaskKind,
+    pub(crate) place: &'o Place,
+    pub(crate) details: &'o Details,
+    pub(crate) task: Option<TaskId>,
+}
+
+impl Driver {
+    /// Finds the places that a node had, also after a crash; what the journal lacks of the last effect is added.
+    pub fn open(
+        node: &str,
+        folder: &Folder,
+        world: &World,
+        around: Surroundings,
+    ) -> Result<Self, AgentError> {
+        let holdings: Holdings = folder.read_document(FILE)?.unwrap_or_default();
+        let (node, folder, world) = (node.to_owned(), folder.clone(), world.clone());
+        let driver = Self { node, folder, world, around, holdings: Mutex::default() };
+        driver.catch_up(&holdings)?;
+        *driver.holdings.lock().expect("no holder of this lock can panic") = holdings;
+        Ok(driver)
+    }
+
+    /// Adds the last effect to the journal, if a crash or a full disk kept it from there.
+    fn catch_up(&self, holdings: &Holdings) -> Result<(), AgentError> {
+        match (&self.around.journal, &holdings.last) {
+            (Some(journal), Some(line)) if journal.last(&self.node) < line.seq => journal.append(line),
+            _ => Ok(()),
+        }
+    }
+
+    /// The chance that rules here.
+    pub(crate) fn faults(&self) -> &Faults {
+        &self.around.faults
+    }
+
+    /// Every place on the node.
+    pub fn places(&self) -> Vec<Place> {
+        self.holdings.lock().expect("no holder of this lock can panic").places()
+    }
+
+    pub(crate) fn incarnation(&self, allocation: AllocationId) -> Option<i64> {
+        self.holdings.lock().expect("no holder of this lock can panic").incarnation(allocation)
+    }
+
+    /// Lists what is there.
+    pub(crate) fn survey(&self) -> Findings {
+        self.reach(TaskKind::Survey, Stage::BeforeEffect);
+        Findings { places: self.places(), ..Findings::default() }
+    }
+
+    /// Carries an order out, and looks what is there afterwards. The inner error is "surely not done".
+    pub(crate) fn carry_out(&self, order: Order<'_>) -> Result<Result<Findings, String>, AgentError> {
+        self.reach(order.kind, Stage::BeforeEffect);
+        let mut holdings = self.holdings.lock().expect("no holder of this lock can panic");
+        self.catch_up(&holdings)?;
+        let allocation = order.place.allocation_id;
+        match holdings.plan(order.kind, order.place, order.details) {
+            Plan::Nothing => {}
+            Plan::Refuse(why) => return Ok(Err(why)),
+            Plan::Violation(why) => {
+                tracing::error!(node = %self.node, %allocation, why, "violation: this was not done");
+                self.note(&holdings, Effect::Violation, order, &why)?;
+                return Ok(Err(format!("violation: {why}")));
+            }
+            // The tools said that they were done. What is left is seen only by looking.
+            Plan::Change(Effect::Wiped, ..) if self.around.faults.wipe_fails() => {}
+            Plan::Change(effect, devices, mut next) => {
+                let mut line = self.line(&holdings, effect, order);
+                line.devices = devices.into_iter().collect();
+                line.seq = next.effects;
+                if effect == Effect::Destroyed {
+                    // Which one was destroyed, where the order was for any up to its own.
+                    line.incarnation = holdings.incarnation(allocation).unwrap_or(line.incarnation);
+                }
+                next.last = Some(line);
+                if let Err(error) = self.folder.write_document(FILE, &next) {
+                    // Whether it happened is what the file says.
+                    *holdings = self.folder.read_document(FILE)?.unwrap_or_default();
+                    return Err(error);
+                }
+                *holdings = *next;
+                self.reach(order.kind, Stage::BeforeJournal);
+                self.catch_up(&holdings)?;
+            }
+        }
+        Ok(Ok(holdings.look(allocation, order.details)))
+    }
+
+    /// Writes down that something old was asked for and refused.
+    pub(crate) fn refused_stale(&self, order: Order<'_>, why: &str) -> Result<(), AgentError> {
+        let holdings = self.holdings.lock().expect("no holder of this lock can panic");
+        self.note(&holdings, Effect::RefusedStale, order, why)
+    }
+
+    /// The report is next.
+    pub(crate) fn before_report(&self, kind: TaskKind) {
+        self.reach(kind, Stage::BeforeReport);
+    }
+
+    fn reach(&self, kind: TaskKind, stage: Stage) {
+        self.around.kill.reach(kind, stage);
+    }
+
+    fn note(
+        &self,
+        holdings: &Holdings,
+        effect: Effect,
+        order: Order<'_>,
+        why: &str,
+    ) -> Result<(), AgentError> {
+        match &self.around.journal {
+            None => Ok(()),
+            Some(journal) => {
+                let devices = order.details.devices.clone();
+                journal.append(&Line {
+                    devices,
+                    why: Some(why.to_owned()),
+                    ..self.line(holdings, effect, order)
+                })
+            }
+        }
+    }
+
+    fn line(&self, holdings: &Holdings, effect: Effect, order: Order<'_>) -> Line {
+        Line {
+            at: self.world.now(),
+            node: self.node.clone(),
+            seq: holdings.effects,
+            effect,
+            allocation_id: order.place.allocation_id,
+            incarnation: order.place.incarnation,
+            devices: Vec::new(),
+            task_id: order.task,
+            why: None,
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Many nodes in one process, each a real agent over a simulated driver.
+
+use std::sync::Arc;
+
+use muster_ids::World;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::driver::{Driver, Surroundings};
+use super::faults::{Faults, Odds};
+use super::journal::Journal;
+use super::kill::KillPoints;
+use crate::AgentError;
+use crate::folder::Folder;
+use crate::identity::Identity;
+use crate::machine::Machine;
+use crate::node::{Agent, Phase};
+use crate::run::run;
+
+/// A node of the fleet. It has joined: its folder holds its identity.
+#[derive(Debug, Clone)]
+pub struct Member {
+    /// Its name.
+    pub name: String,
+    /// Its folder.
+    pub folder: Folder,
+    /// What it says it has.
+    pub machine: Machine,
+}
+
+/// A fleet.
+pub struct Fleet {
+    nodes: Vec<Node>,
+    world: World,
+    journal: Option<Arc<Journal>>,
+    kill: Arc<KillPoints>,
+    odds: Odds,
+    seed: u64,
+    stop: watch::Sender<bool>,
+}
+
+struct Node {
+    member: Member,
+    faults: Arc<Faults>,
+    cut: watch::Sender<bool>,
+    phase: watch::Sender<Phase>,
+    running: Option<JoinHandle<()>>,
+}
+
+impl Fleet {
+    /// An empty one.
+    pub fn new(
+        world: World,
+        journal: Option<Arc<Journal>>,
+        kill: Arc<KillPoints>,
+        odds: Odds,
+        seed: u64,
+    ) -> Self {
+        Self { nodes: Vec::new(), world, journal, kill, odds, seed, stop: watch::Sender::new(false) }
+    }
+
+    /// Adds a node and starts it.
+    pub fn add(&mut self, member: Member) -> Result<(), AgentError> {
+        self.nodes.push(Node {
+            faults: Arc::new(Faults::new(self.odds.clone(), self.seed, &member.name)),
+            cut: watch::Sender::new(false),
+            phase: watch::Sender::new(Phase::Away),
+            running: None,
+            member,
+        });
+        self.revive(self.nodes.len() - 1)
+    }
+
+    /// How many nodes wait for work.
+    pub fn polling(&self) -> usize {
+        self.nodes.iter().filter(|node| *node.phase.borrow() == Phase::Polling).count()
+    }
+
+    /// Waits until every node that lives waits for work.
+    pub async fn ready(&self) {
+        for node in &self.nodes {
+            let running = || node.running.as_ref().is_some_and(|running| !running.is_finished());
+            let mut phase = node.phase.subscribe();
+            while running() && *phase.borrow_and_update() != Phase::Polling {
+                // The sender is in `node`; a node that ended by itself is noticed within a second.
+                let _ = tokio::time::timeout(std::time::Duration::from_secs(1), phase.changed()).await;
+            }
+        }
+    }
+
+    /// The name of a node.
+    pub fn name(&self, at: usize) -> &str {
+        &self.nodes[at].member.name
+    }
+
+    /// Whom a word means: all (`*`), a part (`50%`, drawn from the seed), one by name, or one by number from 0.
+    pub fn choose(&self, who: &str) -> Result<Vec<usize>, String> {
+        if who == "*" {
+            return Ok((0..self.nodes.len()).collect());
+        }
+        if let Some(part) = who.strip_suffix('%').and_then(|part| part.parse::<usize>().ok()) {
+            let wanted = (self.nodes.len() * part.min(100)).div_ceil(100);
+            let mut drawn: Vec<(f64, usize)> = Vec::new();
+            for (at, node) in self.nodes.iter().enumerate() {
+                drawn.push((node.faults.draw(), at));
+            }
+            drawn.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let mut chosen: Vec<usize> = drawn.into_iter().take(wanted).map(|(_, at)| at).collect();
+            chosen.sort_unstable();
+            return Ok(chosen);
+        }
+        let named = self.nodes.iter().position(|node| node.member.name == who);
+        let numbered = || who.parse().ok().filter(|at| *at < self.nodes.len());
+        named.or_else(numbered).map(|at| vec![at]).ok_or_else(|| format!("there is no node {who}"))
+    }
+
+    /// Ends a node's agent at once, as if its process was killed. When this returns, nothing of it runs.
+    pub async fn die(&mut self, at: usize) {
+        if let Some(running) = self.nodes[at].running.take() {
+            running.abort();
+            // Its end is an error, because it was aborted; that is what was wanted.
+            let _ = running.await;
+        }
+    }
+
+    /// Starts a node's agent, unless it runs. It knows only what its folder says.
+    pub fn revive(&mut self, at: usize) -> Result<(), AgentError> {
+        let node = &mut self.nodes[at];
+        if node.running.as_ref().is_some_and(|running| !running.is_finished()) {
+            return Ok(());
+        }
+        let Member { name, folder, machine } = node.member.clone();
+        let identity = Identity::lookup(&folder)?
+            .ok_or_else(|| AgentError::file(folder.path(), "the machine has not joined"))?;
+        let around = Surroundings {
+            journal: self.journal.clone(),
+            faults: node.faults.clone(),
+            kill: self.kill.clone(),
+        };
+        let agent = Agent {
+            driver: Driver::open(&name, &folder, &self.world, around)?,
+            folder,
+            identity,
+            machine,
+            world: self.world.clone(),
+            cut: node.cut.subscribe(),
+            phase: node.phase.clone(),
+        };
+        let stop = self.stop.subscribe();
+        node.running = Some(tokio::spawn(async move {
+            if let Err(error) = run(agent, stop).await {
+                tracing::error!(node = name, %error, "a node's agent ended");
+            }
+        }));
+        Ok(())
+    }
+
+    /// Cuts a node off, or joins it up again.
+    pub fn partition(&self, at: usize, cut: bool) {
+        self.nodes[at].cut.send_replace(cut);
+    }
+
+    /// Changes how many of a node's tasks fail.
+    pub fn set_fail(&self, at: usize, part: f64) {
+        self.nodes[at].faults.set_fail(part);
+    }
+
+    /// Stops every node in order: what runs is finished and reported.
+    pub async fn stop(&mut self) {
+        self.stop.send_replace(true);
+        for node in &mut self.nodes {
+            if let Some(running) = node.running.take() {
+                let _ = running.await;
+            }
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! What a simulated node holds, and what each verb would make of it: pure, so that every order of verbs can be tried.
+//!
+//! A device that was in a place keeps what its tenant left there until it is wiped, and so does the disk. That is the
+//! point of the whole simulation: a platform that hands such a device to another allocation is caught here. The same
+//! allocation may have it back unwiped, as it does when it is restarted.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use muster_ids::AllocationId;
+use muster_node_api::task::{Amount, Details, Findings, Place, TaskKind};
+use serde::{Deserialize, Serialize};
+
+use super::journal::{Effect, Line};
+
+/// How the disk is called among what is not wiped.
+const DISK: &str = "disk";
+
+/// A place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Held {
+    incarnation: i64,
+    devices: BTreeSet<String>,
+    amount: Amount,
+    exclusive: bool,
+}
+
+/// Everything on a node that outlives its agent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Holdings {
+    places: BTreeMap<AllocationId, Held>,
+    /// Devices that were in a place and have not been wiped since, and whose place that was.
+    dirty: BTreeMap<String, AllocationId>,
+    /// Allocations whose part of the disk has not been wiped since they had a place.
+    dirty_disks: BTreeSet<AllocationId>,
+    /// How many effects there were.
+    pub(super) effects: u64,
+    /// The last of them, as the journal should have it: what is missing there was cut off by a crash.
+    pub(super) last: Option<Line>,
+}
+
+/// What a verb would do.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Plan {
+    /// It is so already, or the verb only looks.
+    Nothing,
+    /// This, to these devices.
+    Change(Effect, BTreeSet<String>, Box<Holdings>),
+    /// It cannot be done as things are.
+    Refuse(String),
+    /// It would let one tenant see what another left, or take from another what it has.
+    Violation(String),
+}
+
+impl Holdings {
+    pub(super) fn places(&self) -> Vec<Place> {
+        let place =
+            |(id, held): (&AllocationId, &Held)| Place { allocation_id: *id, incarnation: held.incarnation };
+        self.places.iter().map(place).collect()
+    }
+
+    /// Which incarnation of an allocation's place is there.
+    pub(super) fn incarnation(&self, allocation: AllocationId) -> Option<i64> {
+        self.places.get(&allocation).map(|held| held.incarnation)
+    }
+
+    /// What there is to see of a place and of the devices that were asked about.
+    pub(super) fn look(&self, allocation: AllocationId, details: &Details) -> Findings {
+        let held = self.places.get(&allocation);
+        let unwiped = |device: &&String| {
+            self.dirty.contains_key(*device) && held.is_none_or(|held| !held.devices.contains(*device))
+        };
+        let mut residue: Vec<String> = details.devices.iter().filter(unwiped).cloned().collect();
+        if held.is_none() && self.dirty_disks.contains(&allocation) {
+            residue.push(DISK.to_owned());
+        }
+        Findings {
+            present: held.is_some(),
+            incarnation: held.map_or(0, |held| held.incarnation),
+            devices: held.map(|held| held.devices.iter().cloned().collect()).unwrap_or_default(),
+            amount: held.map(|held| held.amount).unwrap_or_default(),
+            residue,
+            places: Vec::new(),
+        }
+    }
+
+    /// What the verb would do to an incarnation that is not an old one.
+    pub(super) fn plan(&self, kind: TaskKind, place: &Place, details: &Details) -> Plan {
+        match kind {
+            TaskKind::Prepare => self.plan_prepare(place, details),
+            TaskKind::Resize => self.plan_resize(place, details),
+            TaskKind::Destroy => self.plan_destroy(place),
+            TaskKind::Wipe => self.plan_wipe(place, details),
+            TaskKind::Inspect | TaskKind::Survey => Plan::Nothing,
+        }
+    }
+
+    fn plan_prepare(&self, place: &Place, details: &Details) -> Plan {
+        let wanted: BTreeSet<String> = details.devices.iter().cloned().collect();
+        match self.places.get(&place.allocation_id) {
+            // Its amount may have been changed since; that is not undone by a repetition.
+            Some(held) if held.incarnation == place.incarnation && held.devices == wanted => {
+                return Plan::Nothing;
+            }
+            Some(held) => {
+                let (there, devices) = (held.incarnation, &held.devices);
+                return Plan::Refuse(format!(
+                    "its place is there already: incarnation {there}, with {devices:?}"
+                ));
+            }
+            None => {}
+        }
+        if let Some(why) = self.alone(place, details.exclusive).or_else(|| self.untouchable(place, &wanted)) {
+            return Plan::Violation(why);
+        }
+        let held = Held {
+            incarnation: place.incarnation,
+            devices: wanted.clone(),
+            amount: details.amount,
+            exclusive: details.exclusive,
+        };
+        self.change(Effect::Prepared, wanted, |next| next.put(place.allocation_id, held))
+    }
+
+    fn plan_resize(&self, place: &Place, details: &Details) -> Plan {
+        let Some(held) = self.places.get(&place.allocation_id) else {
+            return Plan::Refuse("its place is not there".to_owned());
+        };
+        if held.incarnation != place.incarnation {
+            return Plan::Refuse(format!("its place is of incarnation {}", held.incarnation));
+        }
+        let wanted: BTreeSet<String> = details.devices.iter().cloned().collect();
+        if held.devices == wanted && held.amount == details.amount {
+            return Plan::Nothing;
+        }
+        if let Some(why) = self.untouchable(place, &wanted) {
+            return Plan::Violation(why);
+        }
+        let held = Held { devices: wanted.clone(), amount: details.amount, ..held.clone() };
+        self.change(Effect::Resized, wanted, |next| next.put(place.allocation_id, held))
+    }
+
+    fn plan_destroy(&self, place: &Place) -> Plan {
+        match self.places.get(&place.allocation_id) {
+            None => Plan::Nothing,
+            Some(held) if held.incarnation > place.incarnation => {
+                Plan::Refuse(format!("its place is of incarnation {}", held.incarnation))
+            }
+            Some(held) => self.change(Effect::Destroyed, held.devices.clone(), |next| {
+                next.places.remove(&place.allocation_id);
+            }),
+        }
+    }
+
+    fn plan_wipe(&self, place: &Place, details: &Details) -> Plan {
+        for device in &details.devices {
+            match self.holder(device) {
+                Some(holder) if holder == place.allocation_id => {
+                    return Plan::Refuse(format!("{device} is still in its place"));
+                }
+                Some(holder) => return Plan::Violation(format!("{device} is in the place of {holder}")),
+                None => {}
+            }
+        }
+        let dirty = |device: &&String| self.dirty.contains_key(*device);
+        let devices: BTreeSet<String> = details.devices.iter().filter(dirty).cloned().collect();
+        // While its place is there, its disk is in use, and only devices that it gave back are meant.
+        let disk = !self.places.contains_key(&place.allocation_id)
+            && self.dirty_disks.contains(&place.allocation_id);
+        if devices.is_empty() && !disk {
+            return Plan::Nothing;
+        }
+        self.change(Effect::Wiped, devices.clone(), |next| {
+            next.dirty.retain(|device, _| !devices.contains(device));
+            if disk {
+                next.dirty_disks.remove(&place.allocation_id);
+            }
+        })
+    }
+
+    fn change(&self, effect: Effect, devices: BTreeSet<String>, apply: impl FnOnce(&mut Self)) -> Plan {
+        let mut next = self.clone();
+        apply(&mut next);
+        next.effects += 1;
+        Plan::Change(effect, devices, Box::new(next))
+    }
+
+    /// From the moment that a tenant has a device, something of the tenant's is on it.
+    fn put(&mut self, allocation: AllocationId, held: Held) {
+        self.dirty.extend(held.devices.iter().map(|device| (device.clone(), allocation)));
+        self.dirty_disks.insert(allocation);
+        self.places.insert(allocation, held);
+    }
+
+    fn holder(&self, device: &str) -> Option<AllocationId> {
+        self.places.iter().find(|(_, held)| held.devices.contains(device)).map(|(id, _)| *id)
+    }
+
+    /// Why these devices must not be given to this allocation.
+    fn untouchable(&self, place: &Place, wanted: &BTreeSet<String>) -> Option<String> {
+        wanted.iter().find_map(|device| {
+            let other = |id: &AllocationId| *id != place.allocation_id;
+            if let Some(holder) = self.holder(device).filter(other) {
+                return Some(format!("{device} is in the place of {holder}"));
+            }
+            let left = self.dirty.get(device).filter(|id| other(id))?;
+            Some(format!("{device} has not been wiped since it was in the place of {left}"))
+        })
+    }
+
+    /// Why who wants to be alone would not be.
+    fn alone(&self, place: &Place, exclusive: bool) -> Option<String> {
+        let mut others = self.places.iter().filter(|(id, _)| **id != place.allocation_id);
+        let (other, _) = others.find(|(_, held)| exclusive || held.exclusive)?;
+        Some(if exclusive {
+            format!("the node was asked for as a whole, and {other} is on it")
+        } else {
+            format!("the whole node belongs to {other}")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

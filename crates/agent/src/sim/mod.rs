@@ -1,0 +1,17 @@
+//! The simulated twin of a node: everything of an agent is real but the places.
+
+mod control;
+mod driver;
+mod faults;
+mod fleet;
+mod holdings;
+mod journal;
+mod kill;
+
+pub use control::Word;
+pub(crate) use driver::Order;
+pub use driver::{Driver, Surroundings};
+pub use faults::{Faults, Odds};
+pub use fleet::{Fleet, Member};
+pub use journal::{Effect, Journal, Line};
+pub use kill::{KILL_POINTS, KillPoints};

@@ -1,0 +1,9 @@
+//! The agent against a scripted server that speaks the wire over real TLS.
+
+mod crash;
+mod fleet;
+mod join;
+mod machine;
+mod server;
+mod session;
+mod tasks;

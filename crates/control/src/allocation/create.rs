@@ -1,0 +1,128 @@
+//! Ask for capacity on a node.
+
+use muster_api::allocation::AllocationCreate;
+use muster_api::operations::Started;
+use muster_api::{Code, Problem};
+use muster_authz::Permission;
+use muster_ids::{AllocationId, OperationId, TypedId as _};
+use muster_model::allocation::{Allocation, AllocationState};
+use muster_model::event::EventType;
+use muster_model::node::Capacity;
+use muster_model::placement::{Ask, tiers};
+use muster_operations::allocation::CREATE;
+use muster_operations::{Open, open};
+use serde_json::json;
+
+use super::act::started;
+use super::{path, shape_of, strategy_of};
+use crate::capacity::amounts;
+use crate::commit::target;
+use crate::refuse::{Result, refuse};
+use crate::tenant::checked_labels;
+use crate::{Answer, Commit, Cx, operation};
+
+/// Prepares `allocation_create`.
+pub async fn create(cx: &Cx, project: &str, body: AllocationCreate) -> Result<Commit> {
+    let (project_id, scope) = cx.project_scope(project).await?;
+    cx.authorize(Permission::AllocationCreate, scope, "project")?;
+    for (field, time) in [("/wait_until", body.wait_until), ("/expires_at", body.expires_at)] {
+        if time.is_some_and(|time| time <= cx.now) {
+            return Err(Problem::field(field, "it is in the past"));
+        }
+    }
+    let operation_id: OperationId = cx.platform.world.id();
+    let allocation = Allocation {
+        id: cx.platform.world.id::<AllocationId>(),
+        tenant_id: scope.tenant().ok_or_else(|| Problem::not_found("project"))?,
+        project_id,
+        name: body.name,
+        labels: checked_labels(body.labels)?,
+        shape: shape_of(body.shape.unwrap_or(muster_api::capacity::AllocationShape::GpuSlice)),
+        capacity: Capacity {
+            gpus: body.gpus.unwrap_or(0),
+            cpus: body.cpus.unwrap_or(1),
+            memory_mb: body.memory_mb.unwrap_or(1024),
+            disk_mb: body.disk_mb.unwrap_or(1024),
+        },
+        strategy: strategy_of(body.strategy.unwrap_or_default()),
+        state: AllocationState::Requested,
+        node_id: None,
+        node_name: None,
+        incarnation: 0,
+        held: Capacity::default(),
+        reason: None,
+        message: None,
+        active_witness_id: None,
+        wiped_witness_id: None,
+        operation_id: Some(operation_id),
+        wait_until: body.wait_until,
+        expires_at: body.expires_at,
+        protected: body.protected.unwrap_or(false),
+        created_at: cx.now,
+        updated_at: cx.now,
+        version: 1,
+    };
+    let timing = cx.platform.engine.timing();
+    let deadline_at = body.wait_until.unwrap_or(cx.now) + timing.create;
+    let touches = [allocation.id.to_string()];
+    let mut plan = operation::plan(&CREATE, &touches, deadline_at);
+    plan.capacity = Some(amounts(&allocation.capacity));
+    let subject = target("allocation", allocation.id, &allocation.name);
+    if body.dry_run.unwrap_or(false) {
+        plan.fits_now = Some(fits(cx, &allocation).await?);
+        let answer = Answer::new(&Started { operation: None, plan });
+        let commit = Commit::new(scope, subject, move |_| Box::pin(async move { Ok(answer) }));
+        return Ok(commit.detail(json!({"dry_run": true})));
+    }
+    let opened = open(
+        &CREATE,
+        Open {
+            id: operation_id,
+            scope,
+            subject_kind: "allocation",
+            subject_id: allocation.id.uuid(),
+            subject_name: allocation.name.clone(),
+            touches: vec![allocation.id.uuid()],
+            asked_by: operation::asked_by(cx),
+            correlation_id: cx.correlation_id.clone(),
+            input: json!({}),
+            deadline_at,
+            parent_id: None,
+            now: cx.now,
+        },
+    );
+    let told = json!({"name": allocation.name, "capacity": allocation.capacity, "shape": allocation.shape,
+                      "operation_id": operation_id});
+    let subject_path = path(&allocation);
+    let commit = Commit::new(scope, subject, move |tx| {
+        Box::pin(async move {
+            if !tx.quota_take(project_id, 1, allocation.capacity).await? {
+                return Err(Problem::new(
+                    Code::QuotaExceeded,
+                    "the project's quota does not allow so much: release something, ask for less, or ask an operator for more",
+                )
+                .into());
+            }
+            tx.allocation_request(&allocation).await?;
+            tx.operation_open(&opened).await?;
+            Ok(started(&opened, plan))
+        })
+    });
+    Ok(commit.wakes_engine().event(cx, EventType::AllocationRequested, subject_path, told))
+}
+
+/// Whether a node has room for it now.
+async fn fits(cx: &Cx, allocation: &Allocation) -> Result<bool> {
+    let store = &cx.platform.store;
+    let ask = Ask {
+        gpus: u8::try_from(allocation.capacity.gpus).unwrap_or(u8::MAX),
+        exclusive: allocation.shape == muster_model::allocation::AllocationShape::Baremetal,
+        strategy: allocation.strategy,
+    };
+    for fit in tiers(&store.fits().await.map_err(refuse)?, &ask).concat() {
+        if store.fitting(fit, &allocation.capacity).await.map_err(refuse)? > 0 {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

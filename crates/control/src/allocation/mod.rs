@@ -1,0 +1,130 @@
+//! Allocations. The commands record what is wanted; the engine does it.
+
+mod act;
+mod attest;
+mod create;
+mod get;
+mod list;
+mod release;
+mod resize;
+mod restart;
+mod timeline;
+mod update;
+
+pub use attest::attest;
+pub use create::create;
+pub use get::get;
+pub use list::list;
+pub use release::release;
+pub use resize::resize;
+pub use restart::restart;
+pub use timeline::timeline;
+pub use update::update;
+
+use muster_api::allocation as api;
+use muster_api::capacity::AllocationShape;
+use muster_model::allocation::{Allocation, AllocationState, FailureReason};
+use muster_model::{allocation, placement};
+
+use crate::capacity::amounts;
+use crate::refuse::{Result, refuse};
+use crate::{Cx, operation};
+
+pub(crate) fn path(allocation: &Allocation) -> String {
+    format!("/v1/projects/{}/allocations/{}", allocation.project_id, allocation.id)
+}
+
+pub(crate) fn state(state: AllocationState) -> api::AllocationState {
+    match state {
+        AllocationState::Requested => api::AllocationState::Requested,
+        AllocationState::Placing => api::AllocationState::Placing,
+        AllocationState::Provisioning => api::AllocationState::Provisioning,
+        AllocationState::Active => api::AllocationState::Active,
+        AllocationState::Releasing => api::AllocationState::Releasing,
+        AllocationState::Wiping => api::AllocationState::Wiping,
+        AllocationState::Released => api::AllocationState::Released,
+        AllocationState::Failed => api::AllocationState::Failed,
+    }
+}
+
+fn state_of(state: api::AllocationState) -> AllocationState {
+    match state {
+        api::AllocationState::Requested => AllocationState::Requested,
+        api::AllocationState::Placing => AllocationState::Placing,
+        api::AllocationState::Provisioning => AllocationState::Provisioning,
+        api::AllocationState::Active => AllocationState::Active,
+        api::AllocationState::Releasing => AllocationState::Releasing,
+        api::AllocationState::Wiping => AllocationState::Wiping,
+        api::AllocationState::Released => AllocationState::Released,
+        api::AllocationState::Failed => AllocationState::Failed,
+    }
+}
+
+fn shape_of(shape: AllocationShape) -> allocation::AllocationShape {
+    match shape {
+        AllocationShape::Baremetal => allocation::AllocationShape::Baremetal,
+        AllocationShape::GpuSlice => allocation::AllocationShape::GpuSlice,
+    }
+}
+
+fn strategy_of(strategy: api::Strategy) -> placement::Strategy {
+    match strategy {
+        api::Strategy::Pack => placement::Strategy::Pack,
+        api::Strategy::Spread => placement::Strategy::Spread,
+    }
+}
+
+/// Without what has to be looked up: how we know, and the place in line.
+pub(crate) fn view(allocation: &Allocation) -> api::Allocation {
+    api::Allocation {
+        id: allocation.id,
+        tenant_id: allocation.tenant_id,
+        project_id: allocation.project_id,
+        name: allocation.name.clone(),
+        labels: muster_api::Labels(allocation.labels.clone()),
+        shape: match allocation.shape {
+            allocation::AllocationShape::Baremetal => AllocationShape::Baremetal,
+            allocation::AllocationShape::GpuSlice => AllocationShape::GpuSlice,
+        },
+        capacity: amounts(&allocation.capacity),
+        strategy: match allocation.strategy {
+            placement::Strategy::Pack => api::Strategy::Pack,
+            placement::Strategy::Spread => api::Strategy::Spread,
+        },
+        state: state(allocation.state),
+        node_id: allocation.node_id,
+        incarnation: allocation.incarnation,
+        held: amounts(&allocation.held),
+        reason: allocation.reason.map(|reason| reason.as_str().to_owned()),
+        advice: allocation.reason.map(FailureReason::advice).map(str::to_owned),
+        message: allocation.message.clone(),
+        evidence: None,
+        operation_id: allocation.operation_id,
+        before_in_line: None,
+        wait_until: allocation.wait_until,
+        expires_at: allocation.expires_at,
+        protected: allocation.protected,
+        created_at: allocation.created_at,
+        updated_at: allocation.updated_at,
+        version: allocation.version,
+    }
+}
+
+/// With how we know what it is, and its place in line.
+pub(crate) async fn full_view(cx: &Cx, allocation: &Allocation) -> Result<api::Allocation> {
+    let store = &cx.platform.store;
+    let mut view = view(allocation);
+    let evidence = match allocation.state {
+        AllocationState::Active => allocation.active_witness_id,
+        AllocationState::Released => allocation.wiped_witness_id,
+        _ => None,
+    };
+    if let Some(id) = evidence {
+        let found = store.witness_lookup(id).await.map_err(refuse)?;
+        view.evidence = found.map(|witness| operation::witness_kind(witness.kind));
+    }
+    if allocation.state == AllocationState::Placing {
+        view.before_in_line = Some(store.line_before(allocation.id).await.map_err(refuse)?);
+    }
+    Ok(view)
+}

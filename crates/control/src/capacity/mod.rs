@@ -1,0 +1,15 @@
+//! Capacity: what a project can get now. Nobody is told which nodes there are.
+
+mod get;
+mod weigh;
+
+pub use get::get;
+
+use muster_api::capacity as api;
+use muster_model::node::Capacity;
+
+/// Amounts on the wire.
+pub(crate) fn amounts(capacity: &Capacity) -> api::Capacity {
+    let Capacity { gpus, cpus, memory_mb, disk_mb } = *capacity;
+    api::Capacity { gpus, cpus, memory_mb, disk_mb }
+}

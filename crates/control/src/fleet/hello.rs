@@ -1,0 +1,124 @@
+//! An agent takes up its node's identity, and says what is on the node.
+
+use std::collections::BTreeSet;
+
+use muster_api::Problem;
+use muster_model::allocation::Allocation;
+use muster_model::event::EventType;
+use muster_model::node::Node;
+use muster_node_api::difference::{Change, difference};
+use muster_node_api::inventory::Inventory;
+use muster_node_api::task::Place;
+use muster_node_api::wire::{Hello, Welcome};
+use muster_store::StoreError;
+use serde_json::{Value, json};
+
+use super::admit::{Admitted, retired};
+use super::{slots, tell};
+use crate::Cx;
+use crate::refuse::{Result, refuse};
+
+/// So many changes and places are told of; an event is to be read.
+const TOLD: usize = 50;
+
+/// The places that must not be there: of no allocation that lives on this node, or of another incarnation than its own.
+fn ghosts(places: &[Place], live: &[Allocation]) -> Vec<Place> {
+    let known = |place: &&Place| {
+        live.iter().any(|held| held.id == place.allocation_id && held.incarnation == place.incarnation)
+    };
+    let ghosts: BTreeSet<&Place> = places.iter().filter(|place| !known(place)).collect();
+    ghosts.into_iter().cloned().collect()
+}
+
+/// Carries out `hello`.
+pub async fn hello(cx: &Cx, agent: &Admitted, body: Hello) -> Result<Welcome> {
+    let platform = &cx.platform;
+    let store = &platform.store;
+    let node = store.node_lookup(agent.node).await.map_err(refuse)?.ok_or_else(retired)?;
+    // A place is made only after its allocation is written down, so what was read before the transaction can take a place
+    // that has just become a ghost for a living one, which the engine destroys anyway, but never the other way about.
+    let live = store.allocation_live_on(node.id).await.map_err(refuse)?;
+    let found = slots::discovered(
+        &platform.world,
+        node.id,
+        &body.inventory,
+        &store.slot_list(node.id).await.map_err(refuse)?,
+    );
+    let ghosts = ghosts(&body.places, &live);
+    let digest = body.inventory.hardware_digest();
+    let mut events: Vec<(EventType, Value)> = Vec::new();
+    if !ghosts.is_empty() {
+        let shown: Vec<&Place> = ghosts.iter().take(TOLD).collect();
+        events.push((EventType::NodeGhostsFound, json!({"count": ghosts.len(), "places": shown})));
+    }
+    events.extend(inventory_changed(&node, &body.inventory, &digest));
+    let clean = ghosts.is_empty();
+
+    let mut tx = store.begin().await.map_err(refuse)?;
+    let written = async {
+        let inventory = json!(body.inventory);
+        let session = tx.node_hello(node.id, &body.agent_version, inventory, &digest, clean, cx.now).await?;
+        tx.task_requeue(node.id).await?;
+        slots::write(&mut tx, &found, cx.now).await?;
+        if clean && tx.node_back(node.id, cx.now).await? {
+            let since = node.unreachable_since;
+            events.push((EventType::NodeReachable, json!({"name": node.name, "unreachable_since": since})));
+        }
+        if !events.is_empty() {
+            let news = tell::News {
+                actor: tell::agent(node.id, &node.name),
+                action: "node.hello",
+                target: tell::target(node.id, &node.name),
+                subject: tell::subject(node.id),
+                events,
+                correlation_id: &cx.correlation_id,
+                at: cx.now,
+            };
+            platform.tell(&mut tx, news).await?;
+        }
+        Ok(session)
+    };
+    let session = match written.await {
+        Ok(session) => session,
+        Err(error) => {
+            tx.rollback().await;
+            return Err(not_ours(error));
+        }
+    };
+    tx.commit().await.map_err(refuse)?;
+    welcomed(cx, &node, session, &ghosts);
+    Ok(Welcome { session, ghosts, heartbeat_seconds: platform.options.heartbeat.as_secs() })
+}
+
+fn welcomed(cx: &Cx, node: &Node, session: i64, ghosts: &[Place]) {
+    let platform = &cx.platform;
+    platform.unsealed.notify_one();
+    platform.fleet.hear(node.id);
+    // A poll of the agent before this one ends now.
+    platform.fleet.wake(node.id);
+    if ghosts.is_empty() {
+        tracing::info!(node = %node.id, name = node.name, session, "an agent said hello");
+    } else {
+        platform.metrics.ghosts.inc_by(ghosts.len() as u64);
+        tracing::warn!(node = %node.id, name = node.name, session, ghosts = ghosts.len(), "ghosts on a node");
+    }
+}
+
+/// `Fenced` from a node's row means that it was retired meanwhile.
+pub(super) fn not_ours(error: StoreError) -> Problem {
+    if matches!(error, StoreError::Fenced) { retired() } else { refuse(error) }
+}
+
+/// Tells of hardware that is not what was approved, when it was not told of before.
+pub(super) fn inventory_changed(node: &Node, found: &Inventory, digest: &str) -> Option<(EventType, Value)> {
+    let approved = node.approved_digest.as_deref()?;
+    if approved == digest || node.inventory_digest == digest {
+        return None;
+    }
+    let before: Option<Inventory> =
+        node.approved_inventory.clone().and_then(|approved| serde_json::from_value(approved).ok());
+    let changes = before.map(|before| difference(&before, found)).unwrap_or_default();
+    let shown: Vec<&Change> = changes.iter().take(TOLD).collect();
+    let told = json!({"name": node.name, "count": changes.len(), "changes": shown});
+    Some((EventType::NodeInventoryChanged, told))
+}

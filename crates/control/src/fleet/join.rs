@@ -1,0 +1,171 @@
+//! A machine joins with a one-time token, and becomes a node with a certificate.
+
+use muster_api::{Code, Problem};
+use muster_ids::NodeId;
+use muster_model::event::EventType;
+use muster_model::token::{Secret, TokenKind};
+use muster_node_api::wire::{Join, Joined};
+use muster_store::{Enrolment, Joining, StoreError};
+use serde_json::json;
+
+use super::{renew, slots, tell};
+use crate::Cx;
+use crate::authority::{self, Issued};
+use crate::refuse::{Result, refuse};
+
+/// So many names are tried before a machine is told to ask again.
+const ATTEMPTS: usize = 30;
+
+/// One answer for a token that never was, is used up or is over: whoever guesses learns nothing.
+fn refused() -> Problem {
+    Problem::new(
+        Code::Unauthenticated,
+        "the token is not valid: it works once and for a limited time; ask an operator for a fresh one",
+    )
+}
+
+/// Carries out `join`.
+pub async fn join(cx: &Cx, body: Join) -> Result<Joined> {
+    let secret =
+        Secret::parse(&body.token).filter(|secret| secret.is(TokenKind::Join)).ok_or_else(refused)?;
+    let platform = &cx.platform;
+    let node: NodeId = platform.world.id();
+    let mut issued: Option<Issued> = None;
+    for attempt in 1..=ATTEMPTS {
+        let enrolment = platform.store.enrolment_by_hash(&secret.hash(), cx.now).await.map_err(refuse)?;
+        let enrolment = enrolment.ok_or_else(refused)?;
+        let certificate = match issued.take() {
+            Some(issued) => issued,
+            // Signed only for a token that holds: a signature is work, and strangers get none of it.
+            None => authority::issue_node(platform, &body.csr, node, cx.now).await?,
+        };
+        let name = enrolment.node_name.clone().unwrap_or_else(|| {
+            numbered(&fitting(&body.name), attempt, || {
+                muster_model::hex::encode(&platform.world.bytes::<3>())
+            })
+        });
+        match write(cx, node, &name, &enrolment, &body, &certificate).await {
+            Ok(()) => {
+                platform.unsealed.notify_one();
+                platform.fleet.hear(node);
+                let renew_after_seconds = renew::after(platform);
+                let Issued { certificate, authority, .. } = certificate;
+                return Ok(Joined { node_id: node, name, certificate, authority, renew_after_seconds });
+            }
+            // Somebody else was faster with the same token.
+            Err(StoreError::Fenced) => return Err(refused()),
+            Err(StoreError::Conflict(_)) if enrolment.node_name.is_some() => {
+                return Err(Problem::new(
+                    Code::NameTaken,
+                    format!("the token fixes the name {name}, and a node has it: retire that node first"),
+                ));
+            }
+            Err(StoreError::Conflict(_)) => issued = Some(certificate),
+            Err(StoreError::Unheard) => {
+                return Err(Problem::new(
+                    Code::Unavailable,
+                    "the database was lost while it committed: try again, and if the token is refused then, it was used up \
+                     by this; ask an operator for another",
+                ));
+            }
+            Err(error) => return Err(refuse(error)),
+        }
+    }
+    Err(Problem::new(Code::Unavailable, "too many machines join under this name at once; repeat in a moment"))
+}
+
+/// The node is there and the token used up, or neither.
+async fn write(
+    cx: &Cx,
+    node: NodeId,
+    name: &str,
+    enrolment: &Enrolment,
+    body: &Join,
+    issued: &Issued,
+) -> muster_store::Result<()> {
+    let platform = &cx.platform;
+    let joining = Joining {
+        id: node,
+        name: name.to_owned(),
+        labels: enrolment.labels.clone(),
+        inventory: json!(body.inventory),
+        inventory_digest: body.inventory.hardware_digest(),
+        agent_version: body.agent_version.clone(),
+        certificate_until: issued.until,
+        at: cx.now,
+    };
+    let found = slots::discovered(&platform.world, node, &body.inventory, &[]);
+    let told = json!({"name": name, "enrolment_id": enrolment.id, "gpus": found.len()});
+    let mut tx = platform.store.begin().await?;
+    let written = async {
+        tx.node_join(&joining).await?;
+        tx.enrolment_use(enrolment.id, node, cx.now).await?;
+        slots::write(&mut tx, &found, cx.now).await?;
+        let news = tell::News {
+            actor: tell::agent(node, name),
+            action: "node.join",
+            target: tell::target(node, name),
+            subject: tell::subject(node),
+            events: vec![(EventType::NodeJoined, told)],
+            correlation_id: &cx.correlation_id,
+            at: cx.now,
+        };
+        platform.tell(&mut tx, news).await
+    };
+    match written.await {
+        Ok(()) => tx.commit().await,
+        Err(error) => {
+            tx.rollback().await;
+            Err(error)
+        }
+    }
+}
+
+/// A machine's name for itself as a name of ours: its first label, in the letters that a name may have.
+fn fitting(text: &str) -> String {
+    let label = text.split('.').next().unwrap_or_default().to_lowercase();
+    let allowed = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
+    let text: String = label.chars().map(|letter| if allowed(letter) { letter } else { '-' }).collect();
+    let text = text.trim_start_matches(|letter: char| !letter.is_ascii_lowercase());
+    let text = text[..text.len().min(63)].trim_end_matches('-');
+    if text.is_empty() { "node".to_owned() } else { text.to_owned() }
+}
+
+/// The name itself, then with a number, then with letters by chance: many may join under one name at once.
+fn numbered(name: &str, attempt: usize, chance: impl FnOnce() -> String) -> String {
+    let suffix = match attempt {
+        1 => return name.to_owned(),
+        2..=9 => format!("-{attempt}"),
+        _ => format!("-{}", chance()),
+    };
+    let kept = name[..name.len().min(63 - suffix.len())].trim_end_matches('-');
+    format!("{kept}{suffix}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{fitting, numbered};
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_host_name_becomes_a_name() {
+        for (host, name) in [
+            ("gpu-7.example.org", "gpu-7"),
+            ("GPU_07", "gpu-07"),
+            ("7-of-9", "of-9"),
+            ("", "node"),
+            ("…", "node"),
+            ("rack1-", "rack1"),
+        ] {
+            assert_eq!(fitting(host), name, "{host}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_machine_is_called_a_name_comes_out(host in any::<String>(), attempt in 1_usize..30) {
+            let name = numbered(&fitting(&host), attempt, || "c0ffee".to_owned());
+            prop_assert!(muster_model::Name::parse(&name).is_some(), "{name:?}");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! An agent is there, and waits for work.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use muster_model::task::Task;
+use muster_node_api::task::{Details, Task as Wired, TaskKind};
+use muster_node_api::wire::{Poll, Work};
+
+use super::admit::{Admitted, look_up};
+use crate::refuse::{Result, refuse};
+use crate::{Cx, Platform};
+
+/// So many tasks go out with one answer.
+const MOST: i64 = 16;
+
+/// Counts a poll while it waits.
+struct Counted<'p>(&'p Platform);
+
+impl<'p> Counted<'p> {
+    fn new(platform: &'p Platform) -> Self {
+        platform.metrics.polls_waiting.inc();
+        Self(platform)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.metrics.polls_waiting.dec();
+    }
+}
+
+/// Carries out `poll`: a heartbeat first, then whatever work there is, now or within the time that the agent waits.
+pub async fn poll(cx: &Cx, agent: &Admitted, body: Poll) -> Result<Work> {
+    agent.current(body.session)?;
+    agent.reachable()?;
+    let platform = &cx.platform;
+    platform.fleet.hear(agent.node);
+    let wait = Duration::from_secs(body.wait_seconds).min(platform.options.heartbeat);
+    let mut over = pin!(tokio::time::sleep(wait));
+    let mut stopping = platform.stopping.subscribe();
+    let seat = platform.fleet.polls.enter(agent.node, &agent.standing);
+    let _counted = Counted::new(platform);
+    let mut agent = *agent;
+    loop {
+        // Before the look, so that what is queued during it is not slept over.
+        let mut woken = pin!(seat.notify.notified());
+        woken.as_mut().enable();
+        if agent.standing.clean && agent.standing.waiting {
+            let tasks = deliver(platform, &agent, body.session).await?;
+            if !tasks.is_empty() {
+                return Ok(Work { tasks });
+            }
+        }
+        if *stopping.borrow_and_update() {
+            return Ok(Work { tasks: Vec::new() });
+        }
+        tokio::select! {
+            () = woken => {}
+            () = &mut over => return Ok(Work { tasks: Vec::new() }),
+            // The agent asks another replica then, instead of holding this one up.
+            _ = stopping.changed() => return Ok(Work { tasks: Vec::new() }),
+        }
+        agent = look_up(platform, agent.node).await?;
+        agent.current(body.session)?;
+        agent.reachable()?;
+    }
+}
+
+async fn deliver(platform: &Platform, agent: &Admitted, session: i64) -> Result<Vec<Wired>> {
+    let now = platform.world.now();
+    let tasks = platform.store.task_deliver(agent.node, session, now, MOST).await.map_err(refuse)?;
+    Ok(tasks.into_iter().filter_map(wired).collect())
+}
+
+/// A task as it stands on the wire. One that cannot be read stays where it is until it expires, and holds up no other.
+fn wired(task: Task) -> Option<Wired> {
+    let kind = serde_json::from_value::<TaskKind>(task.kind.as_str().into());
+    let details = serde_json::from_value::<Details>(task.payload);
+    let (Ok(kind), Ok(details)) = (kind, details) else {
+        tracing::error!(task = %task.id, "a task cannot be read, so nobody gets it");
+        return None;
+    };
+    Some(Wired {
+        id: task.id,
+        kind,
+        allocation_id: task.allocation_id,
+        incarnation: task.incarnation,
+        generation: task.generation,
+        details,
+        correlation_id: task.correlation_id,
+        expires_at: task.expires_at,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TaskKind;
+
+    #[test]
+    fn every_kind_of_task_has_a_word_on_the_wire() {
+        for kind in muster_model::task::TaskKind::ALL {
+            serde_json::from_value::<TaskKind>(kind.as_str().into()).unwrap();
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! An agent says what became of its tasks.
+
+use muster_model::task::{Task, TaskState};
+use muster_node_api::task::{Ending, Report};
+use muster_node_api::wire::{Heard, Reports};
+use muster_store::{StoreError, TaskReport};
+use serde_json::json;
+
+use super::admit::Admitted;
+use crate::Cx;
+use crate::refuse::{Result, refuse};
+
+/// Carries out `report`. Each is taken by itself: one that comes too late does not hold up the others.
+pub async fn report(cx: &Cx, agent: &Admitted, body: Reports) -> Result<Heard> {
+    agent.current(body.session)?;
+    let platform = &cx.platform;
+    platform.fleet.hear(agent.node);
+    let mut refused = Vec::new();
+    for report in body.reports {
+        let id = report.task_id;
+        let said = TaskReport {
+            id,
+            incarnation: report.incarnation,
+            generation: report.generation,
+            state: ended(&report),
+            result: json!(report.findings),
+            message: report.message,
+        };
+        match take(cx, agent, &said).await {
+            Ok(()) => platform.fleet.operations.notify_one(),
+            Err(StoreError::Fenced) => {
+                platform.metrics.stale_reports.inc();
+                tracing::warn!(node = %agent.node, task = %id, "a report came too late and was not taken");
+                refused.push(id);
+            }
+            // What was taken so far is taken; the agent repeats all of it, and finds those taken already.
+            Err(error) => return Err(refuse(error)),
+        }
+    }
+    Ok(Heard { refused })
+}
+
+fn ended(report: &Report) -> TaskState {
+    match report.ending {
+        Ending::Done => TaskState::Done,
+        Ending::Failed => TaskState::Failed,
+    }
+}
+
+/// The report and the waking of its operation, together. The operation's row comes first, as in the engine: two
+/// transactions that take rows in opposite orders would lock each other out.
+async fn take(cx: &Cx, agent: &Admitted, said: &TaskReport) -> muster_store::Result<()> {
+    let store = &cx.platform.store;
+    let task = store.task_lookup(said.id).await?.ok_or(StoreError::Fenced)?;
+    if said_before(&task, agent, said) {
+        return Ok(());
+    }
+    let mut tx = store.begin().await?;
+    let written = async {
+        tx.operation_wake(task.operation_id, cx.now).await?;
+        tx.task_report(agent.node, said, cx.now).await
+    };
+    match written.await {
+        Ok(()) => tx.commit().await,
+        Err(error) => {
+            tx.rollback().await;
+            Err(error)
+        }
+    }
+}
+
+/// An agent that did not hear the answer says the same again; that is no stale report.
+fn said_before(task: &Task, agent: &Admitted, said: &TaskReport) -> bool {
+    task.node_id == agent.node
+        && (task.incarnation, task.generation) == (said.incarnation, said.generation)
+        && task.state == said.state
+        && task.result.as_ref() == Some(&said.result)
+}

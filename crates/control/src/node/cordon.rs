@@ -1,0 +1,31 @@
+//! Keep new work from a node.
+
+use muster_api::node::NodeReason;
+use muster_api::{Code, Problem};
+use muster_authz::Permission;
+use muster_model::Scope;
+use muster_model::event::EventType;
+use serde_json::json;
+
+use super::{path, still_ours, view};
+use crate::commit::{target, told};
+use crate::{Answer, Commit, Cx, Result};
+
+/// Prepares `node_cordon`.
+pub async fn cordon(cx: &Cx, reference: &str, body: NodeReason) -> Result<Commit> {
+    cx.authorize(Permission::NodeCordon, Scope::Platform, "node")?;
+    let node = cx.node(reference).await?;
+    still_ours(&node)?;
+    let (id, now) = (node.id, cx.now);
+    let told = told(&[("name", Some(json!(node.name))), ("reason", body.reason.map(|reason| json!(reason)))]);
+    let subject = path(&node);
+    let commit = Commit::new(Scope::Platform, target("node", id, &node.name), move |tx| {
+        Box::pin(async move {
+            if !tx.node_set_cordoned(id, true, now).await? {
+                return Err(Problem::new(Code::InvalidState, "the node is cordoned already").into());
+            }
+            Ok(Answer::new(&view(&tx.node_of(id).await?)))
+        })
+    });
+    Ok(commit.event(cx, EventType::NodeCordoned, subject, told))
+}

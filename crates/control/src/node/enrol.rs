@@ -1,0 +1,85 @@
+//! Give one machine the right to join, once. What it may do afterwards is decided by `approve`.
+
+use jiff::SignedDuration;
+use muster_api::node::{NodeEnrol, NodeEnrolment};
+use muster_api::{Code, Problem};
+use muster_authz::Permission;
+use muster_ids::EnrolmentId;
+use muster_model::Scope;
+use muster_model::audit::Target;
+use muster_model::event::EventType;
+use muster_model::token::{Secret, TokenKind};
+use muster_store::Enrolment;
+use serde_json::json;
+
+use crate::commit::{target, told};
+use crate::refuse::refuse;
+use crate::tenant::checked_labels;
+use crate::{Answer, Commit, Cx, Result};
+
+/// How long a right to join can be used if nobody says otherwise.
+const LIFETIME: u32 = 3600;
+
+/// Prepares `node_enrol`.
+pub async fn enrol(cx: &Cx, body: NodeEnrol) -> Result<Commit> {
+    cx.authorize(Permission::NodeEnrol, Scope::Platform, "node")?;
+    if let Some(name) = &body.name {
+        refuse_taken(cx, name).await?;
+    }
+    let secret = Secret::make(TokenKind::Join, &cx.platform.world);
+    let enrolment = Enrolment {
+        id: cx.platform.world.id::<EnrolmentId>(),
+        node_name: body.name,
+        labels: checked_labels(body.labels)?,
+    };
+    let lifetime = SignedDuration::from_secs(i64::from(body.expires_in_seconds.unwrap_or(LIFETIME)));
+    let (now, expires_at, created_by) = (cx.now, cx.now + lifetime, cx.actor_id());
+    let shown = NodeEnrolment {
+        id: enrolment.id,
+        name: enrolment.node_name.clone(),
+        labels: muster_api::Labels(enrolment.labels.clone()),
+        expires_at,
+        ca_sha256: crate::authority::fingerprint(&cx.platform).await?,
+        token: None,
+        command: None,
+        secret_shown_once: None,
+    };
+    let command = command(&server(cx), secret.reveal(), &shown.ca_sha256);
+    let told = told(&[
+        ("name", enrolment.node_name.as_ref().map(|name| json!(name))),
+        ("labels", Some(json!(enrolment.labels))),
+        ("expires_at", Some(json!(expires_at))),
+    ]);
+    let commit = Commit::new(Scope::Platform, named(&enrolment), move |tx| {
+        Box::pin(async move {
+            tx.enrolment_insert(&enrolment, &secret.hash(), &created_by, now, expires_at).await?;
+            let answer = Answer::new(&shown);
+            Ok(answer.with_secret("token", secret.reveal()).with_secret("command", &command))
+        })
+    });
+    Ok(commit.event(cx, EventType::NodeEnrolmentIssued, "/v1/nodes".to_owned(), told))
+}
+
+/// The unique index decides when the machine joins; whoever is told only then has walked to it for nothing.
+async fn refuse_taken(cx: &Cx, name: &str) -> Result<()> {
+    match cx.platform.store.node_by_name(name).await.map_err(refuse)? {
+        None => Ok(()),
+        Some(_) => Err(Problem::new(
+            Code::NameTaken,
+            format!("there is a node {name} already: choose another name, or retire that one first"),
+        )),
+    }
+}
+
+fn named(enrolment: &Enrolment) -> Target {
+    target("enrolment", enrolment.id, enrolment.node_name.as_deref().unwrap_or_default())
+}
+
+/// Where the machine finds us.
+fn server(_: &Cx) -> String {
+    "https://<this server>:<nodes port>".to_owned()
+}
+
+fn command(server: &str, token: &str, ca_sha256: &str) -> String {
+    format!("muster agent join --server {server} --token {token} --ca-sha256 {ca_sha256}")
+}

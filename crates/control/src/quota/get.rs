@@ -1,0 +1,15 @@
+//! Show what a project may hold, and what it holds.
+
+use muster_authz::Permission;
+
+use super::view;
+use crate::refuse::refuse;
+use crate::{Answer, Cx, Result};
+
+/// Answers `quota_get`.
+pub async fn get(cx: &Cx, project: &str) -> Result<Answer> {
+    let (project, scope) = cx.project_scope(project).await?;
+    cx.authorize(Permission::QuotaGet, scope, "project")?;
+    let quota = cx.platform.store.quota_lookup(project).await.map_err(refuse)?;
+    Ok(Answer::new(&view(project, &quota)))
+}

@@ -1,0 +1,35 @@
+//! Keep everybody from a slot. One that is held stays with its holder; afterwards nobody gets it.
+
+use muster_api::slot::SlotQuarantine;
+use muster_api::{Code, Problem};
+use muster_authz::Permission;
+use muster_model::Scope;
+use muster_model::event::EventType;
+use muster_model::node::SlotState;
+use serde_json::json;
+
+use super::{current, path, view};
+use crate::commit::target;
+use crate::{Answer, Commit, Cx, Result};
+
+/// Prepares `slot_quarantine`. One that the platform quarantined by itself may be quarantined again: then a wipe that
+/// succeeds after all does not set it free.
+pub async fn quarantine(cx: &Cx, reference: &str, body: SlotQuarantine) -> Result<Commit> {
+    cx.authorize(Permission::SlotQuarantine, Scope::Platform, "slot")?;
+    let seen = cx.slot(reference).await?;
+    let (subject, now) = (path(&seen), cx.now);
+    let told = json!({"node_id": seen.node_id, "device": seen.device, "reason": body.reason});
+    let commit = Commit::new(Scope::Platform, target("slot", seen.id, &seen.device), move |tx| {
+        Box::pin(async move {
+            tx.node_lock(seen.node_id).await?;
+            let slot = current(tx, &seen).await?;
+            if !slot.state.can_become(SlotState::Quarantined) {
+                return Err(Problem::new(Code::InvalidState, "the slot's device is gone").into());
+            }
+            tx.slot_set_state(slot.id, SlotState::Quarantined, Some(&body.reason), None, now).await?;
+            tx.node_recount(slot.node_id).await?;
+            Ok(Answer::new(&view(&current(tx, &seen).await?)))
+        })
+    });
+    Ok(commit.event(cx, EventType::SlotQuarantined, subject, told))
+}

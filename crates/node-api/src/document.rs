@@ -1,0 +1,162 @@
+//! The OpenAPI 3.1 document of the wire, assembled from the table of operations.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::operation::{OPERATIONS, Operation, Schemas, Shape, shape};
+use crate::problem::Problem;
+
+/// The version of this contract: additive changes raise the minor number.
+pub const VERSION: &str = "1.0.0";
+
+/// What is refused, and what an agent does about it.
+const REFUSALS: &[(u16, &str)] = &[
+    (400, "The request does not fit the schema: a fault of the agent"),
+    (
+        401,
+        "The token is not one, the certificate is missing or over, or the node is retired: nothing but joining again helps",
+    ),
+    (408, "The body did not arrive in time: try again"),
+    (409, "The session is over: say hello again. For a join: the name that the token fixes is taken"),
+    (413, "The body is too large"),
+    (415, "The body is not JSON"),
+    (429, "Too many requests: wait and repeat"),
+    (500, "The server failed"),
+    (503, "The server cannot answer now: try again, here or at another replica"),
+];
+
+/// The whole document.
+pub fn document() -> Value {
+    let paths: Map<String, Value> = OPERATIONS
+        .iter()
+        .map(|operation| (operation.path.to_owned(), json!({"post": describe(operation)})))
+        .collect();
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Muster, the wire of node agents",
+            "version": VERSION,
+            "description": "What agents ask of the server. They only dial out, and any replica will do. People and adapters \
+                            use the platform's API instead.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "security": [{"certificate": []}],
+        "paths": paths,
+        "components": {
+            "schemas": components(),
+            "securitySchemes": {
+                "certificate": {"type": "mutualTLS", "description": "The certificate that joining gave, or its successor"},
+            },
+        },
+    })
+}
+
+fn components() -> Value {
+    let mut collected: Schemas = Vec::new();
+    shape::<Problem>().collect(&mut collected);
+    for operation in OPERATIONS {
+        operation.body.collect(&mut collected);
+        operation.answer.collect(&mut collected);
+    }
+    let schemas: BTreeMap<String, Value> = collected
+        .into_iter()
+        .map(|(name, schema)| {
+            let mut schema = serde_json::to_value(schema).expect("a schema is JSON");
+            absent_instead_of_null(&mut schema);
+            (name, schema)
+        })
+        .collect();
+    serde_json::to_value(schemas).expect("a map of JSON is JSON")
+}
+
+/// What is not there is left out, and never null; schema derivation cannot know that.
+fn absent_instead_of_null(schema: &mut Value) {
+    match schema {
+        Value::Object(object) => {
+            for word in ["type", "oneOf"] {
+                let Some(Value::Array(choices)) = object.get(word) else { continue };
+                let null = |choice: &Value| choice == "null" || choice["type"] == "null";
+                let left: Vec<Value> = choices.iter().filter(|choice| !null(choice)).cloned().collect();
+                let [only] = &left[..] else { continue };
+                if choices.len() == 1 {
+                    continue;
+                }
+                let only = only.clone();
+                object.remove(word);
+                match only {
+                    Value::Object(inner) => object.extend(inner),
+                    kind => drop(object.insert(word.to_owned(), kind)),
+                }
+            }
+            object.values_mut().for_each(absent_instead_of_null);
+        }
+        Value::Array(array) => array.iter_mut().for_each(absent_instead_of_null),
+        _ => {}
+    }
+}
+
+fn reference(shape: Shape) -> Value {
+    json!({"$ref": format!("#/components/schemas/{}", shape.name())})
+}
+
+fn describe(operation: &Operation) -> Value {
+    let mut responses = Map::new();
+    responses.insert(
+        "200".to_owned(),
+        json!({
+            "description": operation.summary,
+            "headers": {"X-Correlation-Id": {"description": "The thread through the server's logs.",
+                                             "schema": {"type": "string"}}},
+            "content": {"application/json": {"schema": reference(operation.answer)}},
+        }),
+    );
+    for (status, description) in REFUSALS {
+        responses.insert(
+            status.to_string(),
+            json!({"description": description,
+                   "content": {"application/problem+json": {"schema": reference(shape::<Problem>())}}}),
+        );
+    }
+    let mut described = json!({
+        "operationId": operation.id,
+        "summary": operation.summary,
+        "x-kind": "machine",
+        "requestBody": {"required": true, "content": {"application/json": {"schema": reference(operation.body)}}},
+        "responses": responses,
+    });
+    if !operation.certificate {
+        described["security"] = json!([]);
+    }
+    described
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_schema_that_is_named_is_there_and_none_is_nullable() {
+        let document = document();
+        let text = document.to_string();
+        assert!(!text.contains("\"null\""));
+        for part in text.split("#/components/schemas/").skip(1) {
+            let name = part.split('"').next().unwrap_or_default();
+            assert!(document["components"]["schemas"][name].is_object(), "{name} is not in the document");
+        }
+    }
+
+    #[test]
+    fn only_joining_needs_no_certificate() {
+        let open: Vec<&str> = OPERATIONS
+            .iter()
+            .filter(|operation| !operation.certificate)
+            .map(|operation| operation.id)
+            .collect();
+        assert_eq!(open, ["join"]);
+        for operation in OPERATIONS {
+            assert_eq!(operation.path, format!("/node/v1/{}", operation.id));
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What an agent can ask for, as a table.
+
+use std::borrow::Cow;
+
+use utoipa::ToSchema;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::Schema;
+
+use crate::wire::{Changed, Heard, Hello, Join, Joined, Noted, Poll, Renew, Renewed, Reports, Welcome, Work};
+
+/// Named schemas, as they are collected for the document.
+pub(crate) type Schemas = Vec<(String, RefOr<Schema>)>;
+
+/// A handle on the schema of a type.
+#[derive(Debug, Clone, Copy)]
+pub struct Shape {
+    name: fn() -> Cow<'static, str>,
+    collect: fn(&mut Schemas),
+}
+
+impl Shape {
+    /// The component's name.
+    pub fn name(&self) -> String {
+        (self.name)().into_owned()
+    }
+
+    pub(crate) fn collect(&self, schemas: &mut Schemas) {
+        (self.collect)(schemas);
+    }
+}
+
+pub(crate) const fn shape<T: ToSchema>() -> Shape {
+    Shape { name: T::name, collect: collect::<T> }
+}
+
+fn collect<T: ToSchema>(schemas: &mut Schemas) {
+    schemas.push((T::name().into_owned(), T::schema()));
+    T::schemas(schemas);
+}
+
+/// One operation. All of them are POST, answer 200 with JSON, and are safe to repeat, except that a token joins once.
+#[derive(Debug, Clone, Copy)]
+pub struct Operation {
+    /// Its name; the last part of its path.
+    pub id: &'static str,
+    /// The path.
+    pub path: &'static str,
+    /// One line.
+    pub summary: &'static str,
+    /// Whether a client certificate must be shown.
+    pub certificate: bool,
+    /// The body.
+    pub body: Shape,
+    /// The answer.
+    pub answer: Shape,
+}
+
+/// Every operation, in the order in which an agent first needs them.
+pub const OPERATIONS: &[Operation] = &[
+    Operation {
+        id: "join",
+        path: "/node/v1/join",
+        summary: "Join with a one-time token, and get a certificate",
+        certificate: false,
+        body: shape::<Join>(),
+        answer: shape::<Joined>(),
+    },
+    Operation {
+        id: "renew",
+        path: "/node/v1/renew",
+        summary: "Get another certificate before the present one ends",
+        certificate: true,
+        body: shape::<Renew>(),
+        answer: shape::<Renewed>(),
+    },
+    Operation {
+        id: "hello",
+        path: "/node/v1/hello",
+        summary: "Take up the node's identity, and learn what must not be there",
+        certificate: true,
+        body: shape::<Hello>(),
+        answer: shape::<Welcome>(),
+    },
+    Operation {
+        id: "poll",
+        path: "/node/v1/poll",
+        summary: "Be heard, and wait for work",
+        certificate: true,
+        body: shape::<Poll>(),
+        answer: shape::<Work>(),
+    },
+    Operation {
+        id: "report",
+        path: "/node/v1/report",
+        summary: "Say what became of tasks",
+        certificate: true,
+        body: shape::<Reports>(),
+        answer: shape::<Heard>(),
+    },
+    Operation {
+        id: "inventory",
+        path: "/node/v1/inventory",
+        summary: "Say what the machine has now",
+        certificate: true,
+        body: shape::<Changed>(),
+        answer: shape::<Noted>(),
+    },
+];

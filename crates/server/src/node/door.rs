@@ -1,0 +1,160 @@
+//! The way of an agent's request: certificate, standing, input, use-case, answer.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::body::Body;
+use futures::FutureExt as _;
+use http::header::{HeaderValue, WWW_AUTHENTICATE};
+use http::request::Parts;
+use http::{HeaderMap, Request, Response};
+use http_body_util::{BodyExt as _, Limited};
+use muster_api::{Code, Problem};
+use muster_control::{Answer, Cx, Platform, RequestLabels, Result, Verdict, authority, fleet};
+use muster_node_api::Operation;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::input::{correlation_id, read, read_json};
+use crate::listen::{Peer, PeerCertificate};
+use crate::respond;
+use crate::schema::Schemas;
+
+/// Larger than the public API's: a hello may name ten thousand places, and a report a node's whole survey.
+const BODY_LIMIT: usize = 8 << 20;
+
+pub(super) struct NodeDoor {
+    pub(super) platform: Arc<Platform>,
+    pub(super) schemas: Schemas,
+    pub(super) timeout: Duration,
+}
+
+fn unauthenticated(why: &str) -> Problem {
+    Problem::new(Code::Unauthenticated, why)
+}
+
+impl NodeDoor {
+    pub(super) fn correlation(&self, headers: &HeaderMap) -> String {
+        let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+        correlation_id(header("x-correlation-id"), header("traceparent"), || {
+            muster_model::hex::encode(&self.platform.world.bytes::<16>())
+        })
+    }
+
+    /// Answers one request, whatever happens inside.
+    pub(super) async fn serve(
+        self: Arc<Self>,
+        operation: &'static Operation,
+        request: Request<Body>,
+    ) -> Response<Body> {
+        let started = Instant::now();
+        let (parts, body) = request.into_parts();
+        let correlation_id = self.correlation(&parts.headers);
+        let mut body = Some(body);
+        let inside = self.pass(operation, &parts, &mut body, &correlation_id);
+        let result = AssertUnwindSafe(inside).catch_unwind().await.unwrap_or_else(|_| {
+            Err(Problem::new(Code::Internal, "the server failed; give the correlation id to the operator"))
+        });
+        // A connection that is closed on unread data is reset, and the agent may never see why it was refused.
+        if let Some(unread) = body {
+            let drain = Limited::new(unread, BODY_LIMIT).collect();
+            let _ = tokio::time::timeout(Duration::from_secs(2), drain).await;
+        }
+        let detail = result.as_ref().err().map(|problem| problem.detail.clone());
+        let mut response = match result {
+            Ok(answer) => respond::answer(200, &answer),
+            Err(problem) => respond::problem(problem, &correlation_id),
+        };
+        // It names the public API's scheme, and no certificate has one.
+        response.headers_mut().remove(WWW_AUTHENTICATE);
+        if let Ok(value) = HeaderValue::from_str(&correlation_id) {
+            response.headers_mut().insert(respond::CORRELATION, value);
+        }
+        let status = response.status().as_u16();
+        // Apart from the public API's, and without their times: a poll takes as long as it waits.
+        let labels = RequestLabels { operation: format!("agent_{}", operation.id), status };
+        self.platform.metrics.requests.get_or_create(&labels).inc();
+        let milliseconds = started.elapsed().as_secs_f64() * 1000.0;
+        let operation = operation.id;
+        if status >= 500 {
+            tracing::error!(
+                operation,
+                status,
+                milliseconds,
+                correlation_id,
+                detail,
+                "an agent's request failed"
+            );
+        } else {
+            tracing::debug!(operation, status, milliseconds, correlation_id, detail, "an agent's request");
+        }
+        response
+    }
+
+    async fn pass(
+        &self,
+        operation: &Operation,
+        parts: &Parts,
+        body: &mut Option<Body>,
+        correlation_id: &str,
+    ) -> Result<Answer> {
+        let cx = Cx {
+            platform: self.platform.clone(),
+            actor: None,
+            correlation_id: correlation_id.to_owned(),
+            now: self.platform.world.now(),
+            if_match: None,
+        };
+        if !operation.certificate {
+            self.take_share(parts)?;
+            let body = self.read(operation, parts, body).await?;
+            let joined = fleet::join(&cx, read(&body, "body")?).await;
+            if matches!(&joined, Err(problem) if problem.code == Code::Unauthenticated) {
+                self.platform.metrics.anonymous_refusals.inc();
+            }
+            return answer(&joined?);
+        }
+        let certificate = parts.extensions.get::<PeerCertificate>();
+        let certificate = certificate.ok_or_else(|| {
+            unauthenticated("this needs the node's client certificate, which joining gives")
+        })?;
+        let identity = authority::identity(&certificate.0)
+            .ok_or_else(|| unauthenticated("the client certificate names no node"))?;
+        let agent = fleet::admit(&cx, identity).await?;
+        let body = self.read(operation, parts, body).await?;
+        match operation.id {
+            "renew" => answer(&fleet::renew(&cx, &agent, read(&body, "body")?).await?),
+            "hello" => answer(&fleet::hello(&cx, &agent, read(&body, "body")?).await?),
+            "poll" => answer(&fleet::poll(&cx, &agent, read(&body, "body")?).await?),
+            "report" => answer(&fleet::report(&cx, &agent, read(&body, "body")?).await?),
+            "inventory" => answer(&fleet::inventory(&cx, &agent, read(&body, "body")?).await?),
+            id => Err(Problem::new(Code::Internal, format!("nobody answers {id}"))),
+        }
+    }
+
+    /// Strangers share what callers of the public API without a credential have, by address.
+    fn take_share(&self, parts: &Parts) -> Result<()> {
+        let share = match parts.extensions.get::<Peer>() {
+            Some(peer) => format!("anonymous at {}", peer.0),
+            None => "anonymous".to_owned(),
+        };
+        match self.platform.limits.take(&share, None, Instant::now()) {
+            Verdict::Wait(_) => {
+                self.platform.metrics.rate_limited.inc();
+                Err(Problem::new(Code::RateLimited, "too many requests from this address; wait and repeat"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn read(&self, operation: &Operation, parts: &Parts, body: &mut Option<Body>) -> Result<Value> {
+        let value = read_json(&parts.headers, body, BODY_LIMIT, self.timeout).await?;
+        self.schemas.check(&operation.body.name(), &value, "")?;
+        Ok(value)
+    }
+}
+
+fn answer(body: &impl Serialize) -> Result<Answer> {
+    Ok(Answer::new(body))
+}
