@@ -48,6 +48,7 @@ class Server:
         environment["MUSTER_DATABASE_URL"] = self.database
         flags = {
             "http-listen": f"127.0.0.1:{self.port}",
+            "nodes-listen": "127.0.0.1:0",
             "data-dir": str(self.data),
             "log-level": "warn",
             "limits-actor-per-second": "1000000",

@@ -32,7 +32,7 @@ class Server:
         folder.mkdir(mode=0o700, exist_ok=True)
 
     def command(self, listen):
-        flags = {"data.dir": str(self.folder), "http.listen": listen, **LIFTED}
+        flags = {"data.dir": str(self.folder), "http.listen": listen, "nodes.listen": "127.0.0.1:0", **LIFTED}
         words = [(f"--{key.replace('.', '-').replace('_', '-')}", value) for key, value in flags.items()]
         return [self.binary, "server", "--stop-with-stdin", *itertools.chain(*words)]
 

@@ -43,7 +43,8 @@ class Up(unittest.TestCase):
     def start(self, folder):
         port = free_port()
         process = subprocess.Popen(
-            [BINARY, "up", "--http-listen", f"127.0.0.1:{port}", "--data-dir", str(folder / "data")],
+            [BINARY, "up", "--http-listen", f"127.0.0.1:{port}", "--nodes-listen", "127.0.0.1:0",
+             "--data-dir", str(folder / "data")],
             env=clean_environment(folder), stdout=subprocess.PIPE, text=True)
         for line in process.stdout:
             if "muster is up" in line:

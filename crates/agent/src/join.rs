@@ -17,9 +17,10 @@ use crate::paths;
 use crate::trust::{self, Trust};
 
 const PATIENCE: Duration = Duration::from_secs(30);
-/// An answer that was lost is asked for again: the token is used up by then, but the key shows that it is the same
-/// machine that asks.
+/// An answer that was lost, or that the server could not give, is asked for again so often.
 const ATTEMPTS: u32 = 4;
+/// A server that is busy with others who join is asked again for so long.
+const QUEUE_FOR: Duration = Duration::from_secs(120);
 
 /// What an operator gives a machine so that it can join.
 #[derive(Debug, Clone)]
@@ -98,19 +99,27 @@ async fn ask(invitation: &Invitation, request: &Join, world: &World) -> Result<J
     let dial = Dial::new(invitation.server.clone(), config, world.clone(), uncut);
     let mut link = Link::new(&dial);
     let mut backoff = Backoff::new(world);
-    let mut attempt = 1;
+    let (mut attempt, began) = (1, tokio::time::Instant::now());
     loop {
         match link.call(paths::JOIN, request, PATIENCE).await {
             Ok(joined) => return Ok(joined),
+            Err(CallError::Refused { status: 429, .. }) if began.elapsed() < QUEUE_FOR => {}
             Err(error @ (CallError::Lost(_) | CallError::Refused { status: 500.., .. }))
                 if attempt < ATTEMPTS =>
             {
                 tracing::warn!(%error, attempt, "no answer to the request to join; asking again");
                 attempt += 1;
-                backoff.pause().await;
+            }
+            // The first attempt may have been heard after all, and only its answer lost.
+            Err(CallError::Refused { status: 401, code, detail }) if attempt > 1 => {
+                let detail = format!(
+                    "{detail}; an attempt before this one, whose answer was lost, may have used it up"
+                );
+                return Err(AgentError::Join(CallError::Refused { status: 401, code, detail }));
             }
             Err(error) => return Err(AgentError::Join(error)),
         }
+        backoff.pause().await;
     }
 }
 

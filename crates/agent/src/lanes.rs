@@ -1,4 +1,8 @@
 //! What waits and what runs: tasks of one allocation in their order, those of different ones at once.
+//!
+//! The next task of an allocation begins when the server has taken the report of the one before. Otherwise a crash could
+//! leave two of them done and unreported, and the first, handed out again, would find the world as the second left it:
+//! a resize without its place would be reported as surely not done, although it was.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -31,7 +35,9 @@ impl Job {
 #[derive(Debug, Default)]
 pub(crate) struct Lanes {
     waiting: BTreeMap<Lane, VecDeque<Job>>,
-    busy: BTreeSet<Lane>,
+    running: BTreeSet<Lane>,
+    /// Tasks that are over and whose reports the server has not taken.
+    untold: BTreeMap<TaskId, Lane>,
     /// Tasks that were handed to us and whose reports the server has not taken. One that comes again is the same.
     held: BTreeSet<TaskId>,
 }
@@ -48,15 +54,19 @@ impl Lanes {
         true
     }
 
-    /// Takes out what can begin: the first of each queue in which nothing runs.
+    /// Takes out what can begin: the first of each queue in which nothing runs and of which everything was told. A ghost
+    /// does not wait for what is untold, because nothing can be told before it is gone.
     pub(crate) fn begin(&mut self) -> Vec<Job> {
-        let Self { waiting, busy, .. } = self;
+        let Self { waiting, running, untold, .. } = self;
         let mut begun = Vec::new();
         waiting.retain(|lane, jobs| {
-            if !busy.contains(lane)
+            let told = || untold.values().all(|other| other != lane);
+            let can = |job: &Job| matches!(job, Job::Ghost(..)) || told();
+            if !running.contains(lane)
+                && jobs.front().is_some_and(can)
                 && let Some(job) = jobs.pop_front()
             {
-                busy.insert(*lane);
+                running.insert(*lane);
                 begun.push(job);
             }
             !jobs.is_empty()
@@ -64,14 +74,16 @@ impl Lanes {
         begun
     }
 
-    /// The job that ran in this queue is over.
-    pub(crate) fn end(&mut self, lane: Lane) {
-        self.busy.remove(&lane);
+    /// The job that ran in this queue is over; if it was a task, its report is next.
+    pub(crate) fn end(&mut self, lane: Lane, task: Option<TaskId>) {
+        self.running.remove(&lane);
+        self.untold.extend(task.map(|task| (task, lane)));
     }
 
-    /// The server has taken the report of a task, or wants none.
+    /// The server has taken the report of a task, or there is none.
     pub(crate) fn release(&mut self, task: TaskId) {
         self.held.remove(&task);
+        self.untold.remove(&task);
     }
 
     /// Drops the tasks that have not begun. The server hands them out again to a new session, unless it changed its mind.
@@ -85,7 +97,7 @@ impl Lanes {
 
     /// Whether nothing runs.
     pub(crate) fn is_idle(&self) -> bool {
-        self.busy.is_empty()
+        self.running.is_empty()
     }
 }
 
@@ -93,7 +105,7 @@ impl Lanes {
 mod tests {
     use jiff::Timestamp;
     use muster_ids::World;
-    use muster_node_api::task::{Details, Task, TaskKind};
+    use muster_node_api::task::{Details, Place, Task, TaskKind};
 
     use super::{Job, Lane, Lanes};
 
@@ -111,23 +123,41 @@ mod tests {
     }
 
     #[test]
-    fn one_of_each_allocation_runs_at_a_time() {
+    fn one_of_each_allocation_runs_at_a_time_and_the_next_when_it_was_told() {
         let world = World::for_tests(1);
         let (a, b) = (Some(world.id()), Some(world.id()));
         let mut lanes = Lanes::default();
         for lane in [a, a, b, None] {
             assert!(lanes.add(task(&world, lane)));
         }
-        assert_eq!(lanes.begin().len(), 3);
+        let begun = lanes.begin();
+        assert_eq!(begun.len(), 3);
         assert!(lanes.begin().is_empty());
-        lanes.end(b);
+        lanes.end(b, None);
         assert!(lanes.begin().is_empty());
-        lanes.end(a);
+        let Some(Job::Task(first)) = begun.into_iter().find(|job| job.lane() == a) else { unreachable!() };
+        lanes.end(a, Some(first.id));
+        assert!(lanes.begin().is_empty());
+        lanes.release(first.id);
         assert_eq!(lanes.begin().len(), 1);
         assert!(!lanes.is_idle());
-        lanes.end(a);
-        lanes.end(None);
+        lanes.end(a, None);
+        lanes.end(None, None);
         assert!(lanes.is_idle());
+    }
+
+    #[test]
+    fn a_ghost_waits_for_what_runs_and_not_for_what_is_untold() {
+        let world = World::for_tests(1);
+        let a = Some(world.id());
+        let mut lanes = Lanes::default();
+        lanes.add(task(&world, a));
+        let Some(Job::Task(first)) = lanes.begin().pop() else { unreachable!() };
+        let (gone, _) = tokio::sync::oneshot::channel();
+        lanes.add(Job::Ghost(Place { allocation_id: a.unwrap(), incarnation: 1 }, gone));
+        assert!(lanes.begin().is_empty());
+        lanes.end(a, Some(first.id));
+        assert_eq!(lanes.begin().len(), 1);
     }
 
     #[test]
@@ -139,7 +169,7 @@ mod tests {
         assert!(lanes.add(again()));
         assert!(!lanes.add(again()));
         assert_eq!(lanes.begin().len(), 1);
-        lanes.end(None);
+        lanes.end(None, Some(first.id));
         assert!(!lanes.add(again()));
         lanes.release(first.id);
         assert!(lanes.add(again()));

@@ -57,5 +57,6 @@ fn told(node: &Running, reports: &[Report]) {
     let mut lanes = node.lanes.lock().expect("no holder of this lock can panic");
     tasks.into_iter().for_each(|task| lanes.release(task));
     drop(lanes);
+    node.queued.notify_one();
     node.settled.notify_one();
 }

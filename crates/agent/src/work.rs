@@ -20,8 +20,11 @@ pub(crate) async fn working(node: &Running) -> Infallible {
             under_way.push(perform(node, job));
         }
         tokio::select! {
-            Some(lane) = under_way.next() => {
-                node.lanes.lock().expect("no holder of this lock can panic").end(lane);
+            Some((lane, report)) = under_way.next() => {
+                // Noted as untold before it is told, so that nothing comes in between.
+                let task = report.as_ref().map(|report: &Report| report.task_id);
+                node.lanes.lock().expect("no holder of this lock can panic").end(lane, task);
+                report.into_iter().for_each(|report| node.outbox.put(report));
                 node.settled.notify_one();
             }
             () = node.queued.notified() => {}
@@ -29,7 +32,7 @@ pub(crate) async fn working(node: &Running) -> Infallible {
     }
 }
 
-async fn perform(node: &Running, job: Job) -> Lane {
+async fn perform(node: &Running, job: Job) -> (Lane, Option<Report>) {
     let lane = job.lane();
     tokio::time::sleep(node.driver.faults().latency()).await;
     match job {
@@ -40,18 +43,19 @@ async fn perform(node: &Running, job: Job) -> Lane {
             }
             // Who asked may have given up meanwhile.
             let _ = gone.send(done.is_ok());
+            (lane, None)
         }
         Job::Task(task) => match outcome(node, &task) {
-            Ok(outcome) => report(node, &task, outcome),
+            Ok(outcome) => (lane, Some(report(node, &task, outcome))),
             // Nobody knows whether it happened, so nothing is said of it: the server will ask again.
             Err(error) => {
                 let (id, correlation_id) = (task.id, &task.correlation_id);
                 tracing::error!(task = %id, kind = ?task.kind, correlation_id, %error, "a task has no known end");
                 node.lanes.lock().expect("no holder of this lock can panic").release(id);
+                (lane, None)
             }
         },
     }
-    lane
 }
 
 fn banish(node: &Running, place: &Place) -> Result<(), String> {
@@ -107,7 +111,7 @@ fn outcome(node: &Running, task: &Task) -> Result<Result<Findings, String>, Agen
     }
 }
 
-fn report(node: &Running, task: &Task, outcome: Result<Findings, String>) {
+fn report(node: &Running, task: &Task, outcome: Result<Findings, String>) -> Report {
     let (id, kind, correlation_id) = (task.id, task.kind, &task.correlation_id);
     let (ending, findings, message) = match outcome {
         Ok(findings) => {
@@ -121,5 +125,5 @@ fn report(node: &Running, task: &Task, outcome: Result<Findings, String>) {
     };
     node.driver.before_report(kind);
     let (incarnation, generation) = (task.incarnation, task.generation);
-    node.outbox.put(Report { task_id: id, incarnation, generation, ending, findings, message });
+    Report { task_id: id, incarnation, generation, ending, findings, message }
 }

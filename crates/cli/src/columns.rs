@@ -54,6 +54,29 @@ const TOKEN: &[Column] = &[
     ("REVOKED", "/revoked_at"),
     ("ID", "/id"),
 ];
+const NODE: &[Column] = &[
+    ("NAME", "/name"),
+    ("STATE", "/state"),
+    ("TO APPROVE", "/needs_approval"),
+    ("GPUS", "/total/gpus"),
+    ("FREE", "/free/gpus"),
+    ("CPUS FREE", "/free/cpus"),
+    ("MEMORY FREE", "/free/memory_mb"),
+    ("HELD BY", "/allocations"),
+    ("LAST SEEN", "/seen_at"),
+    ("ID", "/id"),
+];
+const SLOT: &[Column] = &[
+    ("NUMBER", "/ordinal"),
+    ("STATE", "/state"),
+    ("MODEL", "/model"),
+    ("NUMA", "/numa"),
+    ("ISLAND", "/island"),
+    ("HELD BY", "/allocation_id"),
+    ("REASON", "/reason"),
+    ("ID", "/id"),
+];
+const CHANGE: &[Column] = &[("WHAT", "/what"), ("WAS", "/was"), ("IS", "/is")];
 const WEBHOOK: &[Column] = &[
     ("NAME", "/name"),
     ("STATE", "/state"),
@@ -104,9 +127,20 @@ pub(crate) fn columns(words: &[&str]) -> Option<&'static [Column]> {
         ["role-binding", ..] => Some(ROLE_BINDING),
         ["service-account", ..] => Some(SERVICE_ACCOUNT),
         ["token", ..] => Some(TOKEN),
+        ["node", ..] => Some(NODE),
+        ["slot", ..] => Some(SLOT),
         ["webhook", ..] => Some(WEBHOOK),
         ["audit", ..] => Some(AUDIT),
         ["event", ..] => Some(EVENT),
+        _ => None,
+    }
+}
+
+/// The columns for a list inside of one thing, where its plain fields would be too many.
+pub(crate) fn part(name: &str) -> Option<&'static [Column]> {
+    match name {
+        "slots" => Some(SLOT),
+        "difference" => Some(CHANGE),
         _ => None,
     }
 }
@@ -118,6 +152,7 @@ pub(crate) fn reference(words: &[&str], thing: &Value) -> Option<String> {
         ["tenant", ..] => text("slug").map(str::to_owned),
         ["project", ..] => text("tenant").zip(text("name")).map(|(tenant, name)| format!("{tenant}.{name}")),
         ["user", ..] => text("email").map(str::to_owned),
+        ["node", ..] => text("name").filter(|_| thing["state"].is_string()).map(str::to_owned),
         ["event" | "audit", ..] => thing["sequence"].as_i64().map(|number| number.to_string()),
         _ => None,
     };

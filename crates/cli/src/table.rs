@@ -5,16 +5,16 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use crate::age;
-use crate::columns::Column;
+use crate::columns::{Column, part};
 use crate::printable::printable;
 
-/// Several things, a line each. Without known columns, the plain fields of the first give them.
+/// Several things, a line each. Without known columns, their plain fields give them.
 pub(crate) fn table(columns: Option<&[Column]>, things: &[Value], now: Timestamp) -> String {
     let found: Vec<(String, String)> = match columns {
         Some(columns) => {
             columns.iter().map(|(heading, at)| ((*heading).to_owned(), (*at).to_owned())).collect()
         }
-        None => plain_fields(things.first()),
+        None => plain_fields(things),
     };
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
@@ -28,10 +28,21 @@ pub(crate) fn table(columns: Option<&[Column]>, things: &[Value], now: Timestamp
     table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
-fn plain_fields(thing: Option<&Value>) -> Vec<(String, String)> {
-    let fields = thing.and_then(Value::as_object).into_iter().flatten();
-    let plain = fields.filter(|(_, value)| !value.is_object() && !value.is_array());
-    plain.map(|(name, _)| (name.replace('_', " ").to_uppercase(), format!("/{}", escape(name)))).collect()
+/// A field that only some of them have is shown too: it stands after those before which it was not met.
+fn plain_fields(things: &[Value]) -> Vec<(String, String)> {
+    let fields = things.iter().filter_map(Value::as_object).flatten();
+    let mut names: Vec<&String> = Vec::new();
+    for (name, value) in fields {
+        if !is_made_of_parts(value) && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let columns = names.into_iter();
+    columns.map(|name| (name.replace('_', " ").to_uppercase(), format!("/{}", escape(name)))).collect()
+}
+
+fn is_made_of_parts(value: &Value) -> bool {
+    value.is_object() || value.is_array()
 }
 
 /// A name as a part of a JSON pointer.
@@ -50,10 +61,15 @@ fn cell(value: &Value, now: Timestamp) -> String {
     }
 }
 
-/// One thing, a line a field, the names aligned. Times are exact, with the distance beside.
+/// One thing, a line a field, the names aligned. Times are exact, with the distance beside. What would make a line that
+/// nobody can read stands below its name, as a table or as lines of its own.
 pub(crate) fn lines(thing: &Map<String, Value>, now: Timestamp) -> String {
     let width = thing.keys().map(|name| name.chars().count()).max().unwrap_or(0) + 1;
     let line = |(name, value): (&String, &Value)| {
+        if let Some(block) = block(name, value, now) {
+            let indented: String = block.lines().map(|line| format!("  {line}\n")).collect();
+            return format!("{}:\n{indented}", printable(name));
+        }
         let shown = match value.as_str().and_then(|text| Some((text, age::instant(text)?))) {
             Some((text, then)) => format!("{} ({})", printable(text), age::relative(now, then)),
             None => plain(value),
@@ -61,6 +77,29 @@ pub(crate) fn lines(thing: &Map<String, Value>, now: Timestamp) -> String {
         format!("{:<width$} {shown}", format!("{}:", printable(name))).trim_end().to_owned() + "\n"
     };
     thing.iter().map(line).collect()
+}
+
+/// What a value looks like below its name, if it does not fit beside it.
+fn block(name: &str, value: &Value, now: Timestamp) -> Option<String> {
+    let deep = |value: &Value| match value {
+        Value::Object(_) => true,
+        Value::Array(items) => items.iter().any(Value::is_object),
+        _ => false,
+    };
+    match value {
+        Value::Array(items) if items.iter().all(Value::is_object) && !items.is_empty() => {
+            let flat =
+                items.iter().flat_map(Value::as_object).flatten().all(|(_, value)| !is_made_of_parts(value));
+            match part(name) {
+                Some(columns) => Some(table(Some(columns), items, now)),
+                None if items.len() == 1 => None,
+                None if flat => Some(table(None, items, now)),
+                None => Some(items.iter().map(|item| format!("{}\n", plain(item))).collect()),
+            }
+        }
+        Value::Object(fields) if fields.values().any(deep) => Some(lines(fields, now)),
+        _ => None,
+    }
 }
 
 /// A value in words: `a, b` for lists, `k=v, k=v` for maps.
@@ -114,6 +153,37 @@ mod tests {
             assert!(!shown.contains('\u{202e}'), "{shown:?}");
         }
         assert_eq!(lines(fields, now()).lines().count(), 2);
+    }
+
+    #[test]
+    fn what_is_too_much_for_a_line_stands_below_its_name() {
+        let thing = json!({
+            "name": "gpu-1",
+            "difference": [{"what": "memory_mb", "was": "8", "is": "4"}],
+            "by_gpus": [{"gpus": 1, "nodes": 3}, {"gpus": 2, "nodes": 2, "why": "x"}],
+            "free": {"gpus": 1, "cpus": 2},
+            "inventory": {"os": "Debian", "cpus": {"count": 2}},
+            "steps": [{"name": "a", "output": {"b": 1}}, {"name": "c"}],
+        });
+        let Value::Object(fields) = thing else { unreachable!() };
+        let expected = "\
+name:       gpu-1
+difference:
+  WHAT       WAS  IS
+  memory_mb  8    4
+by_gpus:
+  GPUS  NODES  WHY
+  1     3
+  2     2      x
+free:       gpus=1, cpus=2
+inventory:
+  os:   Debian
+  cpus: count=2
+steps:
+  name=a, output=b=1
+  name=c
+";
+        assert_eq!(lines(&fields, now()), expected);
     }
 
     #[test]

@@ -39,6 +39,8 @@ pub struct Options {
     pub tenant_rate: u32,
     /// Requests of one tenant that may be under way at once.
     pub tenant_in_flight: u32,
+    /// Where operators are told that agents find us. What is not known stands there as a word to be replaced.
+    pub nodes_url: String,
     /// How often a node must be heard.
     pub heartbeat: Duration,
     /// How long a node's certificate lasts.
@@ -60,6 +62,7 @@ impl Default for Options {
             actor_rate: 200,
             tenant_rate: 1000,
             tenant_in_flight: 64,
+            nodes_url: "https://<this server>:<nodes port>".to_owned(),
             heartbeat: Duration::from_secs(10),
             node_certificate: SignedDuration::from_hours(24),
             timing: Timing::default(),

@@ -1,5 +1,12 @@
 //! `muster`: the server, everything on one machine, and the command line, in one program.
 
+mod agent;
+mod agent_enrolment;
+mod agent_inventory;
+mod agent_join;
+mod agent_knobs;
+mod agent_run;
+mod agent_simulate;
 mod backup;
 mod logs;
 mod root_key;
@@ -12,14 +19,20 @@ use clap::ArgMatches;
 
 /// The whole command line: what the contract gives, and what runs on this machine.
 fn command() -> clap::Command {
-    muster_cli::command().subcommand(server::command()).subcommand(up::command())
+    muster_cli::command().subcommand(server::command()).subcommand(up::command()).subcommand(agent::command())
 }
 
 fn main() -> ExitCode {
     // One cryptography library for everything; reqwest and sqlx take the default that is installed first.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    let matches = command().get_matches();
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let is_agent = std::env::args_os().nth(1).is_some_and(|word| word == "agent");
+    let matches = if is_agent { agent::alone() } else { command() }.get_matches();
+    let mut builder = if agent::on_one_thread(&matches) {
+        tokio::runtime::Builder::new_current_thread()
+    } else {
+        tokio::runtime::Builder::new_multi_thread()
+    };
+    let runtime = match builder.enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return failed(&anyhow::Error::from(error)),
     };
@@ -30,6 +43,7 @@ async fn run(matches: &ArgMatches) -> ExitCode {
     let result = match matches.subcommand() {
         Some(("server", matches)) => server::run(matches).await,
         Some(("up", matches)) => up::run(matches).await,
+        Some(("agent", matches)) => agent::run(matches).await,
         // Only here is the whole command line known.
         Some(("completion", matches)) => return muster_cli::print_completion(matches, &mut command()),
         _ => return muster_cli::run(matches).await,

@@ -91,6 +91,7 @@ async fn serve(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     }
     tracing::info!(
         address = %running.address,
+        nodes_address = running.nodes_address.map(tracing::field::display),
         database = running.platform.store.kind(),
         version = env!("CARGO_PKG_VERSION"),
         "listening"

@@ -88,13 +88,14 @@ pub struct Welcome {
     pub heartbeat_seconds: u64,
 }
 
-/// An agent is there, and asks for work.
+/// An agent is there, and asks for work. One that did not hear the answer says hello before it asks again: what the lost
+/// answer carried is queued anew by that, and by nothing else.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Poll {
     /// The session.
     pub session: i64,
-    /// For how long it will wait when there is none.
+    /// For how long it will wait when there is none; the server waits for a heartbeat at the most.
     #[schema(maximum = 60)]
     pub wait_seconds: u64,
 }

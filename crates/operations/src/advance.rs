@@ -6,6 +6,9 @@ use serde_json::Value;
 
 use crate::{Abandon, AtDeadline, Definition, OnFailure, Timing, Verdict};
 
+/// When what waits for a person is due again by itself: at no time that anybody will see, and one that both databases keep.
+const NEVER: Timestamp = Timestamp::constant(253_370_764_800, 0);
+
 /// What the engine does next with an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Turn {
@@ -74,10 +77,10 @@ fn rest_parked(operation: &mut Operation, now: Timestamp) -> Turn {
     let Some(parked) = &mut operation.parked else { return Turn::Rest };
     if now >= parked.escalates_at && !parked.escalated {
         parked.escalated = true;
-        operation.due_at = Timestamp::MAX;
+        operation.due_at = NEVER;
         return Turn::Changed;
     }
-    operation.due_at = if parked.escalated { Timestamp::MAX } else { parked.escalates_at };
+    operation.due_at = if parked.escalated { NEVER } else { parked.escalates_at };
     Turn::Rest
 }
 

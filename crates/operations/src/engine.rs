@@ -179,6 +179,12 @@ impl Engine {
                     tracing::info!(operation_id = %operation.id, "fenced: another holds the lease");
                     return Tick::Fenced;
                 }
+                // Surely not done, and often over in a moment: a deadlock, a database that starts anew.
+                Err(error @ StoreError::Unavailable(_)) if lost < 5 => {
+                    lost += 1;
+                    tracing::debug!(%error, operation_id = %operation.id, "the database is busy; the step is tried again");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
                 Err(error) => {
                     // The lease lapses, and whoever takes it reads back what is there.
                     tracing::warn!(%error, operation_id = %operation.id, "a step could not be written");
@@ -284,12 +290,15 @@ impl Engine {
         let mut tx = self.store.begin().await?;
         let verdict = match act {
             Act::Say(verdict) => verdict,
-            Act::Write(write) => match write(&mut tx, &mut told).await {
-                Ok(verdict) => verdict,
-                Err(StoreError::Conflict(what)) => return lost(tx, operation.id, &what).await,
-                Err(StoreError::Stale) => return lost(tx, operation.id, "a row has changed").await,
-                Err(error) => return Err(error),
-            },
+            Act::Write(write) => {
+                tx.operation_fence(operation).await?;
+                match write(&mut tx, &mut told).await {
+                    Ok(verdict) => verdict,
+                    Err(StoreError::Conflict(what)) => return lost(tx, operation.id, &what).await,
+                    Err(StoreError::Stale) => return lost(tx, operation.id, "a row has changed").await,
+                    Err(error) => return Err(error),
+                }
+            }
         };
         let waits = matches!(verdict, Verdict::Wait { .. } | Verdict::Unknown { .. });
         if let Some(items) = told.items.take() {
@@ -363,6 +372,7 @@ impl Engine {
         let mut told = Told::default();
         let mut tx = self.store.begin().await?;
         if let Act::Write(write) = act {
+            tx.operation_fence(operation).await?;
             match write(&mut tx, &mut told).await {
                 Ok(_) => {}
                 Err(StoreError::Conflict(what)) => return lost(tx, operation.id, &what).await,

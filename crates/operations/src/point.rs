@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use crate::KINDS;
+use crate::{Abandon, AtDeadline, Definition, KINDS, OnFailure, Undo};
 
 /// A place in the life of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -100,13 +100,21 @@ fn name(kind: &str, step: &str, undoing: bool, point: Point) -> String {
     format!("{kind}/{undo}{step}:{}", point.as_str())
 }
 
+/// Whether anything can make operations of this kind go back.
+fn turns(definition: &Definition) -> bool {
+    definition.on_failure == OnFailure::Undo
+        || definition.at_deadline == AtDeadline::Undo
+        || definition.abandon == Abandon::Undo
+        || definition.cancellable
+}
+
 /// Every point of every step of every operation, undo included: the golden list.
 pub fn kill_points() -> Vec<String> {
     let mut points = Vec::new();
     for definition in KINDS {
         for step in definition.steps {
             for undoing in [false, true] {
-                if undoing && matches!(step.undo, crate::Undo::None(_)) {
+                if undoing && (matches!(step.undo, Undo::None(_)) || !turns(definition)) {
                     continue;
                 }
                 points.extend(Point::ALL.map(|point| name(definition.kind, step.name, undoing, point)));

@@ -142,8 +142,12 @@ impl Description {
 }
 
 impl Operation {
-    /// The path of the thing that is acted on: up to the last parameter. `GET` there shows it.
+    /// The path of the thing that is acted on. `GET` there shows it. What changes or removes a thing has its very path; an act
+    /// has its verb behind it, after the last parameter.
     pub fn resource_path(&self) -> &str {
+        if self.method != "POST" {
+            return &self.path;
+        }
         self.path.rfind('}').map_or(&self.path, |end| &self.path[..=end])
     }
 }
@@ -282,6 +286,8 @@ mod tests {
         let person = description.operation("user_set_password").unwrap();
         assert!(person.body_fields.iter().flatten().all(|field| field.secret));
         assert_eq!(person.resource_path(), "/v1/users/{user}");
+        let quota = description.operation("quota_set").unwrap();
+        assert_eq!(quota.resource_path(), "/v1/projects/{project}/quota");
         assert_eq!(description.operation("event_stream").unwrap().answer, Answer::EventStream);
         assert_eq!(description.operation("audit_export").unwrap().answer, Answer::JsonLines);
         assert!(!description.operation("session_create").unwrap().needs_credential);

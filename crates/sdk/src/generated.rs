@@ -7,6 +7,338 @@ use progenitor_client::{encode_path, ClientHooks, OperationInfo, RequestBuilderE
 /// Types used as operation parameters and responses.
 #[allow(clippy::all)]
 pub mod types {
+    ///An allocation.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct Allocation {
+        ///What to do about that.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub advice: ::std::option::Option<::std::string::String>,
+        ///How many wait in line before it; only where one allocation is shown, and only while it waits.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub before_in_line: ::std::option::Option<i64>,
+        pub capacity: Capacity,
+        ///When it was asked for.
+        pub created_at: ::jiff::Timestamp,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub evidence: ::std::option::Option<WitnessKind>,
+        ///When it is released by itself.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub expires_at: ::std::option::Option<::jiff::Timestamp>,
+        pub held: Capacity,
+        pub id: AllocationId,
+        ///Raised whenever its place is made.
+        pub incarnation: i64,
+        pub labels: Labels,
+        ///What happened, in a sentence.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub message: ::std::option::Option<::std::string::String>,
+        ///Its name, unique in the project among those that live.
+        pub name: ::std::string::String,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub node_id: ::std::option::Option<NodeId>,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub operation_id: ::std::option::Option<OperationId>,
+        pub project_id: ProjectId,
+        ///Whether its release is refused.
+        pub protected: bool,
+        ///Why it failed or cannot go on: a word of a closed list.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub reason: ::std::option::Option<::std::string::String>,
+        pub shape: AllocationShape,
+        pub state: AllocationState,
+        pub strategy: Strategy,
+        pub tenant_id: TenantId,
+        ///When it last changed.
+        pub updated_at: ::jiff::Timestamp,
+        ///For `If-Match`.
+        pub version: i64,
+        ///Until when it waits in line.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub wait_until: ::std::option::Option<::jiff::Timestamp>,
+    }
+    ///Why something is asked of an allocation.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+    #[serde(deny_unknown_fields)]
+    pub struct AllocationAct {
+        ///Only show the plan.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub dry_run: ::std::option::Option<bool>,
+        ///For the audit.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub reason: ::std::option::Option<::std::string::String>,
+    }
+    ///An operator's word.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[serde(deny_unknown_fields)]
+    pub struct AllocationAttest {
+        ///What is attested and how it is known: the machine was powered off, its disks were pulled.
+        pub statement: ::std::string::String,
+    }
+    ///An allocation to be made.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[serde(deny_unknown_fields)]
+    pub struct AllocationCreate {
+        ///Logical CPUs; 1 if not given.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub cpus: ::std::option::Option<i64>,
+        ///Disk in MiB; 1024 if not given.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub disk_mb: ::std::option::Option<i64>,
+        ///Only show the plan.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub dry_run: ::std::option::Option<bool>,
+        ///Release it by itself at that time.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub expires_at: ::std::option::Option<::jiff::Timestamp>,
+        ///GPUs; none if not given, which is legal.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub gpus: ::std::option::Option<i64>,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub labels: ::std::option::Option<Labels>,
+        ///Memory in MiB; 1024 if not given.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub memory_mb: ::std::option::Option<i64>,
+        ///Its name, unique in the project among those that live.
+        pub name: ::std::string::String,
+        ///Refuse its release until this is taken away.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub protected: ::std::option::Option<bool>,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub shape: ::std::option::Option<AllocationShape>,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub strategy: ::std::option::Option<Strategy>,
+        ///Wait in line until then if there is no room now. Without it, no room is a refusal at once.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub wait_until: ::std::option::Option<::jiff::Timestamp>,
+    }
+    ///`AllocationId`
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    #[serde(transparent)]
+    pub struct AllocationId(pub ::std::string::String);
+    impl ::std::ops::Deref for AllocationId {
+        type Target = ::std::string::String;
+        fn deref(&self) -> &::std::string::String {
+            &self.0
+        }
+    }
+    impl ::std::convert::From<AllocationId> for ::std::string::String {
+        fn from(value: AllocationId) -> Self {
+            value.0
+        }
+    }
+    impl ::std::convert::From<::std::string::String> for AllocationId {
+        fn from(value: ::std::string::String) -> Self {
+            Self(value)
+        }
+    }
+    impl ::std::fmt::Display for AllocationId {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            self.0.fmt(f)
+        }
+    }
+    impl ::std::str::FromStr for AllocationId {
+        type Err = ::std::convert::Infallible;
+        fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
+            Ok(Self(value.to_string()))
+        }
+    }
+    ///A page of allocations.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct AllocationPage {
+        ///This page, oldest first.
+        pub items: ::std::vec::Vec<Allocation>,
+        ///Give it as `page_token` to get the next page; absent on the last.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub next_page_token: ::std::option::Option<::std::string::String>,
+    }
+    ///Another size.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+    #[serde(deny_unknown_fields)]
+    pub struct AllocationResize {
+        ///Logical CPUs.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub cpus: ::std::option::Option<i64>,
+        ///Disk in MiB.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub disk_mb: ::std::option::Option<i64>,
+        ///Only show the plan.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub dry_run: ::std::option::Option<bool>,
+        ///GPUs; as before if not given, like the others.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub gpus: ::std::option::Option<i64>,
+        ///Memory in MiB.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub memory_mb: ::std::option::Option<i64>,
+    }
+    ///What kind of place an allocation is.
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Copy,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    pub enum AllocationShape {
+        #[serde(rename = "baremetal")]
+        Baremetal,
+        #[serde(rename = "gpu_slice")]
+        GpuSlice,
+        /// A word that this client is too old to know.
+        #[serde(rename = "unrecognised", other)]
+        Unrecognised,
+    }
+    impl ::std::fmt::Display for AllocationShape {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            match *self {
+                Self::Baremetal => f.write_str("baremetal"),
+                Self::GpuSlice => f.write_str("gpu_slice"),
+                Self::Unrecognised => f.write_str("unrecognised"),
+            }
+        }
+    }
+    impl ::std::str::FromStr for AllocationShape {
+        type Err = self::error::ConversionError;
+        fn from_str(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            match value {
+                "baremetal" => Ok(Self::Baremetal),
+                "gpu_slice" => Ok(Self::GpuSlice),
+                _ => Err("invalid value".into()),
+            }
+        }
+    }
+    impl ::std::convert::TryFrom<&str> for AllocationShape {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    impl ::std::convert::TryFrom<::std::string::String> for AllocationShape {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: ::std::string::String,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    ///What an allocation is.
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Copy,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    pub enum AllocationState {
+        #[serde(rename = "requested")]
+        Requested,
+        #[serde(rename = "placing")]
+        Placing,
+        #[serde(rename = "provisioning")]
+        Provisioning,
+        #[serde(rename = "active")]
+        Active,
+        #[serde(rename = "releasing")]
+        Releasing,
+        #[serde(rename = "wiping")]
+        Wiping,
+        #[serde(rename = "released")]
+        Released,
+        #[serde(rename = "failed")]
+        Failed,
+        /// A word that this client is too old to know.
+        #[serde(rename = "unrecognised", other)]
+        Unrecognised,
+    }
+    impl ::std::fmt::Display for AllocationState {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            match *self {
+                Self::Requested => f.write_str("requested"),
+                Self::Placing => f.write_str("placing"),
+                Self::Provisioning => f.write_str("provisioning"),
+                Self::Active => f.write_str("active"),
+                Self::Releasing => f.write_str("releasing"),
+                Self::Wiping => f.write_str("wiping"),
+                Self::Released => f.write_str("released"),
+                Self::Failed => f.write_str("failed"),
+                Self::Unrecognised => f.write_str("unrecognised"),
+            }
+        }
+    }
+    impl ::std::str::FromStr for AllocationState {
+        type Err = self::error::ConversionError;
+        fn from_str(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            match value {
+                "requested" => Ok(Self::Requested),
+                "placing" => Ok(Self::Placing),
+                "provisioning" => Ok(Self::Provisioning),
+                "active" => Ok(Self::Active),
+                "releasing" => Ok(Self::Releasing),
+                "wiping" => Ok(Self::Wiping),
+                "released" => Ok(Self::Released),
+                "failed" => Ok(Self::Failed),
+                _ => Err("invalid value".into()),
+            }
+        }
+    }
+    impl ::std::convert::TryFrom<&str> for AllocationState {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    impl ::std::convert::TryFrom<::std::string::String> for AllocationState {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: ::std::string::String,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    ///What of an allocation can change at once.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+    #[serde(deny_unknown_fields)]
+    pub struct AllocationUpdate {
+        ///Release it by itself at that time.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub expires_at: ::std::option::Option<::jiff::Timestamp>,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub labels: ::std::option::Option<Labels>,
+        ///Take the expiry away.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub never_expires: ::std::option::Option<bool>,
+        ///Whether its release is refused.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub protected: ::std::option::Option<bool>,
+    }
     ///Who asked.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct AuditActor {
@@ -205,6 +537,143 @@ pub mod types {
         ///Why.
         pub reason: ::std::string::String,
     }
+    ///An amount of each thing that a node has.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct Capacity {
+        ///Logical CPUs.
+        pub cpus: i64,
+        ///Disk in MiB.
+        pub disk_mb: i64,
+        ///GPUs.
+        pub gpus: i64,
+        ///Memory in MiB.
+        pub memory_mb: i64,
+    }
+    ///How many nodes could give so many GPUs now, with the CPUs, memory and disk asked for beside them.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct CapacityByGpus {
+        ///So many GPUs.
+        pub gpus: i64,
+        ///Those of them that could give them inside one NVLink island.
+        pub in_one_island: i64,
+        ///Nodes that could give them.
+        pub nodes: i64,
+    }
+    ///The smallest change that would fit now.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct CapacityNearest {
+        pub capacity: Capacity,
+        ///The change in words.
+        pub change: ::std::string::String,
+        pub shape: AllocationShape,
+    }
+    ///Why it cannot be had now.
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Copy,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    pub enum CapacityReason {
+        #[serde(rename = "quota")]
+        Quota,
+        #[serde(rename = "no_node")]
+        NoNode,
+        #[serde(rename = "no_whole_node")]
+        NoWholeNode,
+        #[serde(rename = "gpus")]
+        Gpus,
+        #[serde(rename = "beside")]
+        Beside,
+        /// A word that this client is too old to know.
+        #[serde(rename = "unrecognised", other)]
+        Unrecognised,
+    }
+    impl ::std::fmt::Display for CapacityReason {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            match *self {
+                Self::Quota => f.write_str("quota"),
+                Self::NoNode => f.write_str("no_node"),
+                Self::NoWholeNode => f.write_str("no_whole_node"),
+                Self::Gpus => f.write_str("gpus"),
+                Self::Beside => f.write_str("beside"),
+                Self::Unrecognised => f.write_str("unrecognised"),
+            }
+        }
+    }
+    impl ::std::str::FromStr for CapacityReason {
+        type Err = self::error::ConversionError;
+        fn from_str(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            match value {
+                "quota" => Ok(Self::Quota),
+                "no_node" => Ok(Self::NoNode),
+                "no_whole_node" => Ok(Self::NoWholeNode),
+                "gpus" => Ok(Self::Gpus),
+                "beside" => Ok(Self::Beside),
+                _ => Err("invalid value".into()),
+            }
+        }
+    }
+    impl ::std::convert::TryFrom<&str> for CapacityReason {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    impl ::std::convert::TryFrom<::std::string::String> for CapacityReason {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: ::std::string::String,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    ///What a project can get now. It holds nothing back for anybody: somebody else may be faster.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct CapacityReport {
+        ///How many nodes could give one GPU, two, and so on.
+        pub by_gpus: ::std::vec::Vec<CapacityByGpus>,
+        pub capacity: Capacity,
+        ///Whether it could be had now: there is a node for it, and the quota allows it.
+        pub fits_now: bool,
+        pub largest: Capacity,
+        ///The same in a sentence.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub message: ::std::option::Option<::std::string::String>,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub nearest: ::std::option::Option<CapacityNearest>,
+        ///How many nodes could take it now, whatever the quota says.
+        pub nodes: i64,
+        pub project_id: ProjectId,
+        pub quota_left: QuotaLeft,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub reason: ::std::option::Option<CapacityReason>,
+        pub shape: AllocationShape,
+        ///How many allocations wait in line.
+        pub waiting: i64,
+    }
+    ///One difference between what was approved and what was found.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct Change {
+        ///What was found; absent if it is gone.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub is: ::std::option::Option<::std::string::String>,
+        ///What was approved; absent if it was not there.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub was: ::std::option::Option<::std::string::String>,
+        ///The thing, and which of its facts if the thing itself is still there.
+        pub what: ::std::string::String,
+    }
     ///One thing that was looked at.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Check {
@@ -259,6 +728,8 @@ pub mod types {
         NotEmpty,
         #[serde(rename = "invalid_state")]
         InvalidState,
+        #[serde(rename = "quota_exceeded")]
+        QuotaExceeded,
         #[serde(rename = "last_operator")]
         LastOperator,
         #[serde(rename = "version_mismatch")]
@@ -303,6 +774,7 @@ pub mod types {
                 Self::AmbiguousName => f.write_str("ambiguous_name"),
                 Self::NotEmpty => f.write_str("not_empty"),
                 Self::InvalidState => f.write_str("invalid_state"),
+                Self::QuotaExceeded => f.write_str("quota_exceeded"),
                 Self::LastOperator => f.write_str("last_operator"),
                 Self::VersionMismatch => f.write_str("version_mismatch"),
                 Self::BodyTooLarge => f.write_str("body_too_large"),
@@ -339,6 +811,7 @@ pub mod types {
                 "ambiguous_name" => Ok(Self::AmbiguousName),
                 "not_empty" => Ok(Self::NotEmpty),
                 "invalid_state" => Ok(Self::InvalidState),
+                "quota_exceeded" => Ok(Self::QuotaExceeded),
                 "last_operator" => Ok(Self::LastOperator),
                 "version_mismatch" => Ok(Self::VersionMismatch),
                 "body_too_large" => Ok(Self::BodyTooLarge),
@@ -369,6 +842,16 @@ pub mod types {
         ) -> ::std::result::Result<Self, self::error::ConversionError> {
             value.parse()
         }
+    }
+    ///The processors.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct Cpus {
+        ///Logical CPUs that are online.
+        pub count: i64,
+        ///The model, as the processor calls itself.
+        pub model: ::std::string::String,
+        ///Sockets they sit in.
+        pub sockets: i64,
     }
     ///`DeliveryId`
     #[derive(
@@ -406,6 +889,47 @@ pub mod types {
         }
     }
     impl ::std::str::FromStr for DeliveryId {
+        type Err = ::std::convert::Infallible;
+        fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
+            Ok(Self(value.to_string()))
+        }
+    }
+    ///`EnrolmentId`
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    #[serde(transparent)]
+    pub struct EnrolmentId(pub ::std::string::String);
+    impl ::std::ops::Deref for EnrolmentId {
+        type Target = ::std::string::String;
+        fn deref(&self) -> &::std::string::String {
+            &self.0
+        }
+    }
+    impl ::std::convert::From<EnrolmentId> for ::std::string::String {
+        fn from(value: EnrolmentId) -> Self {
+            value.0
+        }
+    }
+    impl ::std::convert::From<::std::string::String> for EnrolmentId {
+        fn from(value: ::std::string::String) -> Self {
+            Self(value)
+        }
+    }
+    impl ::std::fmt::Display for EnrolmentId {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            self.0.fmt(f)
+        }
+    }
+    impl ::std::str::FromStr for EnrolmentId {
         type Err = ::std::convert::Infallible;
         fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
             Ok(Self(value.to_string()))
@@ -498,6 +1022,34 @@ pub mod types {
         ///A JSON pointer into the body, or `query/NAME`, `header/NAME`, `path/NAME`.
         pub pointer: ::std::string::String,
     }
+    ///A GPU.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct Gpu {
+        ///The driver's version.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub driver: ::std::option::Option<::std::string::String>,
+        ///Its NVLink island: GPUs that reach each other over NVLink have the same number, one without links has its own.
+        pub island: i64,
+        ///Its memory in MiB.
+        pub memory_mb: i64,
+        ///Whether it is in MIG mode.
+        pub mig: bool,
+        ///The model.
+        pub model: ::std::string::String,
+        ///The NUMA node it hangs on; -1 where the machine does not say.
+        pub numa: i64,
+        ///How many of its NVLinks are up.
+        pub nvlinks: i32,
+        ///The driver's number for it, from 0. It shifts when a GPU before it is gone: the UUID is its identity.
+        pub ordinal: i64,
+        ///Its address on the PCI bus; a pretended one has none.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub pci: ::std::option::Option<::std::string::String>,
+        ///Its identity, which it keeps in any machine.
+        pub uuid: ::std::string::String,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub vfs: ::std::option::Option<Vfs>,
+    }
     ///A role and where it counts.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct HeldRole {
@@ -506,6 +1058,120 @@ pub mod types {
         pub role: Role,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub tenant_id: ::std::option::Option<TenantId>,
+    }
+    ///What a machine has. `Inventory::hardware_digest` says which part of it an operator approves.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct Inventory {
+        ///The processor architecture.
+        pub architecture: ::std::string::String,
+        ///Made anew by the kernel at each start; two inventories with the same one come from the same start.
+        pub boot_id: ::std::string::String,
+        pub cpus: Cpus,
+        ///Size of the file system that holds the agent's data, in MiB.
+        pub disk_mb: i64,
+        ///The GPUs, by number.
+        pub gpus: ::std::vec::Vec<Gpu>,
+        ///The machine's own name for itself. The platform's name for it is the node's.
+        pub hostname: ::std::string::String,
+        ///The running kernel's release.
+        pub kernel: ::std::string::String,
+        ///Memory that the kernel can give out, in MiB: a little less than is built in.
+        pub memory_mb: i64,
+        /**Network devices with hardware behind them, by name. Bridges, tunnels and virtual functions come and go with the
+cells and are not listed.*/
+        pub network: ::std::vec::Vec<NetworkDevice>,
+        ///What could not be read, and why.
+        pub notes: ::std::vec::Vec<::std::string::String>,
+        ///The NUMA nodes, by number.
+        pub numa: ::std::vec::Vec<NumaNode>,
+        ///The distribution, as it calls itself.
+        pub os: ::std::string::String,
+        /**Graphics, accelerator, network and NVMe devices on the PCI bus, by address. Virtual functions are not listed:
+the device they belong to says how many there are.*/
+        pub pci: ::std::vec::Vec<PciDevice>,
+        ///Whether the GPUs are invented, for machines that have none.
+        pub pretended: bool,
+    }
+    ///One part of a bulk operation.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct Item {
+        ///The thing.
+        pub id: ::std::string::String,
+        ///What it says.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub message: ::std::option::Option<::std::string::String>,
+        ///Its name.
+        pub name: ::std::string::String,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub operation_id: ::std::option::Option<OperationId>,
+        pub state: ItemState,
+    }
+    ///What one part of a bulk operation is.
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Copy,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    pub enum ItemState {
+        #[serde(rename = "pending")]
+        Pending,
+        #[serde(rename = "running")]
+        Running,
+        #[serde(rename = "succeeded")]
+        Succeeded,
+        #[serde(rename = "failed")]
+        Failed,
+        /// A word that this client is too old to know.
+        #[serde(rename = "unrecognised", other)]
+        Unrecognised,
+    }
+    impl ::std::fmt::Display for ItemState {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            match *self {
+                Self::Pending => f.write_str("pending"),
+                Self::Running => f.write_str("running"),
+                Self::Succeeded => f.write_str("succeeded"),
+                Self::Failed => f.write_str("failed"),
+                Self::Unrecognised => f.write_str("unrecognised"),
+            }
+        }
+    }
+    impl ::std::str::FromStr for ItemState {
+        type Err = self::error::ConversionError;
+        fn from_str(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            match value {
+                "pending" => Ok(Self::Pending),
+                "running" => Ok(Self::Running),
+                "succeeded" => Ok(Self::Succeeded),
+                "failed" => Ok(Self::Failed),
+                _ => Err("invalid value".into()),
+            }
+        }
+    }
+    impl ::std::convert::TryFrom<&str> for ItemState {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    impl ::std::convert::TryFrom<::std::string::String> for ItemState {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: ::std::string::String,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
     }
     ///`Labels`
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
@@ -600,10 +1266,606 @@ pub mod types {
             value.parse()
         }
     }
+    ///A network device with hardware behind it.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct NetworkDevice {
+        ///The kernel driver that holds it.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub driver: ::std::option::Option<::std::string::String>,
+        /**Its permanent address. Of InfiniBand's twenty bytes only the last eight, the port's GUID: the others change from
+start to start. Empty where the kernel made an address up.*/
+        pub mac: ::std::string::String,
+        ///The largest packet, in bytes.
+        pub mtu: i64,
+        ///The interface's name.
+        pub name: ::std::string::String,
+        ///The PCI device behind it.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub pci: ::std::option::Option<::std::string::String>,
+        ///Whether it can do RDMA.
+        pub rdma: bool,
+        ///The link's speed in Mbit/s; absent while there is no link, and where the device does not say.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub speed_mbps: ::std::option::Option<i64>,
+        ///The link's state in the kernel's word: `up`, `down`, `unknown` and a few more.
+        pub state: ::std::string::String,
+    }
+    ///An enrolled machine.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct Node {
+        ///The agent's version.
+        pub agent_version: ::std::string::String,
+        ///How many allocations hold something of it.
+        pub allocations: i64,
+        ///When it was approved.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub approved_at: ::std::option::Option<::jiff::Timestamp>,
+        ///The digest of the hardware that was approved.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub approved_digest: ::std::option::Option<::std::string::String>,
+        ///When the certificate that it holds ends.
+        pub certificate_until: ::jiff::Timestamp,
+        ///Whether it is kept from new work.
+        pub cordoned: bool,
+        ///When it joined.
+        pub created_at: ::jiff::Timestamp,
+        ///What is gone, added or changed since the approval; only where one node is shown, and only if there is any.
+        #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
+        pub difference: ::std::vec::Vec<Change>,
+        ///Whether it is being emptied.
+        pub draining: bool,
+        pub free: Capacity,
+        pub id: NodeId,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub inventory: ::std::option::Option<Inventory>,
+        ///The digest of the hardware that its agent last found: what `node_approve` is given.
+        pub inventory_digest: ::std::string::String,
+        pub labels: Labels,
+        ///Its name, unique among those that are not retired.
+        pub name: ::std::string::String,
+        ///Whether the hardware that was found is not the one that was approved.
+        pub needs_approval: bool,
+        ///When it was retired.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub retired_at: ::std::option::Option<::jiff::Timestamp>,
+        ///When it was last heard, to some seconds.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub seen_at: ::std::option::Option<::jiff::Timestamp>,
+        ///Its slots, with who holds them; only where one node is shown.
+        #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
+        pub slots: ::std::vec::Vec<Slot>,
+        pub state: NodeState,
+        pub total: Capacity,
+        ///Since when nobody has heard from it.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub unreachable_since: ::std::option::Option<::jiff::Timestamp>,
+        ///When it last changed.
+        pub updated_at: ::jiff::Timestamp,
+        ///For `If-Match`.
+        pub version: i64,
+    }
+    ///Hardware to be approved.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[serde(deny_unknown_fields)]
+    pub struct NodeApprove {
+        ///The `inventory_digest` of what you looked at.
+        pub digest: ::std::string::String,
+    }
+    ///How a node is emptied.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+    #[serde(deny_unknown_fields)]
+    pub struct NodeDrain {
+        ///How long its tenants have to release what they hold on it; an hour if not given.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub deadline_seconds: ::std::option::Option<i32>,
+        ///Only show the plan.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub dry_run: ::std::option::Option<bool>,
+        ///Release what is left at the deadline. Without it, the operation is parked then.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub force: ::std::option::Option<bool>,
+        ///For the audit, and for the tenants' timelines.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub reason: ::std::option::Option<::std::string::String>,
+    }
+    ///A right for one machine to join.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+    #[serde(deny_unknown_fields)]
+    pub struct NodeEnrol {
+        ///How long the token can be used; an hour if not given, a week at most.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub expires_in_seconds: ::std::option::Option<i32>,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub labels: ::std::option::Option<Labels>,
+        ///The name the node must take; the machine's own name for itself if not given.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub name: ::std::option::Option<::std::string::String>,
+    }
+    ///A right for one machine to join, once.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct NodeEnrolment {
+        ///SHA-256 of the platform's certificate authority for nodes, by which the machine knows the server.
+        pub ca_sha256: ::std::string::String,
+        ///What to run on the machine, with the token in it; in the one answer that shows it.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub command: ::std::option::Option<::std::string::String>,
+        ///Until when the token can be used.
+        pub expires_at: ::jiff::Timestamp,
+        pub id: EnrolmentId,
+        pub labels: Labels,
+        ///The name the node must take.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub name: ::std::option::Option<::std::string::String>,
+        ///True in a replayed answer: the token was in the first one and is kept nowhere.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub secret_shown_once: ::std::option::Option<bool>,
+        ///The token, in the one answer that shows it.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub token: ::std::option::Option<::std::string::String>,
+    }
+    ///`NodeId`
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    #[serde(transparent)]
+    pub struct NodeId(pub ::std::string::String);
+    impl ::std::ops::Deref for NodeId {
+        type Target = ::std::string::String;
+        fn deref(&self) -> &::std::string::String {
+            &self.0
+        }
+    }
+    impl ::std::convert::From<NodeId> for ::std::string::String {
+        fn from(value: NodeId) -> Self {
+            value.0
+        }
+    }
+    impl ::std::convert::From<::std::string::String> for NodeId {
+        fn from(value: ::std::string::String) -> Self {
+            Self(value)
+        }
+    }
+    impl ::std::fmt::Display for NodeId {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            self.0.fmt(f)
+        }
+    }
+    impl ::std::str::FromStr for NodeId {
+        type Err = ::std::convert::Infallible;
+        fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
+            Ok(Self(value.to_string()))
+        }
+    }
+    ///A page of nodes.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct NodePage {
+        ///This page, oldest first.
+        pub items: ::std::vec::Vec<Node>,
+        ///Give it as `page_token` to get the next page; absent on the last.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub next_page_token: ::std::option::Option<::std::string::String>,
+    }
+    ///Why.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+    #[serde(deny_unknown_fields)]
+    pub struct NodeReason {
+        ///Why, for the audit and for whoever reads the event.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub reason: ::std::option::Option<::std::string::String>,
+    }
+    ///How a node leaves the fleet.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+    #[serde(deny_unknown_fields)]
+    pub struct NodeRetire {
+        ///An operator's word that nothing of ours is left on it: only for a node that is unreachable.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub attest: ::std::option::Option<::std::string::String>,
+        ///Only show the plan.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub dry_run: ::std::option::Option<bool>,
+    }
+    ///What a node is.
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Copy,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    pub enum NodeState {
+        #[serde(rename = "enrolling")]
+        Enrolling,
+        #[serde(rename = "ready")]
+        Ready,
+        #[serde(rename = "cordoned")]
+        Cordoned,
+        #[serde(rename = "draining")]
+        Draining,
+        #[serde(rename = "unreachable")]
+        Unreachable,
+        #[serde(rename = "retired")]
+        Retired,
+        /// A word that this client is too old to know.
+        #[serde(rename = "unrecognised", other)]
+        Unrecognised,
+    }
+    impl ::std::fmt::Display for NodeState {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            match *self {
+                Self::Enrolling => f.write_str("enrolling"),
+                Self::Ready => f.write_str("ready"),
+                Self::Cordoned => f.write_str("cordoned"),
+                Self::Draining => f.write_str("draining"),
+                Self::Unreachable => f.write_str("unreachable"),
+                Self::Retired => f.write_str("retired"),
+                Self::Unrecognised => f.write_str("unrecognised"),
+            }
+        }
+    }
+    impl ::std::str::FromStr for NodeState {
+        type Err = self::error::ConversionError;
+        fn from_str(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            match value {
+                "enrolling" => Ok(Self::Enrolling),
+                "ready" => Ok(Self::Ready),
+                "cordoned" => Ok(Self::Cordoned),
+                "draining" => Ok(Self::Draining),
+                "unreachable" => Ok(Self::Unreachable),
+                "retired" => Ok(Self::Retired),
+                _ => Err("invalid value".into()),
+            }
+        }
+    }
+    impl ::std::convert::TryFrom<&str> for NodeState {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    impl ::std::convert::TryFrom<::std::string::String> for NodeState {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: ::std::string::String,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    ///What of a node can change.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+    #[serde(deny_unknown_fields)]
+    pub struct NodeUpdate {
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub labels: ::std::option::Option<Labels>,
+    }
     ///An empty body, for acts that need no words.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
     #[serde(deny_unknown_fields)]
     pub struct Nothing {}
+    ///Memory and the CPUs nearest to it.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct NumaNode {
+        ///Its CPUs, in the kernel's list form.
+        pub cpus: ::std::string::String,
+        ///Its memory in MiB.
+        pub memory_mb: i64,
+        ///The kernel's number for it.
+        pub ordinal: i64,
+    }
+    ///An operation.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct Operation {
+        ///Who asked: the id.
+        pub actor_id: ::std::string::String,
+        ///Who asked: the name.
+        pub actor_name: ::std::string::String,
+        ///Whether somebody asked to cancel it.
+        pub cancel_requested: bool,
+        ///The thread through audit, events, tasks and logs.
+        pub correlation_id: ::std::string::String,
+        ///When it was accepted.
+        pub created_at: ::jiff::Timestamp,
+        ///When it must have ended; what has not by then is undone or parked.
+        pub deadline_at: ::jiff::Timestamp,
+        ///When it ended.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub finished_at: ::std::option::Option<::jiff::Timestamp>,
+        pub id: OperationId,
+        ///The parts of a bulk operation.
+        #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
+        pub items: ::std::vec::Vec<Item>,
+        ///`noun.verb`.
+        pub kind: ::std::string::String,
+        ///The same in a sentence.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub message: ::std::option::Option<::std::string::String>,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub parent_id: ::std::option::Option<OperationId>,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub parked: ::std::option::Option<Parked>,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub project_id: ::std::option::Option<ProjectId>,
+        ///Why it failed: a word of a closed list.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub reason: ::std::option::Option<::std::string::String>,
+        pub state: OperationState,
+        ///Its steps: the plan, and what became of it.
+        pub steps: ::std::vec::Vec<Step>,
+        ///Its id.
+        pub subject_id: ::std::string::String,
+        ///What it works on: `allocation` or `node`.
+        pub subject_kind: ::std::string::String,
+        ///Its name.
+        pub subject_name: ::std::string::String,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub supersedes: ::std::option::Option<OperationId>,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub tenant_id: ::std::option::Option<TenantId>,
+        ///When it last changed.
+        pub updated_at: ::jiff::Timestamp,
+        ///For `If-Match`.
+        pub version: i64,
+        ///Why it waits.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub waiting: ::std::option::Option<::std::string::String>,
+        ///The evidence that its steps collected; only where one operation is shown.
+        #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
+        pub witnesses: ::std::vec::Vec<Witness>,
+    }
+    ///Why it should end.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+    #[serde(deny_unknown_fields)]
+    pub struct OperationCancel {
+        ///For the audit.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub reason: ::std::option::Option<::std::string::String>,
+    }
+    ///`OperationId`
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    #[serde(transparent)]
+    pub struct OperationId(pub ::std::string::String);
+    impl ::std::ops::Deref for OperationId {
+        type Target = ::std::string::String;
+        fn deref(&self) -> &::std::string::String {
+            &self.0
+        }
+    }
+    impl ::std::convert::From<OperationId> for ::std::string::String {
+        fn from(value: OperationId) -> Self {
+            value.0
+        }
+    }
+    impl ::std::convert::From<::std::string::String> for OperationId {
+        fn from(value: ::std::string::String) -> Self {
+            Self(value)
+        }
+    }
+    impl ::std::fmt::Display for OperationId {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            self.0.fmt(f)
+        }
+    }
+    impl ::std::str::FromStr for OperationId {
+        type Err = ::std::convert::Infallible;
+        fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
+            Ok(Self(value.to_string()))
+        }
+    }
+    ///A page of operations.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct OperationPage {
+        ///This page, oldest first.
+        pub items: ::std::vec::Vec<Operation>,
+        ///Give it as `page_token` to get the next page; absent on the last.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub next_page_token: ::std::option::Option<::std::string::String>,
+    }
+    ///What an operation is.
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Copy,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    pub enum OperationState {
+        #[serde(rename = "accepted")]
+        Accepted,
+        #[serde(rename = "running")]
+        Running,
+        #[serde(rename = "verifying")]
+        Verifying,
+        #[serde(rename = "compensating")]
+        Compensating,
+        #[serde(rename = "parked")]
+        Parked,
+        #[serde(rename = "succeeded")]
+        Succeeded,
+        #[serde(rename = "partial")]
+        Partial,
+        #[serde(rename = "failed")]
+        Failed,
+        #[serde(rename = "cancelled")]
+        Cancelled,
+        #[serde(rename = "superseded")]
+        Superseded,
+        /// A word that this client is too old to know.
+        #[serde(rename = "unrecognised", other)]
+        Unrecognised,
+    }
+    impl ::std::fmt::Display for OperationState {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            match *self {
+                Self::Accepted => f.write_str("accepted"),
+                Self::Running => f.write_str("running"),
+                Self::Verifying => f.write_str("verifying"),
+                Self::Compensating => f.write_str("compensating"),
+                Self::Parked => f.write_str("parked"),
+                Self::Succeeded => f.write_str("succeeded"),
+                Self::Partial => f.write_str("partial"),
+                Self::Failed => f.write_str("failed"),
+                Self::Cancelled => f.write_str("cancelled"),
+                Self::Superseded => f.write_str("superseded"),
+                Self::Unrecognised => f.write_str("unrecognised"),
+            }
+        }
+    }
+    impl ::std::str::FromStr for OperationState {
+        type Err = self::error::ConversionError;
+        fn from_str(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            match value {
+                "accepted" => Ok(Self::Accepted),
+                "running" => Ok(Self::Running),
+                "verifying" => Ok(Self::Verifying),
+                "compensating" => Ok(Self::Compensating),
+                "parked" => Ok(Self::Parked),
+                "succeeded" => Ok(Self::Succeeded),
+                "partial" => Ok(Self::Partial),
+                "failed" => Ok(Self::Failed),
+                "cancelled" => Ok(Self::Cancelled),
+                "superseded" => Ok(Self::Superseded),
+                _ => Err("invalid value".into()),
+            }
+        }
+    }
+    impl ::std::convert::TryFrom<&str> for OperationState {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    impl ::std::convert::TryFrom<::std::string::String> for OperationState {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: ::std::string::String,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    ///How a parked operation goes on.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[serde(deny_unknown_fields)]
+    pub struct OperationUnblock {
+        pub choice: Unblock,
+        ///For the audit. To `abandon` it is needed: it stands in for the evidence.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub statement: ::std::option::Option<::std::string::String>,
+    }
+    ///Why an operation cannot go on, and who can change that.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct Parked {
+        ///With what.
+        pub choices: ::std::vec::Vec<Unblock>,
+        ///When operators are told that it is overdue.
+        pub escalates_at: ::jiff::Timestamp,
+        ///Why.
+        pub reason: ::std::string::String,
+        ///Since when.
+        pub since: ::jiff::Timestamp,
+        ///Who can unblock it: `tenant` or `operator`.
+        pub unblock_by: ::std::string::String,
+    }
+    ///A device on the PCI bus.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct PciDevice {
+        ///Domain, bus, device and function.
+        pub address: ::std::string::String,
+        ///What kind of device: class, subclass and interface, two hexadecimal digits each.
+        pub class: ::std::string::String,
+        ///Which device of that vendor: four hexadecimal digits.
+        pub device: ::std::string::String,
+        ///The kernel driver that holds it, if one does.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub driver: ::std::option::Option<::std::string::String>,
+        ///The NUMA node it hangs on; absent where the machine does not say.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub numa: ::std::option::Option<i64>,
+        ///Who made it: four hexadecimal digits.
+        pub vendor: ::std::string::String,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub vfs: ::std::option::Option<Vfs>,
+    }
+    ///One state that an allocation went through.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct Phase {
+        ///From when.
+        pub at: ::jiff::Timestamp,
+        ///For how long, in milliseconds; until now for the one it is in, absent for a final one.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub milliseconds: ::std::option::Option<i64>,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub operation_id: ::std::option::Option<OperationId>,
+        ///Why.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub reason: ::std::option::Option<::std::string::String>,
+        pub state: AllocationState,
+    }
+    ///What an operation would do.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct Plan {
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub capacity: ::std::option::Option<Capacity>,
+        ///When it must have ended.
+        pub deadline_at: ::jiff::Timestamp,
+        ///How long it takes as a rule, where nothing is in the way.
+        pub expected_seconds: i32,
+        ///Whether there is room for it now; a claim is only sure once it is made.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub fits_now: ::std::option::Option<bool>,
+        ///`noun.verb`.
+        pub kind: ::std::string::String,
+        ///The steps, in order.
+        pub steps: ::std::vec::Vec<PlannedStep>,
+        ///What it touches; operations that touch the same things run one after the other.
+        pub touches: ::std::vec::Vec<::std::string::String>,
+    }
+    ///A step that would be taken.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct PlannedStep {
+        ///What it does.
+        pub does: ::std::string::String,
+        ///Whether it can be undone.
+        pub has_undo: bool,
+        ///Its name.
+        pub name: ::std::string::String,
+        ///Whether it collects evidence.
+        pub verifies: bool,
+    }
     ///Why a request was not carried out.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Problem {
@@ -717,6 +1979,156 @@ pub mod types {
         pub display_name: ::std::option::Option<::std::string::String>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub labels: ::std::option::Option<Labels>,
+    }
+    ///What a project may hold at most, and what it holds.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct Quota {
+        ///Most allocations at once; no limit if absent, as with the others.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub max_allocations: ::std::option::Option<i64>,
+        ///Most logical CPUs.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub max_cpus: ::std::option::Option<i64>,
+        ///Most disk in MiB.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub max_disk_mb: ::std::option::Option<i64>,
+        ///Most GPUs.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub max_gpus: ::std::option::Option<i64>,
+        ///Most memory in MiB.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub max_memory_mb: ::std::option::Option<i64>,
+        pub project_id: ProjectId,
+        pub used: QuotaUse,
+        ///For `If-Match`.
+        pub version: i64,
+    }
+    ///What a quota leaves; absent where there is no limit.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+    pub struct QuotaLeft {
+        ///Allocations.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub allocations: ::std::option::Option<i64>,
+        ///Logical CPUs.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub cpus: ::std::option::Option<i64>,
+        ///Disk in MiB.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub disk_mb: ::std::option::Option<i64>,
+        ///GPUs.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub gpus: ::std::option::Option<i64>,
+        ///Memory in MiB.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub memory_mb: ::std::option::Option<i64>,
+    }
+    ///A limit by name.
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Copy,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    pub enum QuotaLimit {
+        #[serde(rename = "allocations")]
+        Allocations,
+        #[serde(rename = "gpus")]
+        Gpus,
+        #[serde(rename = "cpus")]
+        Cpus,
+        #[serde(rename = "memory_mb")]
+        MemoryMb,
+        #[serde(rename = "disk_mb")]
+        DiskMb,
+        /// A word that this client is too old to know.
+        #[serde(rename = "unrecognised", other)]
+        Unrecognised,
+    }
+    impl ::std::fmt::Display for QuotaLimit {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            match *self {
+                Self::Allocations => f.write_str("allocations"),
+                Self::Gpus => f.write_str("gpus"),
+                Self::Cpus => f.write_str("cpus"),
+                Self::MemoryMb => f.write_str("memory_mb"),
+                Self::DiskMb => f.write_str("disk_mb"),
+                Self::Unrecognised => f.write_str("unrecognised"),
+            }
+        }
+    }
+    impl ::std::str::FromStr for QuotaLimit {
+        type Err = self::error::ConversionError;
+        fn from_str(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            match value {
+                "allocations" => Ok(Self::Allocations),
+                "gpus" => Ok(Self::Gpus),
+                "cpus" => Ok(Self::Cpus),
+                "memory_mb" => Ok(Self::MemoryMb),
+                "disk_mb" => Ok(Self::DiskMb),
+                _ => Err("invalid value".into()),
+            }
+        }
+    }
+    impl ::std::convert::TryFrom<&str> for QuotaLimit {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    impl ::std::convert::TryFrom<::std::string::String> for QuotaLimit {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: ::std::string::String,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    ///Limits to be set. What is not named stays as it is.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+    #[serde(deny_unknown_fields)]
+    pub struct QuotaSet {
+        ///Most allocations at once.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub max_allocations: ::std::option::Option<i64>,
+        ///Most logical CPUs.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub max_cpus: ::std::option::Option<i64>,
+        ///Most disk in MiB.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub max_disk_mb: ::std::option::Option<i64>,
+        ///Most GPUs.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub max_gpus: ::std::option::Option<i64>,
+        ///Most memory in MiB.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub max_memory_mb: ::std::option::Option<i64>,
+        ///Limits that are taken away.
+        #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
+        pub unlimited: ::std::vec::Vec<QuotaLimit>,
+    }
+    ///What a project holds now, counted as it was promised.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct QuotaUse {
+        ///Allocations that live.
+        pub allocations: i64,
+        ///Logical CPUs.
+        pub cpus: i64,
+        ///Disk in MiB.
+        pub disk_mb: i64,
+        ///GPUs.
+        pub gpus: i64,
+        ///Memory in MiB.
+        pub memory_mb: i64,
     }
     ///What a removal took with it.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
@@ -1053,6 +2465,172 @@ pub mod types {
         ///The password.
         pub password: ::std::string::String,
     }
+    ///A node's smallest claimable GPU unit.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct Slot {
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub allocation_id: ::std::option::Option<AllocationId>,
+        ///The device's own identity.
+        pub device: ::std::string::String,
+        pub id: SlotId,
+        ///Its NVLink island: GPUs that reach each other over NVLink have the same number.
+        pub island: i64,
+        ///Which kind: `gpu`.
+        pub kind: ::std::string::String,
+        ///Its memory in MiB.
+        pub memory_mb: i64,
+        ///The device's model.
+        pub model: ::std::string::String,
+        pub node_id: NodeId,
+        ///The NUMA node it hangs on.
+        pub numa: i64,
+        ///Its number on the node.
+        pub ordinal: i64,
+        ///Why it is quarantined.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub reason: ::std::option::Option<::std::string::String>,
+        pub state: SlotState,
+        ///Raised with every change.
+        pub version: i64,
+    }
+    ///A slot to be used on an operator's word.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[serde(deny_unknown_fields)]
+    pub struct SlotApprove {
+        ///What was checked, and by whom: the platform itself has seen nothing.
+        pub reason: ::std::string::String,
+    }
+    ///`SlotId`
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    #[serde(transparent)]
+    pub struct SlotId(pub ::std::string::String);
+    impl ::std::ops::Deref for SlotId {
+        type Target = ::std::string::String;
+        fn deref(&self) -> &::std::string::String {
+            &self.0
+        }
+    }
+    impl ::std::convert::From<SlotId> for ::std::string::String {
+        fn from(value: SlotId) -> Self {
+            value.0
+        }
+    }
+    impl ::std::convert::From<::std::string::String> for SlotId {
+        fn from(value: ::std::string::String) -> Self {
+            Self(value)
+        }
+    }
+    impl ::std::fmt::Display for SlotId {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            self.0.fmt(f)
+        }
+    }
+    impl ::std::str::FromStr for SlotId {
+        type Err = ::std::convert::Infallible;
+        fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
+            Ok(Self(value.to_string()))
+        }
+    }
+    ///A node's slots.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct SlotPage {
+        ///This page, oldest first.
+        pub items: ::std::vec::Vec<Slot>,
+        ///Give it as `page_token` to get the next page; absent on the last.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub next_page_token: ::std::option::Option<::std::string::String>,
+    }
+    ///A slot to be kept from everybody.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[serde(deny_unknown_fields)]
+    pub struct SlotQuarantine {
+        ///Why.
+        pub reason: ::std::string::String,
+    }
+    ///What a slot is.
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Copy,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    pub enum SlotState {
+        #[serde(rename = "discovered")]
+        Discovered,
+        #[serde(rename = "approved")]
+        Approved,
+        #[serde(rename = "quarantined")]
+        Quarantined,
+        #[serde(rename = "retired")]
+        Retired,
+        /// A word that this client is too old to know.
+        #[serde(rename = "unrecognised", other)]
+        Unrecognised,
+    }
+    impl ::std::fmt::Display for SlotState {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            match *self {
+                Self::Discovered => f.write_str("discovered"),
+                Self::Approved => f.write_str("approved"),
+                Self::Quarantined => f.write_str("quarantined"),
+                Self::Retired => f.write_str("retired"),
+                Self::Unrecognised => f.write_str("unrecognised"),
+            }
+        }
+    }
+    impl ::std::str::FromStr for SlotState {
+        type Err = self::error::ConversionError;
+        fn from_str(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            match value {
+                "discovered" => Ok(Self::Discovered),
+                "approved" => Ok(Self::Approved),
+                "quarantined" => Ok(Self::Quarantined),
+                "retired" => Ok(Self::Retired),
+                _ => Err("invalid value".into()),
+            }
+        }
+    }
+    impl ::std::convert::TryFrom<&str> for SlotState {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    impl ::std::convert::TryFrom<::std::string::String> for SlotState {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: ::std::string::String,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    ///An operation was accepted, or its plan was shown.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct Started {
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub operation: ::std::option::Option<Operation>,
+        pub plan: Plan,
+    }
     ///The platform at one look.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Status {
@@ -1072,6 +2650,211 @@ pub mod types {
         pub schema_version: i64,
         ///The version of the server that answered.
         pub version: ::std::string::String,
+    }
+    ///One step.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct Step {
+        ///How often it was looked at.
+        pub attempts: i32,
+        ///What it does.
+        pub does: ::std::string::String,
+        ///When it ended.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub ended_at: ::std::option::Option<::jiff::Timestamp>,
+        ///Whether it can be undone.
+        pub has_undo: bool,
+        ///What it says.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub message: ::std::option::Option<::std::string::String>,
+        ///Its name.
+        pub name: ::std::string::String,
+        ///When it began.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub started_at: ::std::option::Option<::jiff::Timestamp>,
+        pub state: StepState,
+        ///Whether it collects evidence.
+        pub verifies: bool,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub witness_id: ::std::option::Option<WitnessId>,
+    }
+    ///What a step is.
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Copy,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    pub enum StepState {
+        #[serde(rename = "pending")]
+        Pending,
+        #[serde(rename = "running")]
+        Running,
+        #[serde(rename = "done")]
+        Done,
+        #[serde(rename = "failed")]
+        Failed,
+        #[serde(rename = "undoing")]
+        Undoing,
+        #[serde(rename = "undone")]
+        Undone,
+        #[serde(rename = "skipped")]
+        Skipped,
+        /// A word that this client is too old to know.
+        #[serde(rename = "unrecognised", other)]
+        Unrecognised,
+    }
+    impl ::std::fmt::Display for StepState {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            match *self {
+                Self::Pending => f.write_str("pending"),
+                Self::Running => f.write_str("running"),
+                Self::Done => f.write_str("done"),
+                Self::Failed => f.write_str("failed"),
+                Self::Undoing => f.write_str("undoing"),
+                Self::Undone => f.write_str("undone"),
+                Self::Skipped => f.write_str("skipped"),
+                Self::Unrecognised => f.write_str("unrecognised"),
+            }
+        }
+    }
+    impl ::std::str::FromStr for StepState {
+        type Err = self::error::ConversionError;
+        fn from_str(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            match value {
+                "pending" => Ok(Self::Pending),
+                "running" => Ok(Self::Running),
+                "done" => Ok(Self::Done),
+                "failed" => Ok(Self::Failed),
+                "undoing" => Ok(Self::Undoing),
+                "undone" => Ok(Self::Undone),
+                "skipped" => Ok(Self::Skipped),
+                _ => Err("invalid value".into()),
+            }
+        }
+    }
+    impl ::std::convert::TryFrom<&str> for StepState {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    impl ::std::convert::TryFrom<::std::string::String> for StepState {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: ::std::string::String,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    ///How a node is chosen.
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Copy,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    pub enum Strategy {
+        #[serde(rename = "pack")]
+        Pack,
+        #[serde(rename = "spread")]
+        Spread,
+        /// A word that this client is too old to know.
+        #[serde(rename = "unrecognised", other)]
+        Unrecognised,
+    }
+    impl ::std::fmt::Display for Strategy {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            match *self {
+                Self::Pack => f.write_str("pack"),
+                Self::Spread => f.write_str("spread"),
+                Self::Unrecognised => f.write_str("unrecognised"),
+            }
+        }
+    }
+    impl ::std::str::FromStr for Strategy {
+        type Err = self::error::ConversionError;
+        fn from_str(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            match value {
+                "pack" => Ok(Self::Pack),
+                "spread" => Ok(Self::Spread),
+                _ => Err("invalid value".into()),
+            }
+        }
+    }
+    impl ::std::convert::TryFrom<&str> for Strategy {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    impl ::std::convert::TryFrom<::std::string::String> for Strategy {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: ::std::string::String,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    ///`TaskId`
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    #[serde(transparent)]
+    pub struct TaskId(pub ::std::string::String);
+    impl ::std::ops::Deref for TaskId {
+        type Target = ::std::string::String;
+        fn deref(&self) -> &::std::string::String {
+            &self.0
+        }
+    }
+    impl ::std::convert::From<TaskId> for ::std::string::String {
+        fn from(value: TaskId) -> Self {
+            value.0
+        }
+    }
+    impl ::std::convert::From<::std::string::String> for TaskId {
+        fn from(value: ::std::string::String) -> Self {
+            Self(value)
+        }
+    }
+    impl ::std::fmt::Display for TaskId {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            self.0.fmt(f)
+        }
+    }
+    impl ::std::str::FromStr for TaskId {
+        type Err = ::std::convert::Infallible;
+        fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
+            Ok(Self(value.to_string()))
+        }
     }
     ///A tenant: the outer wall of isolation.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
@@ -1160,6 +2943,14 @@ pub mod types {
         pub display_name: ::std::option::Option<::std::string::String>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub labels: ::std::option::Option<Labels>,
+    }
+    ///What an allocation went through.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct Timeline {
+        ///The states, oldest first.
+        pub phases: ::std::vec::Vec<Phase>,
+        ///The evidence, oldest first.
+        pub witnesses: ::std::vec::Vec<Witness>,
     }
     ///A token. Its secret is shown once, when it is issued.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone)]
@@ -1330,6 +3121,73 @@ pub mod types {
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub overlap_seconds: ::std::option::Option<i32>,
     }
+    ///What can be decided about a parked operation.
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Copy,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    pub enum Unblock {
+        #[serde(rename = "retry")]
+        Retry,
+        #[serde(rename = "compensate")]
+        Compensate,
+        #[serde(rename = "accept_partial")]
+        AcceptPartial,
+        #[serde(rename = "abandon")]
+        Abandon,
+        /// A word that this client is too old to know.
+        #[serde(rename = "unrecognised", other)]
+        Unrecognised,
+    }
+    impl ::std::fmt::Display for Unblock {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            match *self {
+                Self::Retry => f.write_str("retry"),
+                Self::Compensate => f.write_str("compensate"),
+                Self::AcceptPartial => f.write_str("accept_partial"),
+                Self::Abandon => f.write_str("abandon"),
+                Self::Unrecognised => f.write_str("unrecognised"),
+            }
+        }
+    }
+    impl ::std::str::FromStr for Unblock {
+        type Err = self::error::ConversionError;
+        fn from_str(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            match value {
+                "retry" => Ok(Self::Retry),
+                "compensate" => Ok(Self::Compensate),
+                "accept_partial" => Ok(Self::AcceptPartial),
+                "abandon" => Ok(Self::Abandon),
+                _ => Err("invalid value".into()),
+            }
+        }
+    }
+    impl ::std::convert::TryFrom<&str> for Unblock {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    impl ::std::convert::TryFrom<::std::string::String> for Unblock {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: ::std::string::String,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
     ///A person.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct User {
@@ -1442,6 +3300,14 @@ pub mod types {
         pub display_name: ::std::option::Option<::std::string::String>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub labels: ::std::option::Option<Labels>,
+    }
+    ///Virtual functions of a device.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct Vfs {
+        ///How many are switched on.
+        pub active: i64,
+        ///How many it can have.
+        pub total: i64,
     }
     ///Events pushed to a URL, signed and in order.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone)]
@@ -1676,6 +3542,127 @@ pub mod types {
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub tenant_id: ::std::option::Option<TenantId>,
         pub token_id: TokenId,
+    }
+    ///Evidence.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct Witness {
+        ///Who attested.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub actor_id: ::std::option::Option<::std::string::String>,
+        ///When.
+        pub at: ::jiff::Timestamp,
+        ///What was checked, and what was found.
+        pub evidence: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+        pub id: WitnessId,
+        ///Which incarnation of the thing it speaks of.
+        pub incarnation: i64,
+        pub kind: WitnessKind,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub node_id: ::std::option::Option<NodeId>,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub task_id: ::std::option::Option<TaskId>,
+        ///What it is evidence for: `active`, `gone`, `wiped` or `retired`.
+        pub transition: ::std::string::String,
+    }
+    ///`WitnessId`
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    #[serde(transparent)]
+    pub struct WitnessId(pub ::std::string::String);
+    impl ::std::ops::Deref for WitnessId {
+        type Target = ::std::string::String;
+        fn deref(&self) -> &::std::string::String {
+            &self.0
+        }
+    }
+    impl ::std::convert::From<WitnessId> for ::std::string::String {
+        fn from(value: WitnessId) -> Self {
+            value.0
+        }
+    }
+    impl ::std::convert::From<::std::string::String> for WitnessId {
+        fn from(value: ::std::string::String) -> Self {
+            Self(value)
+        }
+    }
+    impl ::std::fmt::Display for WitnessId {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            self.0.fmt(f)
+        }
+    }
+    impl ::std::str::FromStr for WitnessId {
+        type Err = ::std::convert::Infallible;
+        fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
+            Ok(Self(value.to_string()))
+        }
+    }
+    ///How we know.
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Copy,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    pub enum WitnessKind {
+        #[serde(rename = "witnessed")]
+        Witnessed,
+        #[serde(rename = "attested")]
+        Attested,
+        /// A word that this client is too old to know.
+        #[serde(rename = "unrecognised", other)]
+        Unrecognised,
+    }
+    impl ::std::fmt::Display for WitnessKind {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            match *self {
+                Self::Witnessed => f.write_str("witnessed"),
+                Self::Attested => f.write_str("attested"),
+                Self::Unrecognised => f.write_str("unrecognised"),
+            }
+        }
+    }
+    impl ::std::str::FromStr for WitnessKind {
+        type Err = self::error::ConversionError;
+        fn from_str(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            match value {
+                "witnessed" => Ok(Self::Witnessed),
+                "attested" => Ok(Self::Attested),
+                _ => Err("invalid value".into()),
+            }
+        }
+    }
+    impl ::std::convert::TryFrom<&str> for WitnessKind {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    impl ::std::convert::TryFrom<::std::string::String> for WitnessKind {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: ::std::string::String,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
     }
     /// Error types.
     pub mod error {
@@ -2147,7 +4134,7 @@ Arguments:
     }
     /**Remove a tenant
 
-Removes the tenant; with `cascade` also its projects, people, service accounts, tokens and webhooks. Its encryption keys are destroyed. Its audit chain stays.
+Removes the tenant; with `cascade` also its projects, people, service accounts, tokens, webhooks and what is known of allocations that ended. While an allocation lives the tenant stays: release it first. Its encryption keys are destroyed. Its audit chain stays.
 
 Sends a `DELETE` request to `/v1/tenants/{tenant}`
 
@@ -2469,7 +4456,7 @@ Arguments:
     }
     /**Remove a project
 
-Removes the project; with `cascade` also its service accounts, tokens, role bindings and webhooks.
+Removes the project; with `cascade` also its service accounts, tokens, role bindings, webhooks and what is known of allocations that ended. While an allocation lives the project stays: release it first.
 
 Sends a `DELETE` request to `/v1/projects/{project}`
 
@@ -3626,6 +5613,1558 @@ Arguments:
             .build()?;
         let info = OperationInfo {
             operation_id: "token_revoke",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Give one machine the right to join
+
+The token is shown once and can be used once. What joins takes nothing until it is approved.
+
+Sends a `POST` request to `/v1/nodes/enrol`
+
+Arguments:
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn node_enrol<'a>(
+        &'a self,
+        idempotency_key: &'a str,
+        body: &'a types::NodeEnrol,
+    ) -> Result<ResponseValue<types::NodeEnrolment>, Error<types::Problem>> {
+        let url = format!("{}/v1/nodes/enrol", self.baseurl,);
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "node_enrol",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            201u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**List nodes
+
+Sends a `GET` request to `/v1/nodes`
+
+Arguments:
+- `labels`: Only those with these labels: `rack=7,stage!=test`.
+- `page_size`: How many at most; 50 if not given.
+- `page_token`: The token that the page before gave.
+- `state`: Only those in this state.
+*/
+    pub async fn node_list<'a>(
+        &'a self,
+        labels: Option<&'a str>,
+        page_size: Option<i32>,
+        page_token: Option<&'a str>,
+        state: Option<types::NodeState>,
+    ) -> Result<ResponseValue<types::NodePage>, Error<types::Problem>> {
+        let url = format!("{}/v1/nodes", self.baseurl,);
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .query(&progenitor_client::QueryParam::new("labels", &labels))
+            .query(&progenitor_client::QueryParam::new("page_size", &page_size))
+            .query(&progenitor_client::QueryParam::new("page_token", &page_token))
+            .query(&progenitor_client::QueryParam::new("state", &state))
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "node_list",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Show a node, its hardware and who holds it
+
+Sends a `GET` request to `/v1/nodes/{node}`
+
+Arguments:
+- `node`: An id or a name.
+*/
+    pub async fn node_get<'a>(
+        &'a self,
+        node: &'a str,
+    ) -> Result<ResponseValue<types::Node>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/nodes/{}", self.baseurl, encode_path(& node.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "node_get",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Change a node's labels
+
+Sends a `PATCH` request to `/v1/nodes/{node}`
+
+Arguments:
+- `node`: An id or a name.
+- `if_match`: The version that you read, in quotes, or * for whatever it is now.
+- `body`
+*/
+    pub async fn node_update<'a>(
+        &'a self,
+        node: &'a str,
+        if_match: &'a str,
+        body: &'a types::NodeUpdate,
+    ) -> Result<ResponseValue<types::Node>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/nodes/{}", self.baseurl, encode_path(& node.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("If-Match", if_match.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .patch(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "node_update",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Approve a node's hardware, so that it can be used
+
+Names the hardware by its digest, so that nobody approves what they have not seen. GPUs in it become usable, GPUs that are gone are retired; a slot that is quarantined stays so.
+
+Sends a `POST` request to `/v1/nodes/{node}/approve`
+
+Arguments:
+- `node`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `if_match`: The version that you read, in quotes, or * for whatever it is now.
+- `body`
+*/
+    pub async fn node_approve<'a>(
+        &'a self,
+        node: &'a str,
+        idempotency_key: &'a str,
+        if_match: &'a str,
+        body: &'a types::NodeApprove,
+    ) -> Result<ResponseValue<types::Node>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/nodes/{}/approve", self.baseurl, encode_path(& node.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(3usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        header_map.append("If-Match", if_match.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "node_approve",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Keep new work from a node
+
+What is on the node stays there. `node_uncordon` is the way back.
+
+Sends a `POST` request to `/v1/nodes/{node}/cordon`
+
+Arguments:
+- `node`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn node_cordon<'a>(
+        &'a self,
+        node: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::NodeReason,
+    ) -> Result<ResponseValue<types::Node>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/nodes/{}/cordon", self.baseurl, encode_path(& node.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "node_cordon",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Let a node take new work again
+
+Sends a `POST` request to `/v1/nodes/{node}/uncordon`
+
+Arguments:
+- `node`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn node_uncordon<'a>(
+        &'a self,
+        node: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::NodeReason,
+    ) -> Result<ResponseValue<types::Node>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/nodes/{}/uncordon", self.baseurl, encode_path(& node.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "node_uncordon",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Empty a node
+
+Keeps new allocations away, and waits until its tenants have released what they hold on it. At the deadline the rest is released if `force` says so, and otherwise the operation is parked.
+
+Sends a `POST` request to `/v1/nodes/{node}/drain`
+
+Arguments:
+- `node`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn node_drain<'a>(
+        &'a self,
+        node: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::NodeDrain,
+    ) -> Result<ResponseValue<types::Started>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/nodes/{}/drain", self.baseurl, encode_path(& node.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "node_drain",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            202u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Take an empty node out of the fleet
+
+Looks whether anything of ours is left on it; from then on its certificate opens nothing. The node must be drained first.
+
+Sends a `POST` request to `/v1/nodes/{node}/retire`
+
+Arguments:
+- `node`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn node_retire<'a>(
+        &'a self,
+        node: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::NodeRetire,
+    ) -> Result<ResponseValue<types::Started>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/nodes/{}/retire", self.baseurl, encode_path(& node.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "node_retire",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            202u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**List a node's slots, with who holds them
+
+Sends a `GET` request to `/v1/nodes/{node}/slots`
+
+Arguments:
+- `node`: An id or a name.
+*/
+    pub async fn slot_list<'a>(
+        &'a self,
+        node: &'a str,
+    ) -> Result<ResponseValue<types::SlotPage>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/nodes/{}/slots", self.baseurl, encode_path(& node.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "slot_list",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Keep everybody from a slot
+
+An allocation that holds it keeps it; when it is released, nobody else gets it.
+
+Sends a `POST` request to `/v1/slots/{slot}/quarantine`
+
+Arguments:
+- `slot`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn slot_quarantine<'a>(
+        &'a self,
+        slot: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::SlotQuarantine,
+    ) -> Result<ResponseValue<types::Slot>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/slots/{}/quarantine", self.baseurl, encode_path(& slot.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "slot_quarantine",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Let a quarantined or new slot be used, on your word
+
+Nothing is checked: the event and the audit say that it was an operator's word, and why.
+
+Sends a `POST` request to `/v1/slots/{slot}/approve`
+
+Arguments:
+- `slot`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn slot_approve<'a>(
+        &'a self,
+        slot: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::SlotApprove,
+    ) -> Result<ResponseValue<types::Slot>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/slots/{}/approve", self.baseurl, encode_path(& slot.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "slot_approve",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Show what a project may hold, and what it holds
+
+Sends a `GET` request to `/v1/projects/{project}/quota`
+
+Arguments:
+- `project`: An id or a name.
+*/
+    pub async fn quota_get<'a>(
+        &'a self,
+        project: &'a str,
+    ) -> Result<ResponseValue<types::Quota>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/quota", self.baseurl, encode_path(& project.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "quota_get",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Limit what a project may hold
+
+Sets the limits that are named and leaves the others. A limit below what the project holds takes nothing away; it only keeps the project from growing.
+
+Sends a `PATCH` request to `/v1/projects/{project}/quota`
+
+Arguments:
+- `project`: An id or a name.
+- `if_match`: The version that you read, in quotes, or * for whatever it is now.
+- `body`
+*/
+    pub async fn quota_set<'a>(
+        &'a self,
+        project: &'a str,
+        if_match: &'a str,
+        body: &'a types::QuotaSet,
+    ) -> Result<ResponseValue<types::Quota>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/quota", self.baseurl, encode_path(& project.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("If-Match", if_match.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .patch(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "quota_set",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Show what the project can get now
+
+Answers for one allocation, which is always on one node. What does not fit comes with the reason and the smallest change that would fit.
+
+Sends a `GET` request to `/v1/projects/{project}/capacity`
+
+Arguments:
+- `project`: An id or a name.
+- `cpus`: How many logical CPUs; any number if not given.
+- `disk_mb`: How much disk in MiB; any amount if not given.
+- `gpus`: How many GPUs; none if not given.
+- `memory_mb`: How much memory in MiB; any amount if not given.
+- `shape`: What kind of place; a slice of a node if not given.
+*/
+    pub async fn capacity_get<'a>(
+        &'a self,
+        project: &'a str,
+        cpus: Option<i64>,
+        disk_mb: Option<i64>,
+        gpus: Option<i32>,
+        memory_mb: Option<i64>,
+        shape: Option<types::AllocationShape>,
+    ) -> Result<ResponseValue<types::CapacityReport>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/capacity", self.baseurl, encode_path(& project
+            .to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .query(&progenitor_client::QueryParam::new("cpus", &cpus))
+            .query(&progenitor_client::QueryParam::new("disk_mb", &disk_mb))
+            .query(&progenitor_client::QueryParam::new("gpus", &gpus))
+            .query(&progenitor_client::QueryParam::new("memory_mb", &memory_mb))
+            .query(&progenitor_client::QueryParam::new("shape", &shape))
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "capacity_get",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**List a project's allocations
+
+Sends a `GET` request to `/v1/projects/{project}/allocations`
+
+Arguments:
+- `project`: An id or a name.
+- `labels`: Only those with these labels: `team=ml,stage!=test`.
+- `page_size`: How many at most; 50 if not given.
+- `page_token`: The token that the page before gave.
+- `state`: In this state only.
+*/
+    pub async fn allocation_list<'a>(
+        &'a self,
+        project: &'a str,
+        labels: Option<&'a str>,
+        page_size: Option<i32>,
+        page_token: Option<&'a str>,
+        state: Option<types::AllocationState>,
+    ) -> Result<ResponseValue<types::AllocationPage>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/allocations", self.baseurl, encode_path(& project
+            .to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .query(&progenitor_client::QueryParam::new("labels", &labels))
+            .query(&progenitor_client::QueryParam::new("page_size", &page_size))
+            .query(&progenitor_client::QueryParam::new("page_token", &page_token))
+            .query(&progenitor_client::QueryParam::new("state", &state))
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "allocation_list",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Ask for capacity on a node
+
+The operation finds a node, claims what is asked for, has the node make the place and looks at it; only then is the allocation active.
+
+Sends a `POST` request to `/v1/projects/{project}/allocations`
+
+Arguments:
+- `project`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn allocation_create<'a>(
+        &'a self,
+        project: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::AllocationCreate,
+    ) -> Result<ResponseValue<types::Started>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/allocations", self.baseurl, encode_path(& project
+            .to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "allocation_create",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            202u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Show an allocation
+
+Sends a `GET` request to `/v1/projects/{project}/allocations/{allocation}`
+
+Arguments:
+- `project`: An id or a name.
+- `allocation`: An id or a name.
+*/
+    pub async fn allocation_get<'a>(
+        &'a self,
+        project: &'a str,
+        allocation: &'a str,
+    ) -> Result<ResponseValue<types::Allocation>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/allocations/{}", self.baseurl, encode_path(& project
+            .to_string()), encode_path(& allocation.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "allocation_get",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Change an allocation's labels, expiry or protection
+
+Sends a `PATCH` request to `/v1/projects/{project}/allocations/{allocation}`
+
+Arguments:
+- `project`: An id or a name.
+- `allocation`: An id or a name.
+- `if_match`: The version that you read, in quotes, or * for whatever it is now.
+- `body`
+*/
+    pub async fn allocation_update<'a>(
+        &'a self,
+        project: &'a str,
+        allocation: &'a str,
+        if_match: &'a str,
+        body: &'a types::AllocationUpdate,
+    ) -> Result<ResponseValue<types::Allocation>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/allocations/{}", self.baseurl, encode_path(& project
+            .to_string()), encode_path(& allocation.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("If-Match", if_match.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .patch(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "allocation_update",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Show what an allocation went through, with durations and evidence
+
+Sends a `GET` request to `/v1/projects/{project}/allocations/{allocation}/timeline`
+
+Arguments:
+- `project`: An id or a name.
+- `allocation`: An id or a name.
+*/
+    pub async fn allocation_timeline<'a>(
+        &'a self,
+        project: &'a str,
+        allocation: &'a str,
+    ) -> Result<ResponseValue<types::Timeline>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/allocations/{}/timeline", self.baseurl, encode_path(&
+            project.to_string()), encode_path(& allocation.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "allocation_timeline",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Give an allocation back
+
+Destroys its place, sees that it is gone, wipes what it held, sees that it is wiped, and only then frees it. Whatever else is under way on it is superseded.
+
+Sends a `POST` request to `/v1/projects/{project}/allocations/{allocation}/release`
+
+Arguments:
+- `project`: An id or a name.
+- `allocation`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn allocation_release<'a>(
+        &'a self,
+        project: &'a str,
+        allocation: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::AllocationAct,
+    ) -> Result<ResponseValue<types::Started>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/allocations/{}/release", self.baseurl, encode_path(&
+            project.to_string()), encode_path(& allocation.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "allocation_release",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            202u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Make an allocation's place anew, on the same node
+
+Sends a `POST` request to `/v1/projects/{project}/allocations/{allocation}/restart`
+
+Arguments:
+- `project`: An id or a name.
+- `allocation`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn allocation_restart<'a>(
+        &'a self,
+        project: &'a str,
+        allocation: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::AllocationAct,
+    ) -> Result<ResponseValue<types::Started>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/allocations/{}/restart", self.baseurl, encode_path(&
+            project.to_string()), encode_path(& allocation.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "allocation_restart",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            202u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Change the size of an allocation, on the same node
+
+Sends a `POST` request to `/v1/projects/{project}/allocations/{allocation}/resize`
+
+Arguments:
+- `project`: An id or a name.
+- `allocation`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn allocation_resize<'a>(
+        &'a self,
+        project: &'a str,
+        allocation: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::AllocationResize,
+    ) -> Result<ResponseValue<types::Started>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/allocations/{}/resize", self.baseurl, encode_path(&
+            project.to_string()), encode_path(& allocation.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "allocation_resize",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            202u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Give an operator's word that nothing of an allocation is left
+
+Only while its node is unreachable and its release, or the undo of its making, is parked or waits. Its slots stay quarantined until the node is back and was seen to be clean, and it is shown as attested for ever.
+
+Sends a `POST` request to `/v1/projects/{project}/allocations/{allocation}/attest`
+
+Arguments:
+- `project`: An id or a name.
+- `allocation`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn allocation_attest<'a>(
+        &'a self,
+        project: &'a str,
+        allocation: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::AllocationAttest,
+    ) -> Result<ResponseValue<types::Witness>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/allocations/{}/attest", self.baseurl, encode_path(&
+            project.to_string()), encode_path(& allocation.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "allocation_attest",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**List operations, finished and not
+
+Sends a `GET` request to `/v1/operations`
+
+Arguments:
+- `page_size`: How many at most; 50 if not given.
+- `page_token`: The token that the page before gave.
+- `project`: Of this project only; operators may leave it out.
+- `state`: In this state only.
+- `subject`: On this thing only: the id of an allocation or a node.
+*/
+    pub async fn operation_list<'a>(
+        &'a self,
+        page_size: Option<i32>,
+        page_token: Option<&'a str>,
+        project: Option<&'a str>,
+        state: Option<types::OperationState>,
+        subject: Option<&'a str>,
+    ) -> Result<ResponseValue<types::OperationPage>, Error<types::Problem>> {
+        let url = format!("{}/v1/operations", self.baseurl,);
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .query(&progenitor_client::QueryParam::new("page_size", &page_size))
+            .query(&progenitor_client::QueryParam::new("page_token", &page_token))
+            .query(&progenitor_client::QueryParam::new("project", &project))
+            .query(&progenitor_client::QueryParam::new("state", &state))
+            .query(&progenitor_client::QueryParam::new("subject", &subject))
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "operation_list",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Show an operation with its steps and evidence
+
+Sends a `GET` request to `/v1/operations/{operation}`
+
+Arguments:
+- `operation`: An id or a name.
+- `wait_seconds`: Wait so many seconds for it to end or to be parked before answering.
+*/
+    pub async fn operation_get<'a>(
+        &'a self,
+        operation: &'a str,
+        wait_seconds: Option<i32>,
+    ) -> Result<ResponseValue<types::Operation>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/operations/{}", self.baseurl, encode_path(& operation.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .query(&progenitor_client::QueryParam::new("wait_seconds", &wait_seconds))
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "operation_get",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Ask for the end of an operation
+
+What it did is undone, and that is witnessed; then it is `cancelled`. Not everything can be cancelled.
+
+Sends a `POST` request to `/v1/operations/{operation}/cancel`
+
+Arguments:
+- `operation`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn operation_cancel<'a>(
+        &'a self,
+        operation: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::OperationCancel,
+    ) -> Result<ResponseValue<types::Operation>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/operations/{}/cancel", self.baseurl, encode_path(& operation
+            .to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "operation_cancel",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Decide how a parked operation goes on
+
+Sends a `POST` request to `/v1/operations/{operation}/unblock`
+
+Arguments:
+- `operation`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn operation_unblock<'a>(
+        &'a self,
+        operation: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::OperationUnblock,
+    ) -> Result<ResponseValue<types::Operation>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/operations/{}/unblock", self.baseurl, encode_path(& operation
+            .to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "operation_unblock",
         };
         self.pre(&mut request, &info).await?;
         let result = self.exec(request, &info).await;

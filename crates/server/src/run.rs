@@ -151,6 +151,7 @@ fn options(settings: &Settings, secure: bool) -> Result<Options, SettingsError> 
             ..Timing::default()
         },
         secure_cookies: secure,
+        nodes_url: node::url(settings)?,
         heartbeat: Duration::from_secs(settings.parsed::<u64>("nodes.heartbeat_seconds")?.max(1)),
         node_certificate: SignedDuration::from_hours(
             settings.parsed::<u32>("nodes.certificate_hours")?.max(1).into(),

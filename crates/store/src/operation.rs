@@ -52,12 +52,17 @@ statements! {
         "UPDATE operations SET state = $3, steps = $4, items = $5, waiting = $6, parked = $7, reason = $8, message = $9,
             due_at = CASE WHEN wakes = $10 THEN $11::timestamptz ELSE $12::timestamptz END, deadline_at = $13, updated_at = $12::timestamptz,
             leased_until = CASE WHEN $14 THEN now() + make_interval(secs => $15 / 1000.0) ELSE now() - interval '1 second' END,
-            version = version + 1
+            cancel_requested = cancel_requested OR $16, version = version + 1
          WHERE id = $1 AND generation = $2",
         "UPDATE operations SET state = $3, steps = $4, items = $5, waiting = $6, parked = $7, reason = $8, message = $9,
             due_at = CASE WHEN wakes = $10 THEN $11 ELSE $12 END, deadline_at = $13, updated_at = $12,
-            leased_until = CASE WHEN $14 THEN $12 + $15 * 1000 ELSE 0 END, version = version + 1
+            leased_until = CASE WHEN $14 THEN $12 + $15 * 1000 ELSE 0 END,
+            cancel_requested = cancel_requested OR $16, version = version + 1
          WHERE id = $1 AND generation = $2");
+    // Taken before anything else, so that everybody who writes for an operation locks it first, and nobody writes who lost it.
+    OPERATION_FENCE = pair(
+        "SELECT id FROM operations WHERE id = $1 AND generation = $2 FOR UPDATE",
+        "SELECT id FROM operations WHERE id = $1 AND generation = $2");
     OPERATION_END = both("DELETE FROM operations WHERE id = $1 AND generation = $2");
     OPERATION_ARCHIVE = both(
         "INSERT INTO operations_finished (id, project_id, subject_id, parent_id, kind, state, finished_at, document)
@@ -281,6 +286,12 @@ impl Tx {
         Ok(None)
     }
 
+    /// Proves that the lease is still held, and holds it for the rest of this transaction.
+    pub async fn operation_fence(&mut self, operation: &Operation) -> Result<()> {
+        let held = self.fetch_all(&OPERATION_FENCE, args![operation.id, operation.generation]).await?;
+        if held.is_empty() { Err(StoreError::Fenced) } else { Ok(()) }
+    }
+
     /// Writes what a step came to. Fenced: the generation must be the one that was leased. `keep` extends the lease by its
     /// length, otherwise it is given back.
     pub async fn operation_advance(
@@ -304,7 +315,8 @@ impl Tx {
             now,
             operation.deadline_at,
             keep.is_some(),
-            millis(keep.unwrap_or_default())
+            millis(keep.unwrap_or_default()),
+            operation.cancel_requested
         ];
         self.execute_one(&OPERATION_ADVANCE, args, StoreError::Fenced).await
     }

@@ -84,13 +84,13 @@ impl Driver {
 
     /// Lists what is there.
     pub(crate) fn survey(&self) -> Findings {
-        self.reach(TaskKind::Survey, Stage::BeforeEffect);
+        self.reach(TaskKind::Survey, Stage::Begin);
         Findings { places: self.places(), ..Findings::default() }
     }
 
     /// Carries an order out, and looks what is there afterwards. The inner error is "surely not done".
     pub(crate) fn carry_out(&self, order: Order<'_>) -> Result<Result<Findings, String>, AgentError> {
-        self.reach(order.kind, Stage::BeforeEffect);
+        self.reach(order.kind, Stage::Begin);
         let mut holdings = self.holdings.lock().expect("no holder of this lock can panic");
         self.catch_up(&holdings)?;
         let allocation = order.place.allocation_id;
@@ -119,7 +119,7 @@ impl Driver {
                     return Err(error);
                 }
                 *holdings = *next;
-                self.reach(order.kind, Stage::BeforeJournal);
+                self.reach(order.kind, Stage::Journal);
                 self.catch_up(&holdings)?;
             }
         }
@@ -134,7 +134,7 @@ impl Driver {
 
     /// The report is next.
     pub(crate) fn before_report(&self, kind: TaskKind) {
-        self.reach(kind, Stage::BeforeReport);
+        self.reach(kind, Stage::Report);
     }
 
     fn reach(&self, kind: TaskKind, stage: Stage) {

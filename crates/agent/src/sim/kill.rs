@@ -71,12 +71,12 @@ impl KillPoints {
     }
 }
 
-/// A moment in a task.
+/// What a task comes to next.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Stage {
-    BeforeEffect,
-    BeforeJournal,
-    BeforeReport,
+    Begin,
+    Journal,
+    Report,
 }
 
 fn name(kind: TaskKind, stage: Stage) -> String {
@@ -89,9 +89,9 @@ fn name(kind: TaskKind, stage: Stage) -> String {
         TaskKind::Survey => "survey",
     };
     let stage = match stage {
-        Stage::BeforeEffect => "before-effect",
-        Stage::BeforeJournal => "after-effect-before-journal",
-        Stage::BeforeReport => "after-effect-before-report",
+        Stage::Begin => "before-effect",
+        Stage::Journal => "after-effect-before-journal",
+        Stage::Report => "after-effect-before-report",
     };
     format!("{kind}:{stage}")
 }
@@ -106,12 +106,12 @@ mod tests {
     fn a_point_is_due_once_at_the_time_that_was_said() {
         let points = KillPoints::parse("prepare:before-effect@2|wipe:after-effect-before-report").unwrap();
         let due = |kind, stage| points.is_due(kind, stage);
-        assert!(!due(TaskKind::Prepare, Stage::BeforeEffect));
-        assert!(!due(TaskKind::Prepare, Stage::BeforeReport));
-        assert!(due(TaskKind::Prepare, Stage::BeforeEffect));
-        assert!(!due(TaskKind::Prepare, Stage::BeforeEffect));
-        assert!(due(TaskKind::Wipe, Stage::BeforeReport));
-        assert!(!KillPoints::parse("").unwrap().is_due(TaskKind::Wipe, Stage::BeforeReport));
+        assert!(!due(TaskKind::Prepare, Stage::Begin));
+        assert!(!due(TaskKind::Prepare, Stage::Report));
+        assert!(due(TaskKind::Prepare, Stage::Begin));
+        assert!(!due(TaskKind::Prepare, Stage::Begin));
+        assert!(due(TaskKind::Wipe, Stage::Report));
+        assert!(!KillPoints::parse("").unwrap().is_due(TaskKind::Wipe, Stage::Report));
     }
 
     #[test]
@@ -123,14 +123,12 @@ mod tests {
     #[test]
     fn the_list_has_every_stage_of_every_kind_that_has_it() {
         let kinds = [TaskKind::Prepare, TaskKind::Resize, TaskKind::Destroy, TaskKind::Wipe];
-        let all = kinds.iter().flat_map(|kind| {
-            [Stage::BeforeEffect, Stage::BeforeJournal, Stage::BeforeReport].map(|stage| name(*kind, stage))
-        });
+        let all = kinds
+            .iter()
+            .flat_map(|kind| [Stage::Begin, Stage::Journal, Stage::Report].map(|stage| name(*kind, stage)));
         let looks = [TaskKind::Inspect, TaskKind::Survey];
         let all = all.chain(
-            looks
-                .iter()
-                .flat_map(|kind| [Stage::BeforeEffect, Stage::BeforeReport].map(|stage| name(*kind, stage))),
+            looks.iter().flat_map(|kind| [Stage::Begin, Stage::Report].map(|stage| name(*kind, stage))),
         );
         let mut all: Vec<String> = all.collect();
         let mut listed = KILL_POINTS.to_vec();

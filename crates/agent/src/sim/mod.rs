@@ -1,6 +1,7 @@
 //! The simulated twin of a node: everything of an agent is real but the places.
 
 mod control;
+mod descriptors;
 mod driver;
 mod faults;
 mod fleet;
@@ -9,6 +10,7 @@ mod journal;
 mod kill;
 
 pub use control::Word;
+pub use descriptors::raise_descriptors;
 pub(crate) use driver::Order;
 pub use driver::{Driver, Surroundings};
 pub use faults::{Faults, Odds};

@@ -24,12 +24,11 @@ async fn after_kill_9_the_places_are_there_and_nothing_is_made_twice() {
     });
     let running = machine.start();
     server.until("it is reported again", |state| state.reports.len() == 2).await;
-    let state = server.state.lock().unwrap();
-    assert_eq!(state.hellos[0].places, [Place { allocation_id: a, incarnation: 1 }]);
-    let [first, second] = &state.reports[..] else { panic!("two reports") };
+    let reports = server.reports();
+    assert_eq!(server.state.lock().unwrap().hellos[0].places, [Place { allocation_id: a, incarnation: 1 }]);
+    let [first, second] = &reports[..] else { panic!("two reports") };
     assert_eq!((first.ending, &first.findings), (second.ending, &second.findings));
     assert_eq!(first.ending, Ending::Done);
-    drop(state);
     assert_eq!(machine.effects(), [(Effect::Prepared, 1)]);
     kill(running).await;
 }

@@ -1,6 +1,6 @@
 //! A machine in a folder of its own, with an agent that can be started, killed and started again.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::SignedDuration;
@@ -14,18 +14,32 @@ use tokio::task::JoinHandle;
 use crate::server::Server;
 
 pub(crate) struct Machine {
-    folder: tempfile::TempDir,
+    folder: PathBuf,
+    /// Removes the folder in the end, unless it is another's.
+    _ours: Option<tempfile::TempDir>,
     pub(crate) world: World,
     pub(crate) cut: watch::Sender<bool>,
     pub(crate) stop: watch::Sender<bool>,
     pub(crate) phase: watch::Sender<Phase>,
     pub(crate) odds: Odds,
+    /// Where its process ends itself.
+    pub(crate) kill_at: String,
 }
 
 impl Machine {
     pub(crate) fn new() -> Self {
+        let ours = tempfile::tempdir().unwrap();
+        let mut machine = Self::at(ours.path());
+        machine._ours = Some(ours);
+        machine
+    }
+
+    /// A machine whose folder is there.
+    pub(crate) fn at(folder: &Path) -> Self {
         Self {
-            folder: tempfile::tempdir().unwrap(),
+            folder: folder.to_owned(),
+            _ours: None,
+            kill_at: String::new(),
             world: World::system(),
             cut: watch::Sender::new(false),
             stop: watch::Sender::new(false),
@@ -40,12 +54,16 @@ impl Machine {
         machine
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        &self.folder
+    }
+
     pub(crate) fn agent_folder(&self) -> Folder {
-        Folder::unflushed(self.folder.path().join("agent"))
+        Folder::unflushed(self.folder.join("agent"))
     }
 
     pub(crate) fn journal_path(&self) -> PathBuf {
-        self.folder.path().join("journal.jsonl")
+        self.folder.join("journal.jsonl")
     }
 
     pub(crate) fn has(&self) -> Has {
@@ -70,7 +88,7 @@ impl Machine {
         let around = Surroundings {
             journal: Some(Arc::new(Journal::open(&self.journal_path()).unwrap())),
             faults: Arc::new(Faults::new(self.odds.clone(), 1, "m")),
-            kill: Arc::new(KillPoints::default()),
+            kill: Arc::new(KillPoints::parse(&self.kill_at).unwrap()),
         };
         let agent = Agent {
             identity: Identity::lookup(&folder).unwrap().expect("it has joined"),

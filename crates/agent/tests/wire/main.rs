@@ -3,6 +3,7 @@
 mod crash;
 mod fleet;
 mod join;
+mod killed;
 mod machine;
 mod server;
 mod session;

@@ -48,6 +48,8 @@ pub(crate) struct State {
     pub(crate) ghosts: VecDeque<Vec<Place>>,
     /// The work of each poll to come.
     pub(crate) work: VecDeque<Vec<Task>>,
+    /// Tasks that every new session is handed again, as far as they are not reported.
+    pub(crate) redeliver: Vec<Task>,
     /// Reports that are not taken.
     pub(crate) refused: Vec<TaskId>,
     /// The last session that was given out.
@@ -134,6 +136,11 @@ impl Server {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         panic!("it never came to this: {what}; asked: {:?}", self.state.lock().unwrap().asked);
+    }
+
+    /// What was reported up to now.
+    pub(crate) fn reports(&self) -> Vec<Report> {
+        self.state.lock().unwrap().reports.clone()
     }
 
     pub(crate) fn script(&self, script: impl FnOnce(&mut State)) {
@@ -235,6 +242,12 @@ async fn carry_out(
             state.session += 1;
             let session = state.session;
             state.sessions.insert(who.to_vec(), session);
+            let told: Vec<TaskId> = state.reports.iter().map(|report| report.task_id).collect();
+            let again = state.redeliver.iter().filter(|task| !told.contains(&task.id));
+            let again: Vec<Task> = again.cloned().collect();
+            if !again.is_empty() {
+                state.work = VecDeque::from([again]);
+            }
             let ghosts = state.ghosts.pop_front().unwrap_or_default();
             ok(&Welcome { session, ghosts, heartbeat_seconds: 2 })
         }

@@ -31,11 +31,11 @@ async fn a_life_of_a_place_from_prepare_to_wipe() {
     let running = machine.start();
     server.until("all are reported", |state| state.reports.len() == ids.len()).await;
     {
-        let state = server.state.lock().unwrap();
-        let told: Vec<_> = state.reports.iter().map(|report| report.task_id).collect();
+        let reports = server.reports();
+        let told: Vec<_> = reports.iter().map(|report| report.task_id).collect();
         assert_eq!(told, ids, "in their order");
-        assert!(state.reports.iter().all(|report| report.ending == Ending::Done && report.generation == 7));
-        let found: Vec<_> = state.reports.iter().map(|report| &report.findings).collect();
+        assert!(reports.iter().all(|report| report.ending == Ending::Done && report.generation == 7));
+        let found: Vec<_> = reports.iter().map(|report| &report.findings).collect();
         assert!(found[1].present && found[1].incarnation == 1 && found[1].devices.len() == 1);
         assert_eq!(found[2].amount.cpus, 2);
         assert!(!found[4].present);
@@ -59,9 +59,9 @@ async fn what_speaks_of_an_older_incarnation_is_refused_and_written_down() {
     let running = machine.start();
     server.until("both are reported", |state| state.reports.len() == 2).await;
     {
-        let state = server.state.lock().unwrap();
-        assert_eq!(state.reports[0].ending, Ending::Done);
-        assert_eq!(state.reports[1].ending, Ending::Failed, "an older place is still there");
+        let reports = server.reports();
+        assert_eq!(reports[0].ending, Ending::Done);
+        assert_eq!(reports[1].ending, Ending::Failed, "an older place is still there");
     }
     kill(running).await;
     let kinds = [TaskKind::Destroy, TaskKind::Prepare, TaskKind::Wipe, TaskKind::Inspect, TaskKind::Resize];
@@ -69,12 +69,11 @@ async fn what_speaks_of_an_older_incarnation_is_refused_and_written_down() {
     server.script(|state| state.work.push_back(stale));
     let running = machine.start();
     server.until("all are reported", |state| state.reports.len() == 7).await;
-    let state = server.state.lock().unwrap();
-    for report in &state.reports[2..] {
+    let reports = server.reports();
+    for report in &reports[2..] {
         assert_eq!(report.ending, Ending::Failed);
         assert!(report.message.as_deref().unwrap().contains("stale incarnation"), "{report:?}");
     }
-    drop(state);
     let refused = machine.effects().iter().filter(|(effect, _)| *effect == Effect::RefusedStale).count();
     assert_eq!(refused, kinds.len());
     kill(running).await;
@@ -136,11 +135,10 @@ async fn a_report_is_kept_until_the_server_took_it() {
             state.asked.iter().filter(|asked| *asked == "report").count() == 4
         })
         .await;
-    let state = server.state.lock().unwrap();
+    let reports = server.reports();
     // Heard twice: the first time the answer was lost.
-    assert_eq!(state.reports.len(), 2);
-    assert!(state.reports.iter().all(|report| report.task_id == task.id));
-    drop(state);
+    assert_eq!(reports.len(), 2);
+    assert!(reports.iter().all(|report| report.task_id == task.id));
     assert_eq!(server.count("hello"), 2, "the refusal of the session led to another hello");
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(server.count("report"), 4, "what was taken is not told again");
@@ -187,16 +185,15 @@ async fn tasks_of_one_allocation_go_in_order_and_those_of_others_beside_them() {
     let running = machine.start();
     server.until("all are reported", |state| state.reports.len() == 24).await;
     assert!(began.elapsed() < latency * 12, "eight at once: {:?}", began.elapsed());
-    let state = server.state.lock().unwrap();
+    let reports = server.reports();
     for a in allocations {
         let asked: Vec<_> =
             tasks.iter().filter(|task| task.allocation_id == Some(a)).map(|task| task.id).collect();
         let told: Vec<_> =
-            state.reports.iter().map(|report| report.task_id).filter(|id| asked.contains(id)).collect();
+            reports.iter().map(|report| report.task_id).filter(|id| asked.contains(id)).collect();
         assert_eq!(told, asked);
     }
-    assert!(state.reports.iter().all(|report| report.ending == Ending::Done));
-    drop(state);
+    assert!(reports.iter().all(|report| report.ending == Ending::Done));
     kill(running).await;
 }
 
@@ -225,10 +222,9 @@ async fn a_wipe_that_failed_silently_is_seen_when_somebody_looks() {
     server.script(|state| state.work.push_back(tasks));
     let running = machine.start();
     server.until("all are reported", |state| state.reports.len() == 4).await;
-    let state = server.state.lock().unwrap();
-    assert!(state.reports.iter().all(|report| report.ending == Ending::Done));
-    assert!(!state.reports[3].findings.residue.is_empty());
-    drop(state);
+    let reports = server.reports();
+    assert!(reports.iter().all(|report| report.ending == Ending::Done));
+    assert!(!reports[3].findings.residue.is_empty());
     assert!(machine.effects().iter().all(|(effect, _)| *effect != Effect::Wiped));
     kill(running).await;
 }

@@ -1,6 +1,7 @@
 //! Capacity: what a project can get now. Nobody is told which nodes there are.
 
 mod get;
+mod thing;
 mod weigh;
 
 pub use get::get;

@@ -9,6 +9,8 @@ use muster_model::node::Capacity;
 use muster_model::placement::{Ask, Strategy, cost};
 use muster_store::{Quota, Room};
 
+use super::thing::{GPUS, THINGS, Thing};
+
 /// What is asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Question {
@@ -169,54 +171,6 @@ pub(super) fn change(asked: &Question, other: &Question) -> String {
     }
     changes.join(", ")
 }
-
-/// One of the things that a node has.
-struct Thing {
-    singular: &'static str,
-    plural: &'static str,
-    of: fn(&Capacity) -> i64,
-    place: fn(&mut Capacity) -> &mut i64,
-    left: fn(&QuotaLeft) -> Option<i64>,
-}
-
-impl Thing {
-    fn words(&self, amount: i64) -> String {
-        format!("{amount} {}", if amount == 1 { self.singular } else { self.plural })
-    }
-}
-
-const GPUS: Thing = Thing {
-    singular: "GPU",
-    plural: "GPUs",
-    of: |capacity| capacity.gpus,
-    place: |capacity| &mut capacity.gpus,
-    left: |quota| quota.gpus,
-};
-
-const THINGS: [Thing; 4] = [
-    GPUS,
-    Thing {
-        singular: "CPU",
-        plural: "CPUs",
-        of: |capacity| capacity.cpus,
-        place: |capacity| &mut capacity.cpus,
-        left: |quota| quota.cpus,
-    },
-    Thing {
-        singular: "MiB of memory",
-        plural: "MiB of memory",
-        of: |capacity| capacity.memory_mb,
-        place: |capacity| &mut capacity.memory_mb,
-        left: |quota| quota.memory_mb,
-    },
-    Thing {
-        singular: "MiB of disk",
-        plural: "MiB of disk",
-        of: |capacity| capacity.disk_mb,
-        place: |capacity| &mut capacity.disk_mb,
-        left: |quota| quota.disk_mb,
-    },
-];
 
 #[cfg(test)]
 mod tests {

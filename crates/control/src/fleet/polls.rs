@@ -17,7 +17,7 @@ use crate::Platform;
 /// How often to look for tasks.
 const LOOK: Duration = Duration::from_millis(150);
 /// How often to look whether those who wait are still to be listened to.
-const STANDING: Duration = Duration::from_millis(700);
+const STANDING: Duration = Duration::from_millis(500);
 
 /// The polls of one node. As a rule there is one.
 struct Waiting {

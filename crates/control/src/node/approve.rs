@@ -12,7 +12,7 @@ use muster_node_api::inventory::{Gpu, Inventory};
 use muster_store::StoreError;
 use serde_json::json;
 
-use super::{inventory, path, still_ours, view};
+use super::{IN_LINE, inventory, path, still_ours, view};
 use crate::commit::{WriteError, target};
 use crate::{Answer, Commit, Cx, Result};
 
@@ -54,10 +54,11 @@ pub async fn approve(cx: &Cx, reference: &str, body: NodeApprove) -> Result<Comm
                 error => error.into(),
             })?;
             tx.node_recount(node.id).await?;
+            tx.operation_wake_in_line(now, IN_LINE).await?;
             Ok(Answer::new(&view(&tx.node_of(node.id).await?)))
         })
     });
-    Ok(commit.event(cx, EventType::NodeApproved, subject, told))
+    Ok(commit.wakes_engine().event(cx, EventType::NodeApproved, subject, told))
 }
 
 fn changed_since(node: &Node) -> Problem {

@@ -44,7 +44,7 @@ pub async fn enrol(cx: &Cx, body: NodeEnrol) -> Result<Commit> {
         command: None,
         secret_shown_once: None,
     };
-    let command = command(&server(cx), secret.reveal(), &shown.ca_sha256);
+    let command = command(&cx.platform.options.nodes_url, secret.reveal(), &shown.ca_sha256);
     let told = told(&[
         ("name", enrolment.node_name.as_ref().map(|name| json!(name))),
         ("labels", Some(json!(enrolment.labels))),
@@ -73,11 +73,6 @@ async fn refuse_taken(cx: &Cx, name: &str) -> Result<()> {
 
 fn named(enrolment: &Enrolment) -> Target {
     target("enrolment", enrolment.id, enrolment.node_name.as_deref().unwrap_or_default())
-}
-
-/// Where the machine finds us.
-fn server(_: &Cx) -> String {
-    "https://<this server>:<nodes port>".to_owned()
 }
 
 fn command(server: &str, token: &str, ca_sha256: &str) -> String {

@@ -32,6 +32,9 @@ use crate::Cx;
 use crate::capacity::amounts;
 use crate::refuse::{Result, refuse};
 
+/// How many of those who wait in line are looked at when a node can be used: about as many as one could take.
+const IN_LINE: i64 = 64;
+
 /// A node as lists and commands show it; `get` adds what only the one who looks closely wants.
 pub(crate) fn view(node: &Node) -> api::Node {
     api::Node {

@@ -7,7 +7,7 @@ use muster_model::Scope;
 use muster_model::event::EventType;
 use serde_json::json;
 
-use super::{path, still_ours, view};
+use super::{IN_LINE, path, still_ours, view};
 use crate::commit::{target, told};
 use crate::{Answer, Commit, Cx, Result};
 
@@ -29,8 +29,9 @@ pub async fn uncordon(cx: &Cx, reference: &str, body: NodeReason) -> Result<Comm
                 };
                 return Err(Problem::new(Code::InvalidState, why).into());
             }
+            tx.operation_wake_in_line(now, IN_LINE).await?;
             Ok(Answer::new(&view(&tx.node_of(id).await?)))
         })
     });
-    Ok(commit.event(cx, EventType::NodeUncordoned, subject, told))
+    Ok(commit.wakes_engine().event(cx, EventType::NodeUncordoned, subject, told))
 }

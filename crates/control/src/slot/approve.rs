@@ -42,8 +42,9 @@ pub async fn approve(cx: &Cx, reference: &str, body: SlotApprove) -> Result<Comm
             }
             tx.slot_set_state(slot.id, SlotState::Approved, None, None, now).await?;
             tx.node_recount(slot.node_id).await?;
+            tx.operation_wake_in_line(now, 8).await?;
             Ok(Answer::new(&view(&current(tx, &seen).await?)))
         })
     });
-    Ok(commit.event(cx, EventType::SlotApproved, subject, told))
+    Ok(commit.wakes_engine().event(cx, EventType::SlotApproved, subject, told))
 }

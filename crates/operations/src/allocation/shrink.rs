@@ -25,7 +25,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         let allocation = subject(cx).await?;
         let node = allocation.node_id.ok_or(StoreError::Corrupt("a node"))?;
         let change = change(cx)?.ok_or(StoreError::Corrupt("the journal of a resize"))?;
-        if allocation.held == change.target {
+        if allocation.held == change.target && allocation.capacity == change.target {
             return Ok(Verdict::said("nothing is left over").into());
         }
         let devices: Vec<String> =

@@ -23,6 +23,8 @@ use crate::schema::Schemas;
 
 /// Larger than the public API's: a hello may name ten thousand places, and a report a node's whole survey.
 const BODY_LIMIT: usize = 8 << 20;
+/// A stranger has an inventory to tell, and no more.
+const STRANGERS_BODY_LIMIT: usize = 1 << 20;
 
 pub(super) struct NodeDoor {
     pub(super) platform: Arc<Platform>,
@@ -149,7 +151,8 @@ impl NodeDoor {
     }
 
     async fn read(&self, operation: &Operation, parts: &Parts, body: &mut Option<Body>) -> Result<Value> {
-        let value = read_json(&parts.headers, body, BODY_LIMIT, self.timeout).await?;
+        let limit = if operation.certificate { BODY_LIMIT } else { STRANGERS_BODY_LIMIT };
+        let value = read_json(&parts.headers, body, limit, self.timeout).await?;
         self.schemas.check(&operation.body.name(), &value, "")?;
         Ok(value)
     }

@@ -3,7 +3,7 @@
 mod door;
 mod tls;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::schema::Schemas;
-use crate::{Settings, StartError, listen, respond};
+use crate::{Settings, SettingsError, StartError, listen, respond};
 use door::NodeDoor;
 
 /// Starts what nodes need of a server; says where it listens, or nothing if that is off.
@@ -54,6 +54,26 @@ pub(crate) async fn start(
     Ok(Some(address))
 }
 
+/// The address for the line that an operator runs on a new machine: the first name that agents dial by, or where we listen.
+pub(crate) fn url(settings: &Settings) -> Result<String, SettingsError> {
+    let listen = settings.text("nodes.listen");
+    let address: Option<SocketAddr> =
+        if listen.is_empty() { None } else { Some(settings.parsed("nodes.listen")?) };
+    let port = match address.map(|address| address.port()) {
+        None | Some(0) => "<nodes port>".to_owned(),
+        Some(port) => port.to_string(),
+    };
+    let given = settings.text("nodes.hosts").split(',').map(str::trim).find(|host| !host.is_empty());
+    let host = match (given, address.map(|address| address.ip())) {
+        (Some(host), _) if host.contains(':') => format!("[{host}]"),
+        (Some(host), _) => host.to_owned(),
+        (None, Some(IpAddr::V6(ip))) if !ip.is_unspecified() => format!("[{ip}]"),
+        (None, Some(IpAddr::V4(ip))) if !ip.is_unspecified() => ip.to_string(),
+        (None, _) => "<this server>".to_owned(),
+    };
+    Ok(format!("https://{host}:{port}"))
+}
+
 fn router(door: &Arc<NodeDoor>) -> Router {
     let mut router = Router::new();
     for operation in OPERATIONS {
@@ -71,4 +91,25 @@ fn router(door: &Arc<NodeDoor>) -> Router {
             let problem = Problem::new(Code::MethodNotAllowed, "agents only send POST");
             respond::problem(problem, &wrong.correlation(request.headers()))
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operators_are_told_the_first_name_or_where_we_listen() {
+        let told = |listen: &str, hosts: &str| {
+            let mut settings = Settings::default();
+            settings.set("nodes.listen", listen.to_owned(), "the test").unwrap();
+            settings.set("nodes.hosts", hosts.to_owned(), "the test").unwrap();
+            url(&settings).unwrap()
+        };
+        assert_eq!(told("127.0.0.1:7481", ""), "https://127.0.0.1:7481");
+        assert_eq!(told("0.0.0.0:7481", ""), "https://<this server>:7481");
+        assert_eq!(told("0.0.0.0:7481", "muster.example, 10.0.0.7"), "https://muster.example:7481");
+        assert_eq!(told("[::]:7481", "fd00::7"), "https://[fd00::7]:7481");
+        assert_eq!(told("[fd00::7]:0", ""), "https://[fd00::7]:<nodes port>");
+        assert_eq!(told("", ""), "https://<this server>:<nodes port>");
+    }
 }

@@ -7,6 +7,7 @@ mod idempotency;
 mod identity;
 mod input;
 mod matrix;
+mod node_wire;
 mod operate;
 mod property;
 mod sabotage;

@@ -9,6 +9,7 @@ use serde_json::json;
 
 fn settings(pairs: &[(&str, &str)]) -> Settings {
     let mut settings = Settings::default();
+    settings.set("nodes.listen", "127.0.0.1:0".to_owned(), "the test").unwrap();
     for (key, value) in pairs {
         settings.set(key, (*value).to_owned(), "the test").unwrap();
     }

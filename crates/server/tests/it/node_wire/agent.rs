@@ -104,8 +104,10 @@ pub(crate) async fn send(
     let status = response.status().as_u16();
     assert!(response.headers().contains_key("x-correlation-id"), "{operation} answered without a thread");
     let body: Value = response.json().await?;
-    let described = &DOCUMENT["paths"][format!("/node/v1/{operation}")]["post"]["responses"][status.to_string()];
-    let content = described["content"].as_object().unwrap_or_else(|| panic!("{operation} answered {status}: {body}"));
+    let described =
+        &DOCUMENT["paths"][format!("/node/v1/{operation}")]["post"]["responses"][status.to_string()];
+    let content =
+        described["content"].as_object().unwrap_or_else(|| panic!("{operation} answered {status}: {body}"));
     let mut schema = content.values().next().unwrap()["schema"].clone();
     schema["components"] = DOCUMENT["components"].clone();
     let faults: Vec<String> = jsonschema::draft202012::new(&schema)

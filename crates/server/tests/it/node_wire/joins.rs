@@ -101,7 +101,8 @@ async fn a_certificate_carries_only_our_names_whatever_is_asked_for() {
     let other = Agent::join(&kit, 0).await;
     let token = enrol(kit.store(), None, 10).await;
     let key = KeyPair::generate().unwrap();
-    let mut asked = CertificateParams::new(vec!["muster.example".to_owned(), "127.0.0.1".to_owned()]).unwrap();
+    let mut asked =
+        CertificateParams::new(vec!["muster.example".to_owned(), "127.0.0.1".to_owned()]).unwrap();
     let stolen = format!("spiffe://muster/node/{}", other.node);
     asked.subject_alt_names.push(SanType::URI(stolen.as_str().try_into().unwrap()));
     asked.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -110,7 +111,8 @@ async fn a_certificate_carries_only_our_names_whatever_is_asked_for() {
     let http = client(&kit.authority().await, None);
     let joined = send(&http, other.address, "join", &join_body(&token, &request)).await.unwrap().ok();
 
-    let (_, pem) = x509_parser::pem::parse_x509_pem(joined["certificate"].as_str().unwrap().as_bytes()).unwrap();
+    let (_, pem) =
+        x509_parser::pem::parse_x509_pem(joined["certificate"].as_str().unwrap().as_bytes()).unwrap();
     let (_, certificate) = X509Certificate::from_der(&pem.contents).unwrap();
     let names = &certificate.subject_alternative_name().unwrap().unwrap().value.general_names;
     let ours = format!("spiffe://muster/node/{}", joined["node_id"].as_str().unwrap());
@@ -145,7 +147,8 @@ async fn replicas_that_start_at_once_end_with_one_authority() {
     for _ in 0..3 {
         let kit = Kit::start_with(Database::postgres(), 2, &[("nodes.listen", "")]).await;
         assert_eq!(kit.servers[0].nodes_address, None);
-        let prints = join_all(kit.servers.iter().map(|server| authority::fingerprint(&server.platform))).await;
+        let prints =
+            join_all(kit.servers.iter().map(|server| authority::fingerprint(&server.platform))).await;
         let prints: Vec<String> = prints.into_iter().map(|print| print.unwrap()).collect();
         assert_eq!((prints[0].len(), &prints[0]), (64, &prints[1]));
         kit.stop().await;
@@ -158,23 +161,18 @@ async fn the_authority_outlives_a_change_of_the_root_key() {
     let agent = Agent::start(&kit, 0).await;
     let before = authority::fingerprint(&kit.servers[0].platform).await.unwrap();
     let file = kit.database.folder().join("root.key");
-    let world = muster_ids::World::system();
-    let fresh = muster_control::RootKeys::add(&file, &world).unwrap();
     let platform = kit.servers[0].platform.clone();
-    platform.root_keys().reload().unwrap();
+    let old = platform.root_keys().active();
+    let fresh = muster_control::RootKeys::add(&file, &muster_ids::World::system()).unwrap();
     muster_control::RootKeys::activate(&file, &fresh).unwrap();
-    platform.root_keys().reload().unwrap();
+    assert!(platform.root_keys().reload().unwrap());
     platform.rewrap().await.unwrap();
+    muster_control::RootKeys::retire(&file, &old, 0).unwrap();
     drop(platform);
     kit.servers.remove(0).stop().await;
     kit.add_server(&[]).await;
     assert_eq!(authority::fingerprint(&kit.servers[0].platform).await.unwrap(), before);
-    let welcome = send(
-        &agent.http,
-        kit.nodes_address(0),
-        "hello",
-        &json!({"agent_version": "0.1.0", "inventory": machine(2), "places": []}),
-    );
-    welcome.await.unwrap().ok();
+    let hello = json!({"agent_version": "0.1.0", "inventory": machine(2), "places": []});
+    send(&agent.http, kit.nodes_address(0), "hello", &hello).await.unwrap().ok();
     kit.stop().await;
 }

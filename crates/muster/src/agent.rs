@@ -1,0 +1,111 @@
+//! `muster agent`: a node's side of the platform, and a whole fleet of nodes that do not exist.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::bail;
+use clap::{Arg, ArgMatches, Command, value_parser};
+use muster_agent::AgentError;
+use tracing_subscriber::filter::LevelFilter;
+
+use crate::{agent_inventory, agent_join, agent_run, agent_simulate};
+
+pub(crate) fn command() -> Command {
+    Command::new("agent")
+        .about("Run a node: join it, show what it has, serve the platform; or simulate a fleet")
+        .long_about(
+            "Run a node: join it, show what it has, serve the platform; or simulate a fleet.\n\nAn agent dials out and \
+             never listens. `muster node enrol` gives a machine the right to join; `muster agent join` uses it; `muster \
+             agent run` serves from then on. docs/guides/agent.md tells it from the beginning.",
+        )
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(agent_join::command())
+        .subcommand(agent_run::command())
+        .subcommand(agent_inventory::command())
+        .subcommand(agent_simulate::command())
+}
+
+/// The command line with nothing but this. An agent has a memory to keep small for months, and reading the description of
+/// the API to offer commands that nobody typed would be most of it.
+pub(crate) fn alone() -> Command {
+    Command::new("muster").version(env!("CARGO_PKG_VERSION")).subcommand_required(true).subcommand(command())
+}
+
+/// Whether one thread is enough: for one node it is, and it is the smallest that a process can be.
+pub(crate) fn on_one_thread(matches: &ArgMatches) -> bool {
+    matches!(matches.subcommand(), Some(("agent", verb)) if verb.subcommand_name() != Some("simulate"))
+}
+
+pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
+    let result = match matches.subcommand() {
+        Some(("join", matches)) => agent_join::run(matches).await,
+        Some(("run", matches)) => agent_run::run(matches).await,
+        Some(("inventory", matches)) => agent_inventory::run(matches).await,
+        Some(("simulate", matches)) => agent_simulate::run(matches).await,
+        _ => bail!("say what the agent should do"),
+    };
+    // An agent that must enrol anew has an exit code of its own, so that a supervisor does not start it for ever.
+    match result {
+        Err(error) => match error.downcast_ref::<AgentError>() {
+            Some(ended) => {
+                eprintln!("muster: {error:#}");
+                Ok(ExitCode::from(ended.exit_code()))
+            }
+            None => Err(error),
+        },
+        done => done,
+    }
+}
+
+/// Where an agent keeps what must outlive it.
+pub(crate) fn data_dir() -> Arg {
+    Arg::new("data-dir")
+        .long("data-dir")
+        .value_name("FOLDER")
+        .env("MUSTER_AGENT_DATA_DIR")
+        .default_value("/var/lib/muster-agent")
+        .value_parser(value_parser!(PathBuf))
+        .help("Where the node's key, its certificate and its places are kept; for its owner alone")
+}
+
+pub(crate) fn pretend_gpus() -> Arg {
+    Arg::new("pretend-gpus")
+        .long("pretend-gpus")
+        .value_name("N")
+        .value_parser(value_parser!(u32).range(0..=64))
+        .help("Report N invented GPUs in place of real ones, for machines that have none")
+}
+
+pub(crate) fn with_logs(command: Command, level: &'static str) -> Command {
+    command
+        .arg(
+            Arg::new("log-level")
+                .long("log-level")
+                .value_name("LEVEL")
+                .env("MUSTER_LOG_LEVEL")
+                .default_value(level)
+                .value_parser(["error", "warn", "info", "debug", "trace"])
+                .help("How much is logged, on the standard error"),
+        )
+        .arg(
+            Arg::new("log-format")
+                .long("log-format")
+                .value_name("FORM")
+                .env("MUSTER_LOG_FORMAT")
+                .default_value("json")
+                .value_parser(["json", "text"])
+                .help("JSON for machines, text for people"),
+        )
+}
+
+/// Starts logging. A level and no more: what a filter with patterns takes would be a part of an idle agent's memory.
+pub(crate) fn start_logs(matches: &ArgMatches) {
+    let word = |name: &str| matches.get_one::<String>(name).map_or("", String::as_str);
+    let level: LevelFilter = word("log-level").parse().unwrap_or(LevelFilter::INFO);
+    let logs = tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr);
+    match word("log-format") {
+        "text" => logs.compact().with_target(false).init(),
+        _ => logs.json().flatten_event(true).with_current_span(false).with_span_list(false).init(),
+    }
+}

@@ -1,0 +1,83 @@
+//! The operator's part of making a node, by the public API alone: enrol, and approve.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use clap::ArgMatches;
+use muster_sdk::describe::{Description, Operation};
+use muster_sdk::{Arguments, Connection, Connector, Error};
+use serde_json::{Value, json};
+
+/// A right to join, as it was shown once.
+pub(crate) struct Enrolment {
+    pub(crate) token: String,
+    pub(crate) ca_sha256: String,
+}
+
+/// An operator at the public API.
+#[derive(Clone)]
+pub(crate) struct Operator(Connection);
+
+impl Operator {
+    /// With `--api`, `--token-file` and `--ca-file`, or what stands for them in the environment.
+    pub(crate) fn connect(matches: &ArgMatches) -> anyhow::Result<Self> {
+        let api = matches.get_one::<String>("api").context("--api")?;
+        let token = match matches.get_one::<PathBuf>("token-file") {
+            Some(file) => std::fs::read_to_string(file)
+                .with_context(|| format!("reading the token from {}", file.display()))?,
+            None => match std::env::var("MUSTER_TOKEN") {
+                Ok(token) if !token.is_empty() => token,
+                _ => bail!("give an operator's token with --token-file, or in MUSTER_TOKEN"),
+            },
+        };
+        let mut connector = Connector::new(api).token(&token);
+        if let Some(file) = matches.get_one::<PathBuf>("ca-file") {
+            let pem = std::fs::read(file).with_context(|| format!("reading {}", file.display()))?;
+            connector = connector.ca_pem(pem);
+        }
+        Ok(Self(connector.connect()?))
+    }
+
+    /// Gives a machine the right to join under this name.
+    pub(crate) async fn enrol(&self, name: &str) -> anyhow::Result<Enrolment> {
+        let arguments = Arguments { body: Some(json!({"name": name})), ..Arguments::default() };
+        // An answer that was lost and replayed has no token any more; the next one has.
+        for _ in 0..3 {
+            let answer = self.call("node_enrol", &arguments).await?;
+            if let (Some(token), Some(ca_sha256)) = (answer["token"].as_str(), answer["ca_sha256"].as_str()) {
+                return Ok(Enrolment { token: token.to_owned(), ca_sha256: ca_sha256.to_owned() });
+            }
+        }
+        bail!("the server shows no token");
+    }
+
+    /// Approves this hardware of a node, unless it is approved.
+    pub(crate) async fn approve(&self, node: &str, digest: &str) -> anyhow::Result<()> {
+        let path = BTreeMap::from([("node".to_owned(), node.to_owned())]);
+        let arguments = Arguments { path, ..Arguments::default() };
+        if self.call("node_get", &arguments).await?["approved_digest"].as_str() == Some(digest) {
+            return Ok(());
+        }
+        let body = Some(json!({"digest": digest}));
+        let arguments = Arguments { body, if_match: Some("*".to_owned()), ..arguments };
+        self.call("node_approve", &arguments).await.map(drop)
+    }
+
+    /// Calls, and waits when it was too much at once.
+    async fn call(&self, id: &str, arguments: &Arguments) -> anyhow::Result<Value> {
+        let operation: &Operation = Description::embedded()
+            .operation(id)
+            .with_context(|| format!("the API that this program was built with has no {id}"))?;
+        loop {
+            match self.0.call(operation, arguments).await {
+                Ok(answer) => return Ok(answer.json()),
+                Err(Error::Problem(problem)) if problem.status == 429 => {
+                    tokio::time::sleep(Duration::from_secs(problem.retry_after.unwrap_or(1).max(1))).await;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! `muster agent join`: makes this machine a node.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
+use muster_agent::{Folder, Invitation, Machine, Trust, authority_fingerprint, check_fresh, join, pretence};
+use muster_ids::World;
+
+use crate::agent::{data_dir, pretend_gpus, start_logs, with_logs};
+use crate::agent_run;
+
+pub(crate) fn command() -> Command {
+    let join = Command::new("join")
+        .about("Make this machine a node, with a one-time token")
+        .long_about(
+            "Make this machine a node, with a one-time token.\n\n`muster node enrol` gives the token and the authority's \
+             fingerprint, by which this machine knows that it speaks with the right server. A key is made here and stays \
+             here; the server signs a certificate for it, which the agent renews by itself. The node takes no work before \
+             an operator has approved what it has: `muster node approve`.",
+        )
+        .arg(
+            Arg::new("server")
+                .long("server")
+                .value_name("URL")
+                .required(true)
+                .help("The server's listener for nodes: https://HOST:PORT"),
+        )
+        .arg(
+            Arg::new("token")
+                .long("token")
+                .value_name("TOKEN")
+                .env("MUSTER_JOIN_TOKEN")
+                .hide_env_values(true)
+                .conflicts_with("token-file")
+                .help("The one-time token. Command lines can be read by others: --token-file is better"),
+        )
+        .arg(
+            Arg::new("token-file")
+                .long("token-file")
+                .value_name("FILE")
+                .value_hint(ValueHint::FilePath)
+                .value_parser(value_parser!(PathBuf))
+                .help("A file that holds the one-time token"),
+        )
+        .arg(
+            Arg::new("ca-sha256")
+                .long("ca-sha256")
+                .value_name("HEX")
+                .help("SHA-256 of the certificate of the platform's authority for nodes"),
+        )
+        .arg(
+            Arg::new("trust-on-first-use")
+                .long("trust-on-first-use")
+                .action(ArgAction::SetTrue)
+                .conflicts_with("ca-sha256")
+                .help("Believe whoever answers. Whoever is in between can take the machine: for laboratories"),
+        )
+        .arg(
+            Arg::new("name")
+                .long("name")
+                .value_name("NAME")
+                .help("The name it would like [default: its host name]; the token may fix another"),
+        )
+        .arg(
+            Arg::new("force")
+                .long("force")
+                .action(ArgAction::SetTrue)
+                .help("Start anew in a folder that has joined: the old identity is forgotten, places are kept"),
+        )
+        .arg(Arg::new("run").long("run").action(ArgAction::SetTrue).help("Go on as `muster agent run` would"));
+    // The rest of what `run` takes, for --run.
+    agent_run::with_driver(with_logs(join.arg(data_dir()).arg(pretend_gpus()), "info"))
+}
+
+pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
+    agent_run::check_driver(matches)?;
+    let trust = match matches.get_one::<String>("ca-sha256") {
+        Some(digits) => Trust::fingerprint(digits)?,
+        None if matches.get_flag("trust-on-first-use") => Trust::FirstUse,
+        None => bail!(
+            "give the fingerprint that `muster node enrol` showed with --ca-sha256: without it this machine cannot tell the \
+             server from somebody in between (--trust-on-first-use takes that risk)"
+        ),
+    };
+    start_logs(matches);
+    let world = World::system();
+    let folder = Folder::new(matches.get_one::<PathBuf>("data-dir").context("--data-dir")?);
+    folder.make()?;
+    let force = matches.get_flag("force");
+    check_fresh(&folder, force)?;
+    let lock = folder.lock()?;
+    let name = match matches.get_one::<String>("name") {
+        Some(name) => name.clone(),
+        None => std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned(),
+    };
+    let gpus = matches.get_one::<u32>("pretend-gpus").copied();
+    let pretend = pretence(&folder, gpus, &name, &world)?;
+    let machine = Machine::This { data_dir: folder.path().to_owned(), pretend };
+    let server = matches.get_one::<String>("server").context("--server")?.parse()?;
+    let invitation = Invitation { server, token: token(matches)?, trust, name };
+    let inventory = machine.look().await;
+    let digest = inventory.hardware_digest();
+    let identity = join(&folder, &invitation, inventory, force, &world).await?;
+    println!("joined as {} ({})", identity.node.name, identity.node.node_id);
+    println!("authority  {}", authority_fingerprint(&identity)?);
+    println!("next, as an operator: muster node approve {} --digest {digest}", identity.node.name);
+    if matches.get_flag("run") {
+        drop(lock);
+        return agent_run::serve(matches).await;
+    }
+    println!("then, here: muster agent run --data-dir {}", folder.path().display());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn token(matches: &ArgMatches) -> anyhow::Result<String> {
+    if let Some(token) = matches.get_one::<String>("token") {
+        return Ok(token.clone());
+    }
+    let Some(file) = matches.get_one::<PathBuf>("token-file") else {
+        bail!("give the one-time token with --token-file, --token or MUSTER_JOIN_TOKEN");
+    };
+    std::fs::read_to_string(file).with_context(|| format!("reading the token from {}", file.display()))
+}

@@ -1,0 +1,228 @@
+//! A node that is made up, and keeps a journal of its own that the engine never sees: the oracle of these tests.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use muster_ids::{AllocationId, NodeId};
+use muster_model::task::{Task, TaskKind, TaskState};
+use muster_node_api::task::{Amount, Details, Findings, Place};
+use muster_store::{Store, StoreError, TaskReport};
+
+/// A place on the node.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Made {
+    pub(crate) incarnation: i64,
+    pub(crate) devices: BTreeSet<String>,
+    pub(crate) amount: Amount,
+}
+
+/// What the node is made to do wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wrong {
+    /// The next task of this kind fails, and nothing is done.
+    Fails(TaskKind),
+    /// The agent dies before it does the next task of this kind.
+    DiesBefore(TaskKind),
+    /// The agent does it and dies before it can say so.
+    DiesAfter(TaskKind),
+    /// The next wipe leaves something.
+    LeavesResidue,
+    /// The next place is made with too few devices.
+    MakesTooLittle,
+}
+
+/// The node.
+pub(crate) struct Node {
+    pub(crate) id: NodeId,
+    pub(crate) places: BTreeMap<AllocationId, Made>,
+    /// Devices that were used and not wiped, and by whom.
+    pub(crate) dirty: BTreeMap<String, AllocationId>,
+    pub(crate) wrong: Vec<Wrong>,
+    /// How often something went wrong on purpose.
+    pub(crate) struck: usize,
+    /// Every task is done twice, and reported twice.
+    pub(crate) repeats: bool,
+    /// Reports that were refused.
+    pub(crate) refused: usize,
+    /// What must never happen.
+    pub(crate) violations: Vec<String>,
+    /// Whether its agent can be reached.
+    pub(crate) reachable: bool,
+}
+
+impl Node {
+    pub(crate) fn new(id: NodeId) -> Self {
+        Self {
+            id,
+            places: BTreeMap::new(),
+            dirty: BTreeMap::new(),
+            wrong: Vec::new(),
+            struck: 0,
+            repeats: false,
+            refused: 0,
+            violations: Vec::new(),
+            reachable: true,
+        }
+    }
+
+    fn strikes(&mut self, wrong: Wrong) -> bool {
+        let Some(at) = self.wrong.iter().position(|armed| *armed == wrong) else { return false };
+        self.wrong.remove(at);
+        self.struck += 1;
+        true
+    }
+
+    /// Fetches tasks, does them, and reports; says how many it got.
+    pub(crate) async fn serve(&mut self, store: &Store, now: Timestamp) -> usize {
+        if !self.reachable {
+            return 0;
+        }
+        let tasks = store.task_deliver(self.id, 1, now, 16).await.unwrap();
+        for task in &tasks {
+            if self.strikes(Wrong::DiesBefore(task.kind)) {
+                return self.restart(store, tasks.len()).await;
+            }
+            let (mut state, mut findings, mut message) = (TaskState::Done, Findings::default(), None);
+            for _ in 0..=usize::from(self.repeats) {
+                match self.strikes(Wrong::Fails(task.kind)) {
+                    true => (state, message) = (TaskState::Failed, Some("it fails on purpose".to_owned())),
+                    false => findings = self.perform(task),
+                }
+            }
+            if self.strikes(Wrong::DiesAfter(task.kind)) {
+                return self.restart(store, tasks.len()).await;
+            }
+            let report = TaskReport {
+                id: task.id,
+                incarnation: task.incarnation,
+                generation: task.generation,
+                state,
+                result: serde_json::to_value(&findings).unwrap(),
+                message,
+            };
+            for _ in 0..=usize::from(self.repeats) {
+                self.report(store, task, &report, now).await;
+            }
+        }
+        tasks.len()
+    }
+
+    async fn report(&mut self, store: &Store, task: &Task, report: &TaskReport, now: Timestamp) {
+        let mut tx = store.begin().await.unwrap();
+        match tx.task_report(self.id, report, now).await {
+            Ok(()) => {
+                tx.operation_wake(task.operation_id, now).await.unwrap();
+                tx.commit().await.unwrap();
+            }
+            Err(StoreError::Fenced) => {
+                tx.rollback().await;
+                self.refused += 1;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// A new agent on the same machine: what it was given is given again, and its places are still there.
+    async fn restart(&mut self, store: &Store, served: usize) -> usize {
+        let mut tx = store.begin().await.unwrap();
+        tx.task_requeue(self.id).await.unwrap();
+        tx.commit().await.unwrap();
+        served
+    }
+
+    fn perform(&mut self, task: &Task) -> Findings {
+        let details: Details = serde_json::from_value(task.payload.clone()).unwrap();
+        let Some(allocation) = task.allocation_id else { return self.survey() };
+        let known = self.places.get(&allocation).cloned();
+        if known.as_ref().is_some_and(|made| made.incarnation > task.incarnation) {
+            self.violations.push(format!("a task of incarnation {} was let through", task.incarnation));
+        }
+        let devices: BTreeSet<String> = details.devices.iter().cloned().collect();
+        match task.kind {
+            TaskKind::Prepare => self.prepare(allocation, task.incarnation, devices, details.amount),
+            TaskKind::Resize => {
+                let added: Vec<String> = match &known {
+                    Some(made) => devices.difference(&made.devices).cloned().collect(),
+                    None => devices.iter().cloned().collect(),
+                };
+                self.take(allocation, &added);
+                if let Some(made) = self.places.get_mut(&allocation) {
+                    (made.devices, made.amount) = (devices, details.amount);
+                }
+            }
+            TaskKind::Destroy => {
+                self.places.remove(&allocation);
+            }
+            TaskKind::Wipe => {
+                let leaves = self.strikes(Wrong::LeavesResidue);
+                let in_use: BTreeSet<String> =
+                    self.places.values().flat_map(|made| made.devices.iter().cloned()).collect();
+                for device in devices.iter().skip(usize::from(leaves)) {
+                    if in_use.contains(device) {
+                        self.violations.push(format!("{device} was wiped while in use"));
+                    }
+                    self.dirty.remove(device);
+                }
+            }
+            TaskKind::Inspect | TaskKind::Survey => {}
+        }
+        self.inspect(allocation, &details)
+    }
+
+    fn prepare(
+        &mut self,
+        allocation: AllocationId,
+        incarnation: i64,
+        devices: BTreeSet<String>,
+        amount: Amount,
+    ) {
+        if self.places.get(&allocation).is_some_and(|made| made.incarnation == incarnation) {
+            return;
+        }
+        let mut devices = devices;
+        if self.strikes(Wrong::MakesTooLittle) {
+            devices.pop_first();
+        }
+        let fresh: Vec<String> = devices.iter().cloned().collect();
+        self.take(allocation, &fresh);
+        self.places.insert(allocation, Made { incarnation, devices, amount });
+    }
+
+    fn take(&mut self, allocation: AllocationId, devices: &[String]) {
+        for device in devices {
+            let holder =
+                self.places.iter().find(|(of, made)| **of != allocation && made.devices.contains(device));
+            if let Some((of, _)) = holder {
+                self.violations.push(format!("{device} went to {allocation} while {of} has it"));
+            }
+            // What its owner used before stays its owner's until it is given back.
+            if self.dirty.get(device).is_some_and(|by| *by != allocation) {
+                self.violations.push(format!("{device} went to {allocation} unwiped"));
+            }
+            self.dirty.insert(device.clone(), allocation);
+        }
+    }
+
+    fn inspect(&self, allocation: AllocationId, details: &Details) -> Findings {
+        let made = self.places.get(&allocation);
+        Findings {
+            present: made.is_some(),
+            incarnation: made.map_or(0, |made| made.incarnation),
+            devices: made.map(|made| made.devices.iter().cloned().collect()).unwrap_or_default(),
+            amount: made.map(|made| made.amount).unwrap_or_default(),
+            residue: details
+                .devices
+                .iter()
+                .filter(|device| self.dirty.contains_key(*device))
+                .cloned()
+                .collect(),
+            places: Vec::new(),
+        }
+    }
+
+    fn survey(&self) -> Findings {
+        let place =
+            |(id, made): (&AllocationId, &Made)| Place { allocation_id: *id, incarnation: made.incarnation };
+        Findings { places: self.places.iter().map(place).collect(), ..Findings::default() }
+    }
+}
