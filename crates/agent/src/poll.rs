@@ -3,8 +3,10 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use muster_node_api::task::Place;
-use muster_node_api::wire::{Hello, Poll, Welcome, Work};
+use muster_ids::TaskId;
+use muster_node_api::task::{Ending, Findings, Place, Report, Task};
+use muster_node_api::wire::{Hello, Poll, Welcome};
+use serde::Deserialize;
 use tokio::sync::oneshot;
 
 use crate::AgentError;
@@ -89,6 +91,38 @@ async fn destroy_ghosts(node: &Running, ghosts: Vec<Place>) -> bool {
     all
 }
 
+/// Work as it comes: each task is read by itself, so that one of a kind that only newer agents know holds up no other.
+#[derive(Deserialize)]
+struct Handed {
+    tasks: Vec<serde_json::Value>,
+}
+
+/// The part of a task that every version has.
+#[derive(Deserialize)]
+struct Named {
+    id: TaskId,
+    incarnation: i64,
+    generation: i64,
+}
+
+fn receive(node: &Running, task: serde_json::Value) {
+    match Task::deserialize(&task) {
+        Ok(task) => {
+            let (id, kind, correlation_id) = (task.id, task.kind, task.correlation_id.clone());
+            let fresh = node.queue(Job::Task(Box::new(task)));
+            tracing::debug!(task = %id, ?kind, correlation_id, fresh, "a task");
+        }
+        Err(error) => {
+            tracing::error!(%error, %task, "a task that this agent cannot read");
+            let Ok(Named { id, incarnation, generation }) = Named::deserialize(&task) else { return };
+            let (ending, findings) = (Ending::Failed, Findings::default());
+            let message =
+                Some(format!("this agent ({}) cannot read the task: {error}", env!("CARGO_PKG_VERSION")));
+            node.outbox.put(Report { task_id: id, incarnation, generation, ending, findings, message });
+        }
+    }
+}
+
 /// Asks for work until the session is over.
 async fn ask_for_work(
     node: &Running,
@@ -107,13 +141,9 @@ async fn ask_for_work(
             () = node.session_over(welcome.session) => return Ok(()),
         };
         match unless_retired(answer)? {
-            Ok(Work { tasks }) => {
+            Ok(Handed { tasks }) => {
                 backoff.reset();
-                for task in tasks {
-                    let (id, kind, correlation_id) = (task.id, task.kind, task.correlation_id.clone());
-                    let fresh = node.queue(Job::Task(Box::new(task)));
-                    tracing::debug!(task = %id, ?kind, correlation_id, fresh, "a task");
-                }
+                tasks.into_iter().for_each(|task| receive(node, task));
             }
             Err(CallError::Refused { status: 409, detail, .. }) => {
                 tracing::warn!(detail, "the session is over; saying hello again");

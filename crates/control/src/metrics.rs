@@ -59,6 +59,14 @@ pub struct Metrics {
     pub nodes_lost: Counter,
     /// Times that many nodes fell silent at once and the fault was presumed ours.
     pub loss_presumed_ours: Counter,
+    /// Operations that this server ended, by kind and state.
+    pub operations_ended: Family<Word, Counter>,
+    /// Operations that are not finished, by state.
+    pub operations: Family<Word, Gauge>,
+    /// Nodes, by state.
+    pub nodes: Family<Word, Gauge>,
+    /// GPUs that can be claimed now.
+    pub gpus_free: Gauge,
 }
 
 impl Default for Metrics {
@@ -81,6 +89,10 @@ impl Default for Metrics {
             stale_reports: Counter::default(),
             nodes_lost: Counter::default(),
             loss_presumed_ours: Counter::default(),
+            operations_ended: Family::default(),
+            operations: Family::default(),
+            nodes: Family::default(),
+            gpus_free: Gauge::default(),
         };
         let mut registry = Registry::with_prefix("muster");
         registry.register("http_requests", "Requests by operation and status", metrics.requests.clone());
@@ -122,6 +134,34 @@ impl Metrics {
             "Times that many nodes fell silent and the fault was presumed ours",
             self.loss_presumed_ours.clone(),
         );
+        registry.register(
+            "operations_ended",
+            "Operations that this server ended, by kind and state",
+            self.operations_ended.clone(),
+        );
+        registry.register(
+            "operations",
+            "Operations that are not finished, by state",
+            self.operations.clone(),
+        );
+        registry.register("nodes", "Nodes, by state", self.nodes.clone());
+        registry.register("gpus_free", "GPUs that can be claimed now", self.gpus_free.clone());
+    }
+
+    /// Counts what stands in the database. Called when somebody looks, so that looking is all it costs.
+    pub async fn look(&self, store: &muster_store::Store) -> muster_store::Result<()> {
+        self.operations.clear();
+        for (state, count) in store.operation_count().await? {
+            self.operations.get_or_create(&Word { what: state }).set(count);
+        }
+        self.nodes.clear();
+        let mut free = 0;
+        for count in store.node_count().await? {
+            free += if count.state == "ready" { count.gpus_free } else { 0 };
+            self.nodes.get_or_create(&Word { what: count.state }).set(count.nodes);
+        }
+        self.gpus_free.set(free);
+        Ok(())
     }
 
     /// All of them, as OpenMetrics text.

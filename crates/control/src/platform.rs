@@ -72,7 +72,8 @@ impl Default for Options {
 
 /// The engine belongs to the platform and tells it what it did.
 fn hooks(platform: &Weak<Platform>) -> Hooks {
-    let (sealer, fleet) = (platform.clone(), platform.clone());
+    let (sealer, fleet, fenced, ended) =
+        (platform.clone(), platform.clone(), platform.clone(), platform.clone());
     Hooks {
         unsealed: Arc::new(move || {
             if let Some(platform) = sealer.upgrade() {
@@ -82,6 +83,17 @@ fn hooks(platform: &Weak<Platform>) -> Hooks {
         task_for: Arc::new(move |node| {
             if let Some(platform) = fleet.upgrade() {
                 platform.fleet.wake(node);
+            }
+        }),
+        fenced: Arc::new(move || {
+            if let Some(platform) = fenced.upgrade() {
+                platform.metrics.fenced.inc();
+            }
+        }),
+        ended: Arc::new(move |kind, state| {
+            if let Some(platform) = ended.upgrade() {
+                let what = crate::metrics::Word { what: format!("{kind} {state}") };
+                platform.metrics.operations_ended.get_or_create(&what).inc();
             }
         }),
     }

@@ -1,6 +1,5 @@
 //! The engine: leases what is due, lets a step speak, and commits what it said.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -20,6 +19,9 @@ use crate::point::{Point, Points, Strike};
 use crate::verdict::{Act, Told, Verdict};
 use crate::{Timing, definition};
 
+/// Hears of an operation's kind and how it ended.
+pub type Ended = Arc<dyn Fn(&str, OperationState) + Send + Sync>;
+
 /// Whom the engine tells after a commit. Only hints: everything is in the database.
 #[derive(Clone)]
 pub struct Hooks {
@@ -27,11 +29,20 @@ pub struct Hooks {
     pub unsealed: Arc<dyn Fn() + Send + Sync>,
     /// A node has a new task.
     pub task_for: Arc<dyn Fn(NodeId) + Send + Sync>,
+    /// A write was refused, because the lease had changed hands.
+    pub fenced: Arc<dyn Fn() + Send + Sync>,
+    /// An operation of this kind ended so.
+    pub ended: Ended,
 }
 
 impl Default for Hooks {
     fn default() -> Self {
-        Self { unsealed: Arc::new(|| {}), task_for: Arc::new(|_| {}) }
+        Self {
+            unsealed: Arc::new(|| {}),
+            task_for: Arc::new(|_| {}),
+            fenced: Arc::new(|| {}),
+            ended: Arc::new(|_, _| {}),
+        }
     }
 }
 
@@ -64,7 +75,6 @@ pub struct Engine {
     /// Where things can be made to go wrong.
     pub points: Points,
     fenced: AtomicU64,
-    ended: std::sync::Mutex<HashMap<&'static str, u64>>,
 }
 
 /// Operations that one replica works on at once.
@@ -84,7 +94,6 @@ impl Engine {
             wake: Notify::new(),
             points: Points::default(),
             fenced: AtomicU64::new(0),
-            ended: std::sync::Mutex::default(),
         }
     }
 
@@ -96,11 +105,6 @@ impl Engine {
     /// How many writes were refused because the lease had changed hands.
     pub fn fenced(&self) -> u64 {
         self.fenced.load(Ordering::Relaxed)
-    }
-
-    /// How many operations this engine has ended, by state.
-    pub fn ended(&self) -> HashMap<&'static str, u64> {
-        self.ended.lock().expect("no holder of this lock can panic").clone()
     }
 
     /// Works until told to stop.
@@ -176,6 +180,7 @@ impl Engine {
                 Ok(tick) => return tick,
                 Err(StoreError::Fenced) => {
                     self.fenced.fetch_add(1, Ordering::Relaxed);
+                    (self.hooks.fenced)();
                     tracing::info!(operation_id = %operation.id, "fenced: another holds the lease");
                     return Tick::Fenced;
                 }
@@ -394,7 +399,7 @@ impl Engine {
             Err(error) => return Err(error),
         }
         self.after(&told);
-        *self.ended.lock().expect("no holder of this lock can panic").entry(state.as_str()).or_insert(0) += 1;
+        (self.hooks.ended)(kind.kind, state);
         self.wake.notify_one();
         *operation = next;
         Ok(Tick::Ended(state))

@@ -26,7 +26,7 @@ pub mod allocation;
 pub mod node;
 
 pub use definition::{Abandon, AtDeadline, Definition, OnFailure, Run, Settle, Step, StepCx, Undo};
-pub use engine::{Engine, Hooks, Tick};
+pub use engine::{Ended, Engine, Hooks, Tick};
 pub use kinds::{KINDS, definition};
 pub use placement::{Placed, place};
 pub use plan::{Open, open};

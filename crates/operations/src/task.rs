@@ -33,6 +33,9 @@ pub(crate) enum Asked {
     Failed(String),
 }
 
+/// How often something may fail before it counts as refused.
+const TRIES: usize = 3;
+
 /// Asks, or finds how what was asked stands. An agent that says nothing in time may have done it: it is asked again, and every
 /// task is such that doing it twice is doing it once, so asking again is also how it is read back.
 pub(crate) async fn ask(cx: &StepCx<'_>, ask: Ask) -> Result<Asked> {
@@ -50,7 +53,17 @@ pub(crate) async fn ask(cx: &StepCx<'_>, ask: Ask) -> Result<Asked> {
         }
         TaskState::Failed => {
             let why = latest.message.clone().unwrap_or_else(|| "the agent gave no reason".to_owned());
-            Ok(Asked::Failed(why))
+            let failed = mine.iter().filter(|task| task.state == TaskState::Failed).count();
+            if failed >= TRIES {
+                return Ok(Asked::Failed(why));
+            }
+            // It surely did not happen, so it can be asked for again; a little later, as what was in the way may be gone.
+            let again_at = latest.finished_at.unwrap_or(cx.now) + cx.timing.look;
+            if cx.now < again_at {
+                let reason = format!("the node could not {}: {why}; it is asked again", ask.kind);
+                return Ok(Asked::Pending(Verdict::Wait { reason, until: again_at }.into()));
+            }
+            Ok(Asked::Pending(queue(cx, &ask, &prefix, mine.len(), None)?))
         }
         TaskState::Expired => Ok(Asked::Pending(queue(cx, &ask, &prefix, mine.len(), None)?)),
         TaskState::Queued | TaskState::Delivered | TaskState::Running if cx.now >= latest.expires_at => {
@@ -98,7 +111,8 @@ fn queue(cx: &StepCx<'_>, ask: &Ask, prefix: &str, attempt: usize, expired: Opti
     let (now, until) = (cx.now, task.expires_at.min(cx.now + cx.timing.look * 3));
     let verdict = match expired {
         None if attempt == 0 => Verdict::Wait { reason: format!("the node has to {}", ask.kind), until },
-        _ => Verdict::Unknown {
+        None => Verdict::Wait { reason: format!("the node has to {}, once more", ask.kind), until },
+        Some(_) => Verdict::Unknown {
             message: format!("nobody heard in time whether the node did {}: it is asked again", ask.kind),
             until,
         },

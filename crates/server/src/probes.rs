@@ -58,6 +58,9 @@ pub(crate) async fn metrics(server: &Arc<Server>, headers: &HeaderMap) -> Respon
         let problem = Problem::new(Code::PermissionDenied, "metrics are for operators");
         return respond::problem(problem, &cx.correlation_id);
     }
+    if let Err(error) = server.platform.metrics.look(&server.platform.store).await {
+        tracing::debug!(%error, "the gauges are those of the last look");
+    }
     let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     text(StatusCode::OK, content_type, server.platform.metrics.text())
 }

@@ -77,8 +77,10 @@ statements! {
     NODE_RETIRE = both(
         "UPDATE nodes SET retired_at = $2, retired_witness_id = $3, draining = $4, updated_at = $2, version = version + 1
          WHERE id = $1 AND retired_at IS NULL AND holders = 0");
+    // A sum of BIGINT is a NUMERIC on PostgreSQL, which is not among our values.
     NODE_COUNT = both(
-        "SELECT state, COUNT(*), SUM(gpus_total), SUM(gpus_free) FROM nodes GROUP BY state ORDER BY state");
+        "SELECT state, COUNT(*), CAST(SUM(gpus_total) AS BIGINT), CAST(SUM(gpus_free) AS BIGINT) FROM nodes
+         GROUP BY state ORDER BY state");
     HEARTBEAT_UPSERT = pair(
         "INSERT INTO node_heartbeats (node_id, seen_at) SELECT id, $2 FROM unnest($1::uuid[]) AS seen (id)
          ON CONFLICT (node_id) DO UPDATE SET seen_at = excluded.seen_at",

@@ -13,6 +13,7 @@ use crate::AgentError;
 use crate::folder::Folder;
 
 const FILE: &str = "places.json";
+const FAILURE: &str = "simulated failure: nothing was done";
 
 /// What surrounds a simulated node.
 #[derive(Debug, Clone)]
@@ -83,9 +84,12 @@ impl Driver {
     }
 
     /// Lists what is there.
-    pub(crate) fn survey(&self) -> Findings {
+    pub(crate) fn survey(&self) -> Result<Findings, String> {
         self.reach(TaskKind::Survey, Stage::Begin);
-        Findings { places: self.places(), ..Findings::default() }
+        if self.around.faults.fails() {
+            return Err(FAILURE.to_owned());
+        }
+        Ok(Findings { places: self.places(), ..Findings::default() })
     }
 
     /// Carries an order out, and looks what is there afterwards. The inner error is "surely not done".
@@ -95,6 +99,9 @@ impl Driver {
         self.catch_up(&holdings)?;
         let allocation = order.place.allocation_id;
         match holdings.plan(order.kind, order.place, order.details) {
+            Plan::Nothing if order.kind == TaskKind::Inspect && self.around.faults.fails() => {
+                return Ok(Err(FAILURE.to_owned()));
+            }
             Plan::Nothing => {}
             Plan::Refuse(why) => return Ok(Err(why)),
             Plan::Violation(why) => {
@@ -102,6 +109,8 @@ impl Driver {
                 self.note(&holdings, Effect::Violation, order, &why)?;
                 return Ok(Err(format!("violation: {why}")));
             }
+            // Only what has not been done can fail as "surely not done": a repetition of what was done succeeds.
+            Plan::Change(..) if self.around.faults.fails() => return Ok(Err(FAILURE.to_owned())),
             // The tools said that they were done. What is left is seen only by looking.
             Plan::Change(Effect::Wiped, ..) if self.around.faults.wipe_fails() => {}
             Plan::Change(effect, devices, mut next) => {

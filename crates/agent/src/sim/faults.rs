@@ -46,7 +46,7 @@ impl Faults {
         self.odds.lock().expect("no holder of this lock can panic").fail = fail;
     }
 
-    pub(crate) fn fails(&self) -> bool {
+    pub(super) fn fails(&self) -> bool {
         let fail = self.odds().fail;
         fail > 0.0 && self.draw() < fail
     }

@@ -1,6 +1,7 @@
 //! Many nodes in one process, each a real agent over a simulated driver.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use muster_ids::World;
 use tokio::sync::watch;
@@ -78,13 +79,9 @@ impl Fleet {
 
     /// Waits until every node that lives waits for work.
     pub async fn ready(&self) {
-        for node in &self.nodes {
-            let running = || node.running.as_ref().is_some_and(|running| !running.is_finished());
-            let mut phase = node.phase.subscribe();
-            while running() && *phase.borrow_and_update() != Phase::Polling {
-                // The sender is in `node`; a node that ended by itself is noticed within a second.
-                let _ = tokio::time::timeout(std::time::Duration::from_secs(1), phase.changed()).await;
-            }
+        let alive = |node: &&Node| node.running.as_ref().is_some_and(|running| !running.is_finished());
+        while self.polling() < self.nodes.iter().filter(alive).count() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
 

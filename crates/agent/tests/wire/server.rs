@@ -48,6 +48,8 @@ pub(crate) struct State {
     pub(crate) ghosts: VecDeque<Vec<Place>>,
     /// The work of each poll to come.
     pub(crate) work: VecDeque<Vec<Task>>,
+    /// Goes out with the next work as it is, whatever it is.
+    pub(crate) strange: Vec<serde_json::Value>,
     /// Tasks that every new session is handed again, as far as they are not reported.
     pub(crate) redeliver: Vec<Task>,
     /// Reports that are not taken.
@@ -266,7 +268,10 @@ async fn carry_out(
                 }
             };
             let waited = tokio::time::timeout(Duration::from_secs(poll.wait_seconds), waiting).await;
-            ok(&Work { tasks: waited.unwrap_or_default() })
+            let mut work = serde_json::json!(Work { tasks: waited.unwrap_or_default() });
+            let strange = std::mem::take(&mut state.lock().unwrap().strange);
+            work["tasks"].as_array_mut().unwrap().extend(strange);
+            ok(&work)
         }
         "report" => {
             let Reports { reports, .. } = serde_json::from_slice(body).unwrap();

@@ -198,16 +198,37 @@ async fn tasks_of_one_allocation_go_in_order_and_those_of_others_beside_them() {
 }
 
 #[tokio::test]
-async fn a_task_that_expired_on_its_way_is_not_begun() {
+async fn a_task_that_expired_on_its_way_is_not_begun_and_nothing_is_said_of_it() {
     let server = Server::start().await;
     let machine = Machine::joined(&server).await;
-    let mut task = machine.task(TaskKind::Prepare, machine.world.id(), 1);
-    task.expires_at = machine.world.now();
-    server.script(|state| state.work.push_back(vec![task]));
+    let a: AllocationId = machine.world.id();
+    let mut expired = machine.task(TaskKind::Prepare, a, 1);
+    expired.expires_at = machine.world.now();
+    server.script(|state| state.work.push_back(vec![expired, machine.task(TaskKind::Inspect, a, 1)]));
+    let running = machine.start();
+    server.until("the other is reported", |state| state.reports.len() == 1).await;
+    assert!(!server.reports()[0].findings.present);
+    assert!(machine.effects().is_empty());
+    kill(running).await;
+}
+
+#[tokio::test]
+async fn what_was_done_does_not_fail_when_it_is_repeated_however_often_things_fail() {
+    let server = Server::start().await;
+    let mut machine = Machine::joined(&server).await;
+    let task = machine.task(TaskKind::Prepare, machine.world.id(), 1);
+    server.script(|state| state.work.push_back(vec![task.clone()]));
     let running = machine.start();
     server.until("it is reported", |state| state.reports.len() == 1).await;
-    assert_eq!(server.state.lock().unwrap().reports[0].ending, Ending::Failed);
-    assert!(machine.effects().is_empty());
+    kill(running).await;
+    machine.odds.fail = 1.0;
+    let survey = machine.task(TaskKind::Survey, machine.world.id(), 0);
+    server.script(|state| state.work.push_back(vec![task.clone(), survey]));
+    let running = machine.start();
+    server.until("both are reported", |state| state.reports.len() == 3).await;
+    let again: Vec<_> =
+        server.reports()[1..].iter().map(|report| (report.task_id == task.id, report.ending)).collect();
+    assert!(again.contains(&(true, Ending::Done)) && again.contains(&(false, Ending::Failed)), "{again:?}");
     kill(running).await;
 }
 
@@ -226,5 +247,26 @@ async fn a_wipe_that_failed_silently_is_seen_when_somebody_looks() {
     assert!(reports.iter().all(|report| report.ending == Ending::Done));
     assert!(!reports[3].findings.residue.is_empty());
     assert!(machine.effects().iter().all(|(effect, _)| *effect != Effect::Wiped));
+    kill(running).await;
+}
+
+#[tokio::test]
+async fn a_task_of_a_kind_that_only_newer_agents_know_fails_and_holds_up_no_other() {
+    let server = Server::start().await;
+    let machine = Machine::joined(&server).await;
+    let known = machine.task(TaskKind::Inspect, machine.world.id(), 1);
+    let mut strange = serde_json::json!(machine.task(TaskKind::Inspect, machine.world.id(), 1));
+    strange["kind"] = "levitate".into();
+    server.script(|state| {
+        state.strange = vec![strange.clone(), serde_json::json!({"what": "is this"})];
+        state.work.push_back(vec![known.clone()]);
+    });
+    let running = machine.start();
+    server.until("both are reported", |state| state.reports.len() == 2).await;
+    let reports = server.reports();
+    let strange = reports.iter().find(|report| report.task_id != known.id).unwrap();
+    assert_eq!(strange.ending, Ending::Failed);
+    assert!(strange.message.as_deref().unwrap().contains("levitate"), "{strange:?}");
+    assert_eq!(server.count("hello"), 1);
     kill(running).await;
 }

@@ -1,8 +1,9 @@
 //! Show what the project can get now.
 
-use muster_api::capacity::{AllocationShape, CapacityNearest, CapacityQuery, CapacityReport};
+use muster_api::capacity::{AllocationShape, CapacityNearest, CapacityQuery, CapacityReport, QuotaLeft};
 use muster_authz::Permission;
 use muster_model::node::Capacity;
+use muster_store::{Room, Store};
 
 use super::amounts;
 use super::weigh::{Question, by_gpus, change, largest, least, left, nearest, nodes, obstacle};
@@ -31,26 +32,30 @@ pub async fn get(cx: &Cx, project: &str, query: CapacityQuery) -> Result<Answer>
         reason: obstacle.as_ref().map(|(reason, _)| *reason),
         nearest: match obstacle {
             None => None,
-            // Less than the quota leaves and than any one node has would have to be asked for anyway; within that, one
-            // more change may be needed.
-            Some(_) => {
-                let mut found = None;
-                for within in [least(&question, &quota, None), least(&question, &quota, Some(&rooms))] {
-                    if let (None, Some(within)) = (&found, within) {
-                        let rooms = store.rooms(&within.need).await.map_err(refuse)?;
-                        found = nearest(&within, &rooms);
-                    }
-                }
-                found.map(|other| CapacityNearest {
-                    change: change(&question, &other),
-                    shape: other.shape,
-                    capacity: amounts(&other.need),
-                })
-            }
+            Some(_) => instead(store, &question, &quota, &rooms).await?,
         },
         message: obstacle.map(|(_, message)| message),
     };
     Ok(Answer::new(&report))
+}
+
+/// What would fit in its place. It is cut down to what the quota leaves first, and only if that is not enough, to what any
+/// one node has: each cut is a question of its own, for which the store counts anew.
+async fn instead(
+    store: &Store,
+    question: &Question,
+    quota: &QuotaLeft,
+    rooms: &[Room],
+) -> Result<Option<CapacityNearest>> {
+    let cuts = [least(question, quota, None), least(question, quota, Some(rooms))];
+    for cut in cuts.into_iter().flatten() {
+        let rooms = store.rooms(&cut.need).await.map_err(refuse)?;
+        if let Some(other) = nearest(&cut, &rooms) {
+            let change = change(question, &other);
+            return Ok(Some(CapacityNearest { change, shape: other.shape, capacity: amounts(&other.need) }));
+        }
+    }
+    Ok(None)
 }
 
 fn question(query: &CapacityQuery) -> Question {

@@ -18,7 +18,7 @@ impl Thing {
     }
 }
 
-pub(super) const GPUS: Thing = Thing {
+pub(super) static GPUS: Thing = Thing {
     singular: "GPU",
     plural: "GPUs",
     of: |capacity| capacity.gpus,
@@ -26,8 +26,8 @@ pub(super) const GPUS: Thing = Thing {
     left: |quota| quota.gpus,
 };
 
-pub(super) const THINGS: [Thing; 4] = [
-    GPUS,
+/// What is had beside the GPUs.
+pub(super) static BESIDE: [Thing; 3] = [
     Thing {
         singular: "CPU",
         plural: "CPUs",
@@ -50,3 +50,8 @@ pub(super) const THINGS: [Thing; 4] = [
         left: |quota| quota.disk_mb,
     },
 ];
+
+/// All of them.
+pub(super) fn things() -> impl Iterator<Item = &'static Thing> {
+    [&GPUS].into_iter().chain(&BESIDE)
+}

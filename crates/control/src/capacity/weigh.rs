@@ -9,7 +9,7 @@ use muster_model::node::Capacity;
 use muster_model::placement::{Ask, Strategy, cost};
 use muster_store::{Quota, Room};
 
-use super::thing::{GPUS, THINGS, Thing};
+use super::thing::{BESIDE, GPUS, things};
 
 /// What is asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,7 +87,7 @@ pub(super) fn obstacle(
         let message = "the quota leaves no further allocation: release one, or ask an operator for more";
         return Some((CapacityReason::Quota, message.to_owned()));
     }
-    let over = THINGS.iter().find_map(|thing| {
+    let over = things().find_map(|thing| {
         let (left, asked) = ((thing.left)(quota)?, (thing.of)(&question.need));
         (asked > left).then(|| format!("the quota leaves {}, and {asked} are asked for", thing.words(left)))
     });
@@ -119,7 +119,7 @@ pub(super) fn least(question: &Question, quota: &QuotaLeft, rooms: Option<&[Room
         return None;
     }
     let mut cut = *question;
-    for thing in THINGS {
+    for thing in things() {
         let asked = (thing.of)(&question.need);
         let most = rooms.map(|rooms| (thing.of)(&largest(question, rooms)));
         let least = asked.min((thing.left)(quota).unwrap_or(asked)).min(most.unwrap_or(asked));
@@ -140,13 +140,12 @@ pub(super) fn nearest(question: &Question, rooms: &[Room]) -> Option<Question> {
     let ask = question.ask();
     let fewer_gpus = rooms.iter().filter(|room| question.admits(room) && room.nodes > 0);
     let fewer_gpus = fewer_gpus.map(|room| room.most.gpus).max().unwrap_or(0);
-    let holding = || rooms.iter().filter(|room| cost(room.fit, &ask).is_some());
-    let given = |thing: &Thing| match thing.singular {
-        "GPU" => fewer_gpus,
-        _ => holding().map(|room| (thing.of)(&room.beside)).max().unwrap_or(0),
-    };
-    let with_less = THINGS.iter().filter_map(|thing| {
-        let (asked, given) = ((thing.of)(&question.need), given(thing));
+    let with_the_gpus = || rooms.iter().filter(|room| cost(room.fit, &ask).is_some());
+    let beside = BESIDE
+        .iter()
+        .map(|thing| (thing, with_the_gpus().map(|room| (thing.of)(&room.beside)).max().unwrap_or(0)));
+    let with_less = [(&GPUS, fewer_gpus)].into_iter().chain(beside).filter_map(|(thing, given)| {
+        let asked = (thing.of)(&question.need);
         let given_up = asked.checked_sub(given).filter(|less| *less > 0 && given > 0)?;
         let mut other = *question;
         *(thing.place)(&mut other.need) = given;
@@ -160,8 +159,7 @@ pub(super) fn nearest(question: &Question, rooms: &[Room]) -> Option<Question> {
 
 /// The difference between two questions in words: `4 GPUs instead of 8`.
 pub(super) fn change(asked: &Question, other: &Question) -> String {
-    let mut changes: Vec<String> = THINGS
-        .iter()
+    let mut changes: Vec<String> = things()
         .map(|thing| (thing, (thing.of)(&asked.need), (thing.of)(&other.need)))
         .filter(|(_, asked, other)| asked != other)
         .map(|(thing, asked, other)| format!("{} instead of {asked}", thing.words(other)))

@@ -41,7 +41,9 @@ async fn begin(rig: &mut Rig, kind: &str, undoing: bool) -> OperationId {
             let target = Capacity { gpus: 1, cpus: 4, memory_mb: 2048, disk_mb: 512 };
             let target = if undoing { Capacity { gpus: 4, ..target } } else { target };
             if undoing {
-                rig.node.wrong.push(Wrong::Fails(TaskKind::Resize));
+                // Three tries, each done twice where everything is.
+                let times = if rig.node.repeats { 6 } else { 3 };
+                rig.node.wrong.extend(std::iter::repeat_n(Wrong::Fails(TaskKind::Resize), times));
             }
             rig.ask(&RESIZE, "allocation", id, json!({"capacity": target})).await
         }

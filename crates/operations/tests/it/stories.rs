@@ -40,6 +40,7 @@ stories! {
     what_has_no_room_fails_with_a_reason_and_leaves_nothing
     a_place_that_is_not_what_was_asked_for_is_undone
     a_node_that_fails_is_undone
+    a_task_that_fails_once_is_asked_for_again
     cancelling_undoes_what_was_done
     a_release_takes_over_from_a_create
     an_unverified_wipe_is_parked_and_can_be_retried
@@ -98,10 +99,21 @@ async fn a_place_that_is_not_what_was_asked_for_is_undone(rig: &mut Rig) {
 }
 
 async fn a_node_that_fails_is_undone(rig: &mut Rig) {
-    rig.node.wrong.push(Wrong::Fails(TaskKind::Prepare));
+    rig.node.wrong.extend([Wrong::Fails(TaskKind::Prepare); 3]);
     let (id, operation) = rig.create("a", 2, None).await;
     assert_eq!(rig.drive(operation).await.state, OperationState::Failed);
     assert_eq!(rig.allocation(id).await.reason, Some(FailureReason::PrepareFailed));
+}
+
+async fn a_task_that_fails_once_is_asked_for_again(rig: &mut Rig) {
+    rig.node.wrong.push(Wrong::Fails(TaskKind::Prepare));
+    let id = rig.active("a", 2).await;
+    for kind in [TaskKind::Destroy, TaskKind::Wipe, TaskKind::Inspect] {
+        rig.node.wrong.push(Wrong::Fails(kind));
+    }
+    let release = rig.ask(&RELEASE, "allocation", id, json!({})).await;
+    assert_eq!(rig.drive(release).await.state, OperationState::Succeeded);
+    assert_eq!(rig.node.struck, 4);
 }
 
 async fn cancelling_undoes_what_was_done(rig: &mut Rig) {

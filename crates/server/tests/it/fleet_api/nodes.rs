@@ -195,6 +195,9 @@ async fn nodes_are_listed_by_state_and_label_and_found_by_name_or_id() {
         assert_eq!(labelled.body["labels"], json!({"row": "b"}));
         assert_eq!(names(operator.get("/v1/nodes?labels=row%3Db").await), ["gpu-3"]);
         operator.get("/v1/nodes/gpu-4").await.refused(404, "not_found");
+        let counts = kit.store().node_count().await.unwrap();
+        let ready = counts.iter().find(|count| count.state == "ready").unwrap();
+        assert_eq!((counts.len(), ready.nodes, ready.gpus, ready.gpus_free), (2, 1, 1, 1));
         kit.stop().await;
     }
 }

@@ -1,0 +1,128 @@
+//! What the command line needs to know of the contract beside the operations and their fields: which commands only start
+//! something, and which texts are times. Both stand in the document and nowhere else: a list by hand would miss the next
+//! command that is added.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
+
+use muster_sdk::DOCUMENT;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+/// The facts, by the ids of operations.
+#[derive(Debug, Default)]
+pub(crate) struct Contract {
+    starts: BTreeSet<String>,
+    times: BTreeSet<(String, String)>,
+}
+
+impl Contract {
+    /// Those of the contract that this client was built with.
+    pub(crate) fn embedded() -> &'static Contract {
+        static EMBEDDED: OnceLock<Contract> = OnceLock::new();
+        EMBEDDED.get_or_init(|| Contract::parse(DOCUMENT))
+    }
+
+    /// A document that cannot be read gives no facts: its operations stay usable, only without what is read from it here.
+    fn parse(text: &str) -> Self {
+        let document: Document = serde_json::from_str(text).unwrap_or_default();
+        let mut contract = Self::default();
+        for described in document.paths.values().flat_map(BTreeMap::values) {
+            if described.responses.contains_key("202") {
+                contract.starts.insert(described.operation_id.clone());
+            }
+            let schema = described.request_body.as_ref().and_then(|body| body.content.get("application/json"));
+            let name = schema.and_then(|media| media.schema.reference.as_deref()?.rsplit('/').next());
+            let Some(schema) = name.and_then(|name| document.components.schemas.get(name)) else { continue };
+            let times = schema.properties.iter().filter(|(_, property)| property.format.as_deref() == Some("date-time"));
+            contract.times.extend(times.map(|(field, _)| (described.operation_id.clone(), field.clone())));
+        }
+        contract
+    }
+
+    /// Whether the answer only says that something was started: status 202.
+    pub(crate) fn starts(&self, operation: &str) -> bool {
+        self.starts.contains(operation)
+    }
+
+    /// Whether a field of the body is a time.
+    pub(crate) fn is_time(&self, operation: &str, field: &str) -> bool {
+        self.times.contains(&(operation.to_owned(), field.to_owned()))
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Document {
+    paths: BTreeMap<String, BTreeMap<String, Described>>,
+    components: Components,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Components {
+    schemas: BTreeMap<String, Schema>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Described {
+    #[serde(rename = "operationId")]
+    operation_id: String,
+    responses: BTreeMap<String, IgnoredAny>,
+    #[serde(rename = "requestBody")]
+    request_body: Option<Body>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Body {
+    content: BTreeMap<String, Media>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Media {
+    schema: Schema,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Schema {
+    #[serde(rename = "$ref")]
+    reference: Option<String>,
+    properties: BTreeMap<String, Property>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Property {
+    format: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use muster_sdk::describe::Description;
+
+    #[test]
+    fn what_starts_something_and_what_is_a_time_is_read_from_the_document() {
+        let contract = Contract::embedded();
+        for id in ["allocation_create", "allocation_release", "node_drain", "node_retire"] {
+            assert!(contract.starts(id), "{id}");
+        }
+        assert!(!contract.starts("tenant_create") && !contract.starts("operation_cancel"));
+        assert!(contract.is_time("allocation_create", "wait_until"));
+        assert!(contract.is_time("allocation_update", "expires_at"));
+        assert!(!contract.is_time("allocation_create", "name"));
+    }
+
+    #[test]
+    fn every_operation_of_the_description_was_seen() {
+        let known: BTreeSet<&str> =
+            Description::embedded().operations.iter().map(|operation| operation.id.as_str()).collect();
+        for id in &Contract::embedded().starts {
+            assert!(known.contains(id.as_str()), "{id}");
+        }
+    }
+}
