@@ -149,12 +149,13 @@ mod tests {
     #[test]
     fn a_ghost_waits_for_what_runs_and_not_for_what_is_untold() {
         let world = World::for_tests(1);
-        let a = Some(world.id());
+        let allocation_id = world.id();
+        let a = Some(allocation_id);
         let mut lanes = Lanes::default();
         lanes.add(task(&world, a));
         let Some(Job::Task(first)) = lanes.begin().pop() else { unreachable!() };
         let (gone, _) = tokio::sync::oneshot::channel();
-        lanes.add(Job::Ghost(Place { allocation_id: a.unwrap(), incarnation: 1 }, gone));
+        lanes.add(Job::Ghost(Place { allocation_id, incarnation: 1 }, gone));
         assert!(lanes.begin().is_empty());
         lanes.end(a, Some(first.id));
         assert_eq!(lanes.begin().len(), 1);

@@ -3,12 +3,16 @@
 use std::io::{BufRead, IsTerminal};
 
 use clap::ArgMatches;
+use jiff::Timestamp;
 use muster_sdk::Arguments;
 use muster_sdk::describe::{Field, FieldKind, Operation};
 use serde_json::{Map, Value, json};
 
+use crate::contract::Contract;
 use crate::failure::{Failure, Result};
-use crate::flags::{BODY, EMPTY, PATH, QUERY, is_place};
+use crate::flags::{BODY, EMPTY, PATH, QUERY, has_default_project, is_place};
+use crate::naming::named;
+use crate::span::moment;
 use crate::words::kebab;
 
 /// Collects what an operation is called with. `default` knows the tenant and project of the profile.
@@ -17,6 +21,7 @@ pub(crate) fn collect(
     matches: &ArgMatches,
     default: impl Fn(&str) -> Option<String>,
     input: &mut dyn BufRead,
+    now: Timestamp,
 ) -> Result<Arguments> {
     let mut arguments = Arguments::default();
     for field in &operation.path_params {
@@ -31,8 +36,12 @@ pub(crate) fn collect(
             arguments.query.push((field.name.clone(), text));
         }
     }
-    if let Some(fields) = &operation.body_fields {
-        arguments.body = Some(body(fields, matches, input)?);
+    let has_project = arguments.query.iter().any(|(name, _)| name == "project");
+    if has_default_project(operation) && !has_project && !matches.get_flag("platform") {
+        arguments.query.extend(default("project").map(|project| ("project".to_owned(), project)));
+    }
+    if operation.body_fields.is_some() {
+        arguments.body = Some(body(operation, matches, input, now)?);
     }
     arguments.idempotency_key = text(matches, "idempotency-key");
     arguments.if_match = text(matches, "if-match").map(|version| match version.parse::<u64>() {
@@ -54,16 +63,22 @@ fn text(matches: &ArgMatches, id: &str) -> Option<String> {
 }
 
 /// The body: the given document, with the flags laid over it.
-fn body(fields: &[Field], matches: &ArgMatches, input: &mut dyn BufRead) -> Result<Value> {
+fn body(operation: &Operation, matches: &ArgMatches, input: &mut dyn BufRead, now: Timestamp) -> Result<Value> {
     let mut document = match text(matches, "body") {
         Some(source) => whole(&source, input)?,
         None => Map::new(),
     };
-    for field in fields {
+    for field in operation.body_fields.iter().flatten() {
         let given = if field.secret {
             secret(field, matches, document.contains_key(&field.name), input)?.map(Value::String)
         } else {
-            value(field, BODY, matches)?
+            named(field, matches).map(Value::String).or(value(field, BODY, matches)?)
+        };
+        let given = match given {
+            Some(Value::String(text)) if Contract::embedded().is_time(&operation.id, &field.name) => {
+                Some(Value::String(moment(&kebab(&field.name), &text, now)?))
+            }
+            other => other,
         };
         if let Some(value) = given {
             document.insert(field.name.clone(), value);

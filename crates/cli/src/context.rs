@@ -2,9 +2,10 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use clap::ArgMatches;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use muster_sdk::{Connection, Connector};
 
 use crate::failure::{Failure, Result};
@@ -34,6 +35,7 @@ pub(crate) struct Context {
     kept_token: Option<String>,
     ca_file: Option<PathBuf>,
     verbose: bool,
+    began: Instant,
     surroundings: Surroundings,
 }
 
@@ -89,8 +91,25 @@ impl Context {
             verbose: levels
                 .iter()
                 .any(|level| matches!(level.try_get_one::<bool>("verbose"), Ok(Some(true)))),
+            began: Instant::now(),
             surroundings,
         })
+    }
+
+    /// The time now, for what is looked at for longer: the time of the start, and what has passed since.
+    pub(crate) fn clock(&self) -> Timestamp {
+        let passed = SignedDuration::try_from(self.began.elapsed()).unwrap_or_default();
+        self.now.checked_add(passed).unwrap_or(self.now)
+    }
+
+    /// Whether lines on standard output can be written over.
+    pub(crate) fn has_screen(&self) -> bool {
+        self.surroundings.has_screen
+    }
+
+    /// Whether somebody sits in front who can be asked.
+    pub(crate) fn can_ask(&self) -> bool {
+        self.surroundings.can_ask
     }
 
     /// A connection as whoever the options say.
@@ -185,8 +204,14 @@ mod tests {
         let matches = command.try_get_matches_from(words).unwrap();
         let variables =
             variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let profiles_path = folder.join("profiles.toml");
-        Context::new(&matches, Surroundings { profiles_path, variables, now: Timestamp::UNIX_EPOCH }, false)
+        let surroundings = Surroundings {
+            profiles_path: folder.join("profiles.toml"),
+            variables,
+            now: Timestamp::UNIX_EPOCH,
+            has_screen: false,
+            can_ask: false,
+        };
+        Context::new(&matches, surroundings, false)
             .unwrap()
     }
 

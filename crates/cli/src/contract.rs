@@ -103,7 +103,6 @@ struct Property {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use muster_sdk::describe::Description;
 
     #[test]
     fn what_starts_something_and_what_is_a_time_is_read_from_the_document() {
@@ -115,14 +114,5 @@ mod tests {
         assert!(contract.is_time("allocation_create", "wait_until"));
         assert!(contract.is_time("allocation_update", "expires_at"));
         assert!(!contract.is_time("allocation_create", "name"));
-    }
-
-    #[test]
-    fn every_operation_of_the_description_was_seen() {
-        let known: BTreeSet<&str> =
-            Description::embedded().operations.iter().map(|operation| operation.id.as_str()).collect();
-        for id in &Contract::embedded().starts {
-            assert!(known.contains(id.as_str()), "{id}");
-        }
     }
 }

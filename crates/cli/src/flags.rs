@@ -3,6 +3,8 @@
 use clap::{Arg, ArgAction, ValueHint, value_parser};
 use muster_sdk::describe::{Field, FieldKind, Operation};
 
+use crate::contract::Contract;
+use crate::naming::naming;
 use crate::words::{Words, kebab};
 
 /// Where in a request an argument goes; with the field's name it is the argument's id.
@@ -30,6 +32,11 @@ pub(crate) fn arguments(operation: &Operation) -> Vec<Arg> {
             (false, _) => flag(field, QUERY),
         });
     }
+    if has_default_project(operation) {
+        arguments.push(
+            Arg::new("platform").long("platform").action(ArgAction::SetTrue).help("Those of all projects and of nodes; for operators"),
+        );
+    }
     if is_list(operation) {
         arguments
             .push(Arg::new("all").long("all").action(ArgAction::SetTrue).help("Follow the pages to the end"));
@@ -37,7 +44,7 @@ pub(crate) fn arguments(operation: &Operation) -> Vec<Arg> {
     if let Some(fields) = &operation.body_fields {
         let partial = operation.method == "PATCH";
         for field in fields {
-            arguments.push(body_flag(field));
+            arguments.push(body_flag(operation, field));
             if partial && matches!(field.kind, FieldKind::Texts | FieldKind::TextMap) {
                 arguments.push(empty_flag(field));
             }
@@ -107,7 +114,7 @@ fn flag(field: &Field, group: &str) -> Arg {
     }
 }
 
-fn body_flag(field: &Field) -> Arg {
+fn body_flag(operation: &Operation, field: &Field) -> Arg {
     if field.secret {
         // A secret on a command line could be read by everybody on the machine, and stays in the shell's history.
         let help = format!(
@@ -124,7 +131,24 @@ fn body_flag(field: &Field) -> Arg {
     if matches!(field.kind, FieldKind::Texts | FieldKind::TextMap) {
         arg = arg.long(singular(&field.name)).alias(kebab(&field.name));
     }
-    if field.required { arg.required_unless_present("body") } else { arg }
+    if Contract::embedded().is_time(&operation.id, &field.name) {
+        let form = "A time, or how long from now: 2026-11-15T18:00:00Z, 30m, 2h, 3d.";
+        arg = arg.value_name("TIME").help(format!("{} {form}", sentence(&field.description)));
+    }
+    if naming(operation).is_some_and(|name| name.name == field.name) {
+        return arg.help("The same as a flag");
+    }
+    if field.required && !is_looked_up(operation, field) { arg.required_unless_present("body") } else { arg }
+}
+
+/// Whether a field that the API needs is found by the command itself, and only need be given by who has it already.
+pub(crate) fn is_looked_up(operation: &Operation, field: &Field) -> bool {
+    operation.id == "node_approve" && field.name == "digest"
+}
+
+/// Whether a filter is the profile's project unless something else is said. Only where everything else is denied to most.
+pub(crate) fn has_default_project(operation: &Operation) -> bool {
+    operation.id == "operation_list"
 }
 
 fn empty_flag(field: &Field) -> Arg {
@@ -140,7 +164,7 @@ fn whole_body() -> Arg {
     Arg::new("body").long("body").value_name("FILE").value_hint(ValueHint::FilePath).help(help)
 }
 
-fn help(field: &Field) -> String {
+pub(crate) fn help(field: &Field) -> String {
     let mut text = sentence(&field.description);
     if matches!(field.kind, FieldKind::Texts | FieldKind::TextMap) {
         text.push_str(" Can be given several times.");

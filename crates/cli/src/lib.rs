@@ -2,28 +2,38 @@
 //!
 //! Nouns and verbs are not written down here: they are read from the API's description at start, so that an operation
 //! that joins the contract is a command by the next build, with help, flags and completion. What is written by hand is
-//! what a description cannot say: logging in, profiles, following events, verifying an audit chain, the status at one
-//! look. Deriving commands at compile time was rejected: it is the same list a second time, and generated code besides.
+//! what a description cannot say: logging in, profiles, following events and operations, verifying an audit chain, the
+//! status at one look. Deriving commands at compile time was rejected: it is the same list a second time, and generated code besides.
 //!
 //! The server's and the agent's own commands join in `crates/muster`, which owns `main`.
 
 mod age;
+mod allocation;
+mod amount;
 mod audit;
+mod by_hand;
+mod capacity;
 mod chain;
 mod collect;
 mod columns;
 mod command;
 mod context;
+mod contract;
 mod events;
+mod examples;
 mod failure;
 mod flags;
 mod login;
+mod naming;
+mod node;
 mod operate;
+mod operation;
 mod options;
 mod place;
 mod printable;
 mod profile;
 mod profiles;
+mod span;
 mod status;
 mod table;
 mod words;
@@ -88,8 +98,9 @@ async fn dispatch(matches: &ArgMatches, surroundings: Surroundings) -> Result<()
         ["events"] => events::events(&context, leaf).await,
         ["audit", "export"] => audit::export(&context, leaf).await,
         ["audit", "verify"] => audit::verify_file(&context, leaf),
-        _ => match words::generated(Description::embedded()).find(|(_, named)| named.path() == words) {
-            Some((operation, _)) => operate::operate(&context, operation, leaf).await,
+        ["operation", "watch"] => operation::watch::watch(&context, leaf).await,
+        _ => match words::meant(Description::embedded(), &words) {
+            Some(operation) => operate::operate(&context, operation, leaf).await,
             None => Err(Failure::usage(format!("there is no command `muster {}`", words.join(" ")))),
         },
     }

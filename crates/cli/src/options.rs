@@ -1,6 +1,7 @@
 //! The options that every command has, and the variables that stand for them.
 
 use std::collections::BTreeMap;
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
@@ -48,6 +49,10 @@ pub(crate) struct Surroundings {
     pub(crate) profiles_path: PathBuf,
     pub(crate) variables: BTreeMap<String, String>,
     pub(crate) now: Timestamp,
+    /// Whether lines on standard output can be written over.
+    pub(crate) has_screen: bool,
+    /// Whether somebody sits in front who can be asked.
+    pub(crate) can_ask: bool,
 }
 
 impl Surroundings {
@@ -61,6 +66,8 @@ impl Surroundings {
             profiles_path: crate::profile::default_path(),
             variables: ours.collect(),
             now: Timestamp::now(),
+            has_screen: std::io::stdout().is_terminal() && std::env::var_os("TERM").is_some_and(|term| term != "dumb"),
+            can_ask: std::io::stdin().is_terminal() && std::io::stderr().is_terminal(),
         }
     }
 

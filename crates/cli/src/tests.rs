@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 
 use clap::ArgMatches;
+use jiff::Timestamp;
 use muster_sdk::Arguments;
-use muster_sdk::describe::{Description, Operation};
+use muster_sdk::describe::Description;
 use serde_json::json;
 
 use crate::collect::collect;
-use crate::words::{BY_HAND, Words, generated};
+use crate::words::{BY_HAND, generated, meant};
 use crate::{command, failure, options};
 
 fn leaf(matches: &ArgMatches) -> &ArgMatches {
@@ -21,10 +22,10 @@ fn sent(line: &str, input: &str) -> Result<Arguments, String> {
     let words: Vec<&str> = line.split(' ').collect();
     let matches = command().try_get_matches_from(&words).map_err(|error| error.to_string())?;
     let typed = crate::words_of(&matches);
-    let named = |(_, words): &(&Operation, Words)| words.path() == typed;
-    let (operation, _) = generated(Description::embedded()).find(named).expect("it is a generated command");
+    let typed: Vec<&str> = typed.iter().map(String::as_str).collect();
+    let operation = meant(Description::embedded(), &typed).expect("it is a generated command");
     let default = |name: &str| (name == "project").then(|| "acme.kept".to_owned());
-    collect(operation, leaf(&matches), default, &mut input.as_bytes())
+    collect(operation, leaf(&matches), default, &mut input.as_bytes(), Timestamp::UNIX_EPOCH)
         .map_err(|failure: failure::Failure| failure.detail)
 }
 

@@ -30,6 +30,8 @@ impl Desk {
             profiles_path: self.folder.path().join("profiles.toml"),
             variables,
             now: Timestamp::UNIX_EPOCH,
+            has_screen: false,
+            can_ask: false,
         }
     }
 

@@ -109,3 +109,20 @@ pub(crate) fn start_logs(matches: &ArgMatches) {
         _ => logs.json().flatten_event(true).with_current_span(false).with_span_list(false).init(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{alone, on_one_thread};
+
+    #[test]
+    fn the_command_line_holds_together() {
+        alone().debug_assert();
+    }
+
+    #[test]
+    fn one_node_runs_on_one_thread_and_a_fleet_on_many() {
+        let typed = |words: &str| alone().try_get_matches_from(words.split(' ')).unwrap();
+        assert!(on_one_thread(&typed("muster agent run")));
+        assert!(!on_one_thread(&typed("muster agent simulate --data-dir /tmp/fleet")));
+    }
+}

@@ -88,3 +88,23 @@ pub(crate) fn kill_points() -> anyhow::Result<Arc<KillPoints>> {
     let points = KillPoints::parse(&text).map_err(|why| anyhow!("MUSTER_AGENT_KILL_AT: {why}"))?;
     Ok(Arc::new(points))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{part, range};
+
+    #[test]
+    fn what_makes_no_sense_is_refused_before_anything_starts() {
+        assert_eq!(range("5..50"), Ok((Duration::from_millis(5), Duration::from_millis(50))));
+        assert_eq!(range("7"), Ok((Duration::from_millis(7), Duration::from_millis(7))));
+        for wrong in ["", "50..5", "a..b", "-1..2"] {
+            assert!(range(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(part("0.25"), Ok(0.25));
+        for wrong in ["", "1.5", "-0.1", "NaN", "half"] {
+            assert!(part(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -2,10 +2,10 @@
 
 use jiff::Timestamp;
 use muster_ids::{AllocationId, ClaimId, NodeId, SlotId, World};
-use muster_model::allocation::{Allocation, AllocationShape};
+use muster_model::allocation::{Allocation, AllocationShape, AllocationState};
 use muster_model::node::Capacity;
 use muster_model::placement::{Ask, Fit, FreeSlot, choose_slots, tiers};
-use muster_store::{Candidate, Hold, Result, Tx};
+use muster_store::{Candidate, Hold, Result, StoreError, Tx};
 
 /// Where an allocation was placed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +28,12 @@ pub(crate) fn ask_of(allocation: &Allocation) -> Ask {
 }
 
 /// Takes the best node there is for `allocation` and holds what it asks for; `None` when no node has so much. `fits` are the
-/// kinds of nodes there are: read before, so that the transaction does as little as it can.
+/// kinds of nodes there are: read before, so that the transaction does as little as it can; none of them means that it must
+/// not be placed now.
+///
+/// A node that another works on at this moment is passed over, and one that changed since `fits` was read is not found. When
+/// that leaves nothing, the question is asked once more, of all nodes at one moment: `None` is never said of a fleet that
+/// had room all the while. `Conflict`: others were faster, plan again.
 pub async fn place(
     tx: &mut Tx,
     world: &World,
@@ -37,9 +42,35 @@ pub async fn place(
     at: Timestamp,
 ) -> Result<Option<Placed>> {
     let ask = ask_of(allocation);
-    for tier in tiers(fits, &ask) {
+    if let Some(placed) = take(tx, world, allocation, &ask, fits, at).await? {
+        return Ok(Some(placed));
+    }
+    if fits.is_empty() {
+        return Ok(None);
+    }
+    let Some(node) = tx.node_with_room(&ask, &allocation.capacity).await? else { return Ok(None) };
+    let others = || StoreError::Conflict("others are at work on every node that has room".to_owned());
+    // Who frees something wakes those in line, and so waits for what this transaction holds: it must not wait for them.
+    if allocation.state == AllocationState::Placing {
+        return Err(others());
+    }
+    tx.node_lock(node).await?;
+    let fits = tx.fits().await?;
+    take(tx, world, allocation, &ask, &fits, at).await?.map(Some).ok_or_else(others)
+}
+
+/// Holds the best that is of one of these kinds and in nobody's hands.
+async fn take(
+    tx: &mut Tx,
+    world: &World,
+    allocation: &Allocation,
+    ask: &Ask,
+    fits: &[Fit],
+    at: Timestamp,
+) -> Result<Option<Placed>> {
+    for tier in tiers(fits, ask) {
         let Some(candidate) = tx.candidate(&tier, &allocation.capacity).await? else { continue };
-        let Some(hold) = plan(allocation.id, &allocation.capacity, &ask, &candidate, at) else { continue };
+        let Some(hold) = plan(allocation.id, &allocation.capacity, ask, &candidate, at) else { continue };
         let claims: Vec<ClaimId> = hold.slots.iter().map(|_| world.id()).collect();
         tx.hold(&hold, &claims).await?;
         return Ok(Some(Placed { node: hold.node, slots: hold.slots, held: hold.amount }));

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use muster_ids::{AllocationId, ClaimId, NodeId, SlotId, TypedId as _};
 use muster_model::node::{Capacity, Slot, SlotState};
-use muster_model::placement::{Fit, FreeSlot};
+use muster_model::placement::{Ask, Fit, FreeSlot};
 use serde_json::{Value as Json, json};
 use uuid::Uuid;
 
@@ -58,16 +58,18 @@ statements! {
             WHERE kinds.fit IS NOT NULL)
          SELECT fit FROM kinds WHERE fit IS NOT NULL");
     // The one with the lowest id among some kinds, with its free slots. For each kind the index gives its first at once;
-    // another worker's choice is passed over, not waited for.
+    // another worker's choice is passed over, not waited for. The lock is on the newest version of the node's row, but slots
+    // and claims are read as they were when the statement began: the last column says whether that is the same.
     CANDIDATE = pair(
         "WITH chosen AS (
             SELECT n.* FROM unnest($1::bigint[]) AS kinds (fit) CROSS JOIN LATERAL (
-                SELECT id, cpus_total, memory_mb_total, disk_mb_total FROM nodes
+                SELECT id, cpus_total, memory_mb_total, disk_mb_total, xmin AS written_by FROM nodes
                 WHERE state = 'ready' AND NOT exclusive AND fit = kinds.fit
                     AND cpus_free >= $2 AND memory_mb_free >= $3 AND disk_mb_free >= $4
                 ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED) n
             ORDER BY n.id LIMIT 1)
-         SELECT n.id, n.cpus_total, n.memory_mb_total, n.disk_mb_total, s.id, s.ordinal, s.island, s.numa
+         SELECT n.id, n.cpus_total, n.memory_mb_total, n.disk_mb_total, s.id, s.ordinal, s.island, s.numa,
+                (SELECT o.xmin = n.written_by FROM nodes o WHERE o.id = n.id)
          FROM chosen n LEFT JOIN slots s ON s.node_id = n.id AND s.state = 'approved'
             AND NOT EXISTS (SELECT 1 FROM claims c WHERE c.slot_id = s.id AND c.released_at IS NULL)
          ORDER BY s.ordinal",
@@ -75,11 +77,20 @@ statements! {
             SELECT (SELECT id FROM nodes WHERE state = 'ready' AND NOT exclusive AND fit = kinds.value
                         AND cpus_free >= $2 AND memory_mb_free >= $3 AND disk_mb_free >= $4 ORDER BY id LIMIT 1) AS id
             FROM json_each($1) AS kinds)
-         SELECT n.id, n.cpus_total, n.memory_mb_total, n.disk_mb_total, s.id, s.ordinal, s.island, s.numa
+         SELECT n.id, n.cpus_total, n.memory_mb_total, n.disk_mb_total, s.id, s.ordinal, s.island, s.numa, 1
          FROM (SELECT id FROM chosen WHERE id IS NOT NULL ORDER BY id LIMIT 1) f JOIN nodes n ON n.id = f.id
          LEFT JOIN slots s ON s.node_id = n.id AND s.state = 'approved'
             AND NOT EXISTS (SELECT 1 FROM claims c WHERE c.slot_id = s.id AND c.released_at IS NULL)
          ORDER BY s.ordinal");
+    // Any node that has so much, at one moment. Fits sort by whether the node is whole and then by its free GPUs: from $1 up
+    // to $2 are those of which something is held, from $3 on those that are whole.
+    NODE_WITH_ROOM = both(
+        "SELECT id FROM (
+            SELECT id FROM nodes WHERE state = 'ready' AND NOT exclusive AND fit >= $1 AND fit < $2
+                AND cpus_free >= $4 AND memory_mb_free >= $5 AND disk_mb_free >= $6
+            UNION ALL
+            SELECT id FROM nodes WHERE state = 'ready' AND NOT exclusive AND fit >= $3
+                AND cpus_free >= $4 AND memory_mb_free >= $5 AND disk_mb_free >= $6) roomy LIMIT 1");
     NODE_LOCK = pair("SELECT holders, exclusive FROM nodes WHERE id = $1 FOR UPDATE",
         "SELECT holders, exclusive FROM nodes WHERE id = $1");
     NODE_HOLD = both(
@@ -134,6 +145,19 @@ fn slot(row: &Row) -> Result<Slot> {
         allocation_id: row.get(11)?,
         version: row.get(12)?,
     })
+}
+
+fn unpacked(rows: &[Row]) -> Result<Vec<Fit>> {
+    rows.iter().map(|row| Ok(Fit::unpacked(row.get(0)?))).collect()
+}
+
+/// Those of a node's slots that may be claimed.
+fn free(slots: &[Slot]) -> Vec<FreeSlot> {
+    slots
+        .iter()
+        .filter(|slot| slot.state == SlotState::Approved && slot.allocation_id.is_none())
+        .map(|slot| FreeSlot { id: slot.id, ordinal: slot.ordinal, island: slot.island, numa: slot.numa })
+        .collect()
 }
 
 /// A node that may be claimed now, locked until the transaction ends, with its free slots.
@@ -205,8 +229,7 @@ impl Store {
 
     /// The kinds of nodes that take allocations now.
     pub async fn fits(&self) -> Result<Vec<Fit>> {
-        let rows = self.fetch_all(&FITS, args![]).await?;
-        rows.iter().map(|row| Ok(Fit::unpacked(row.get(0)?))).collect()
+        unpacked(&self.fetch_all(&FITS, args![]).await?)
     }
 
     /// How many nodes of each kind there are.
@@ -355,7 +378,25 @@ impl Tx {
                 candidate.free.push(FreeSlot { id, ordinal, island, numa });
             }
         }
+        // Somebody changed the node after the statement had begun and before it had the lock; nobody can now.
+        if !first.get::<bool>(8)? {
+            candidate.free = free(&self.slots_of(candidate.node).await?);
+        }
         Ok(Some(candidate))
+    }
+
+    /// The kinds of nodes that take allocations, as this transaction sees them.
+    pub async fn fits(&mut self) -> Result<Vec<Fit>> {
+        unpacked(&self.fetch_all(&FITS, args![]).await?)
+    }
+
+    /// Some node that can hold what is asked for, not locked; what others have not committed yet does not count.
+    pub async fn node_with_room(&mut self, ask: &Ask, need: &Capacity) -> Result<Option<NodeId>> {
+        let least = |whole| Fit { whole, gpus: ask.gpus, pocket: 0, island: 0, numa: 0 }.packed();
+        let first_whole = Fit { whole: true, gpus: 0, pocket: 0, island: 0, numa: 0 }.packed();
+        let least_held = if ask.exclusive { first_whole } else { least(false) };
+        let args = args![least_held, first_whole, least(true), need.cpus, need.memory_mb, need.disk_mb];
+        self.fetch_all(&NODE_WITH_ROOM, args).await?.first().map(|row| row.get(0)).transpose()
     }
 
     /// Takes what an allocation gets of a node. `Conflict` when somebody else was faster: the caller plans again.
@@ -449,11 +490,7 @@ impl Tx {
         let usable = |slot: &&Slot| matches!(slot.state, SlotState::Approved | SlotState::Quarantined);
         let total = slots.iter().filter(usable).count();
         let quarantined = slots.iter().any(|slot| slot.state == SlotState::Quarantined);
-        let free: Vec<FreeSlot> = slots
-            .iter()
-            .filter(|slot| slot.state == SlotState::Approved && slot.allocation_id.is_none())
-            .map(|slot| FreeSlot { id: slot.id, ordinal: slot.ordinal, island: slot.island, numa: slot.numa })
-            .collect();
+        let free = free(&slots);
         let fit = Fit::of(&free, holders == 0 && !quarantined);
         let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
         let args = args![node, count(total), count(free.len()), fit.packed()];

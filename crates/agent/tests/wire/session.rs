@@ -138,8 +138,8 @@ async fn through_a_partition_nothing_gets_and_afterwards_everything_is_told() {
     let machine = Machine::joined(&server).await;
     let running = machine.start();
     server.until("it polls", |state| state.asked.contains(&"poll".to_owned())).await;
-    let mut odds = machine.phase.subscribe();
-    odds.wait_for(|phase| *phase == muster_agent::Phase::Polling).await.unwrap();
+    let mut phase = machine.phase.subscribe();
+    phase.wait_for(|phase| *phase == muster_agent::Phase::Polling).await.unwrap();
     let task = machine.task(TaskKind::Prepare, machine.world.id(), 1);
     server.script(|state| state.work.push_back(vec![task.clone()]));
     server.until("work was taken", |state| state.work.is_empty()).await;

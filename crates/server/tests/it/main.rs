@@ -1,5 +1,6 @@
 //! The API over real HTTP, on real databases.
 
+mod allocation;
 mod audit;
 mod event;
 mod fleet_api;

@@ -1,0 +1,40 @@
+//! Amounts of capacity, as people say them: `2 GPUs, 8 CPUs, 64 GiB memory, 100 GiB disk`.
+
+use serde_json::Value;
+
+/// All four.
+pub(crate) fn amount(capacity: &Value) -> String {
+    let number = |name: &str| capacity[name].as_i64().unwrap_or(0);
+    let count = |number: i64, one: &str| format!("{number} {one}{}", if number == 1 { "" } else { "s" });
+    format!(
+        "{}, {}, {} memory, {} disk",
+        count(number("gpus"), "GPU"),
+        count(number("cpus"), "CPU"),
+        mebibytes(number("memory_mb")),
+        mebibytes(number("disk_mb"))
+    )
+}
+
+/// In the largest unit that loses nothing.
+pub(crate) fn mebibytes(amount: i64) -> String {
+    const UNITS: [(i64, &str); 2] = [(1024 * 1024, "TiB"), (1024, "GiB")];
+    let unit = UNITS.into_iter().find(|(size, _)| amount != 0 && amount % size == 0);
+    match unit {
+        Some((size, unit)) => format!("{} {unit}", amount / size),
+        None => format!("{amount} MiB"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn amounts_are_told_in_units_that_lose_nothing() {
+        let told = amount(&json!({"gpus": 1, "cpus": 16, "memory_mb": 1536, "disk_mb": 2_097_152}));
+        assert_eq!(told, "1 GPU, 16 CPUs, 1536 MiB memory, 2 TiB disk");
+        assert_eq!(mebibytes(0), "0 MiB");
+        assert_eq!(mebibytes(65_536), "64 GiB");
+    }
+}

@@ -1,0 +1,216 @@
+//! How an operation ended: for people in words, with the next command; for scripts as an exit code.
+
+use jiff::Timestamp;
+use muster_sdk::describe::Description;
+use muster_sdk::{Arguments, Connection};
+use serde_json::Value;
+
+use super::{text, title};
+use crate::age::{instant, relative};
+use crate::failure::{Exit, Failure};
+use crate::operate::call;
+
+/// What had to be looked up to say what to do next.
+#[derive(Debug, Default)]
+pub(crate) struct Beside {
+    /// What the platform advises whoever asked for the thing.
+    pub(crate) advice: Option<String>,
+    /// The operation that took over.
+    pub(crate) heir: Option<String>,
+}
+
+impl Beside {
+    /// Looks it up, where the ending needs it. What cannot be seen is left out: the ending itself is known.
+    pub(crate) async fn of(connection: &Connection, operation: &Value) -> Self {
+        match operation["state"].as_str() {
+            Some("failed") => Self { advice: advice(connection, operation).await, heir: None },
+            Some("superseded") => Self { advice: None, heir: heir(connection, operation).await },
+            _ => Self::default(),
+        }
+    }
+}
+
+async fn advice(connection: &Connection, operation: &Value) -> Option<String> {
+    if operation["subject_kind"] != "allocation" {
+        return None;
+    }
+    let get = Description::embedded().operation("allocation_get")?;
+    let (project, allocation) = (operation["project_id"].as_str()?, operation["subject_id"].as_str()?);
+    let path = [("project", project), ("allocation", allocation)];
+    let path = path.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+    let allocation = call(connection, get, &Arguments { path, ..Arguments::default() }).await.ok()?;
+    allocation["advice"].as_str().map(str::to_owned)
+}
+
+async fn heir(connection: &Connection, operation: &Value) -> Option<String> {
+    let list = Description::embedded().operation("operation_list")?;
+    let wanted = [("subject", &operation["subject_id"]), ("project", &operation["project_id"])];
+    let query = wanted.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.as_str()?.to_owned())));
+    let arguments = Arguments { query: query.collect(), ..Arguments::default() };
+    let page = call(connection, list, &arguments).await.ok()?;
+    let heir = page["items"].as_array()?.iter().find(|other| other["supersedes"] == operation["id"])?;
+    heir["id"].as_str().map(str::to_owned)
+}
+
+/// The failure that an ending is for whoever waited for a success; `None` for a success.
+pub(crate) fn failure(operation: &Value, beside: &Beside, now: Timestamp) -> Option<Failure> {
+    let (exit, code) = match operation["state"].as_str() {
+        Some("succeeded") => return None,
+        Some("failed") => (Exit::OperationFailed, "operation_failed"),
+        Some("cancelled") => (Exit::OperationCancelled, "operation_cancelled"),
+        Some("superseded") => (Exit::OperationSuperseded, "operation_superseded"),
+        Some("parked") => (Exit::OperationParked, "operation_parked"),
+        Some("partial") => (Exit::OperationPartial, "operation_partial"),
+        // A word that is younger than this client: it is no success that we know of.
+        _ => (Exit::Failed, "unknown_state"),
+    };
+    let mut failure = Failure::new(exit, code, summary(operation));
+    failure.lines = remarks(operation, now);
+    failure.next = next(operation, beside);
+    Some(failure)
+}
+
+/// How it ended or stands, in a sentence.
+pub(crate) fn summary(operation: &Value) -> String {
+    let why = |otherwise: &str| {
+        let reason = text(operation, "reason");
+        let message = text(operation, "message");
+        match (reason.is_empty(), message.is_empty()) {
+            (false, false) => format!(": {reason}: {message}"),
+            (true, false) => format!(": {message}"),
+            (false, true) => format!(": {reason}"),
+            (true, true) => otherwise.to_owned(),
+        }
+    };
+    let title = title(operation);
+    match operation["state"].as_str() {
+        Some("succeeded") => format!("{title} succeeded"),
+        Some("failed") => format!("{title} failed{}; it has left no effect", why("")),
+        Some("cancelled") => format!("{title} was cancelled; it has left no effect"),
+        Some("superseded") => format!("{title} was superseded: a newer one took over what it had done"),
+        Some("parked") => format!("{title} is parked: {}", text(&operation["parked"], "reason")),
+        Some("partial") => format!("{title} was done in part{}", why("")),
+        _ => format!("{title} is {}", text(operation, "state")),
+    }
+}
+
+/// What belongs to the sentence: who can unblock it and how, or which parts are not done.
+pub(crate) fn remarks(operation: &Value, now: Timestamp) -> Vec<String> {
+    match operation["state"].as_str() {
+        Some("parked") => {
+            let parked = &operation["parked"];
+            let who = match parked["unblock_by"].as_str() {
+                Some("tenant") => "somebody of the project, or an operator, decides",
+                Some("operator") => "an operator decides",
+                _ => "somebody has to decide",
+            };
+            let escalates = parked["escalates_at"].as_str().and_then(instant);
+            let escalates = escalates.map(|then| match relative(now, then) {
+                told if then > now => format!("; it escalates {told}"),
+                told => format!("; it escalated {told}"),
+            });
+            let mut lines = vec![format!("{who} how it goes on{}:", escalates.unwrap_or_default())];
+            lines.extend(choices(operation).into_iter().map(|(why, command)| format!("  {why:<28} {command}")));
+            lines
+        }
+        Some("partial" | "failed") => {
+            let items = operation["items"].as_array().into_iter().flatten();
+            items.filter(|item| item["state"] != "succeeded").map(super::steps::item_line).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The choices of a parked operation, as ready-made commands.
+fn choices(operation: &Value) -> Vec<(&'static str, String)> {
+    let id = text(operation, "id");
+    let choices = operation["parked"]["choices"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let command = |choice: &str| format!("muster operation unblock {id} --choice {choice}");
+    choices
+        .map(|choice| match choice {
+            "retry" => ("try it again:", command(choice)),
+            "compensate" => ("undo what was done:", command(choice)),
+            "accept_partial" => ("take what was done:", command(choice)),
+            "abandon" => ("give up, on your own word:", format!("{} --statement 'WHAT YOU KNOW'", command(choice))),
+            other => ("or:", command(other)),
+        })
+        .collect()
+}
+
+/// What to do next.
+pub(crate) fn next(operation: &Value, beside: &Beside) -> Option<String> {
+    let id = text(operation, "id");
+    match operation["state"].as_str() {
+        Some("succeeded" | "partial" | "cancelled") => None,
+        Some("failed") => beside.advice.clone().filter(|advice| Some(advice.as_str()) != operation["message"].as_str()),
+        Some("superseded") => Some(match &beside.heir {
+            Some(heir) => format!("muster operation watch {heir}"),
+            None => format!("muster operation list --subject {}", text(operation, "subject_id")),
+        }),
+        Some("parked") => {
+            let guide = if operation["parked"]["unblock_by"] == "tenant" { "allocations" } else { "nodes" };
+            Some(format!("remove the cause, then choose; docs/guides/{guide}.md says what each choice means"))
+        }
+        _ => Some(format!("muster operation watch {id}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operation::samples::{now, operation};
+    use serde_json::json;
+
+    #[test]
+    fn every_ending_has_its_exit_code() {
+        let codes = [("failed", 10), ("cancelled", 11), ("superseded", 12), ("parked", 13), ("partial", 14), ("odd", 1)];
+        for (state, code) in codes {
+            let failure = failure(&operation(state), &Beside::default(), now()).unwrap();
+            assert_eq!(failure.exit as u8, code, "{state}");
+        }
+        assert!(failure(&operation("succeeded"), &Beside::default(), now()).is_none());
+    }
+
+    #[test]
+    fn what_is_parked_ends_with_its_choices_as_commands() {
+        let parked = failure(&operation("parked"), &Beside::default(), now()).unwrap();
+        assert_eq!(parked.detail, "allocation.create of train-1 is parked: the disk is full");
+        assert_eq!(
+            parked.lines,
+            [
+                "an operator decides how it goes on; it escalates in 59 min:",
+                "  try it again:                muster operation unblock op_1 --choice retry",
+                "  undo what was done:          muster operation unblock op_1 --choice compensate",
+                "  give up, on your own word:   muster operation unblock op_1 --choice abandon --statement 'WHAT YOU KNOW'",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_failed_says_the_reason_and_the_advice_once() {
+        let failed = operation("failed");
+        let advised = |advice: &str| Beside { advice: Some(advice.to_owned()), heir: None };
+        let told = failure(&failed, &advised("ask again"), now()).unwrap();
+        assert_eq!(
+            told.detail,
+            "allocation.create of train-1 failed: prepare_failed: the disk is full; it has left no effect"
+        );
+        assert_eq!(told.next.as_deref(), Some("ask again"));
+        assert_eq!(failure(&failed, &advised("the disk is full"), now()).unwrap().next, None);
+    }
+
+    #[test]
+    fn what_was_superseded_names_its_heir() {
+        let heir = Beside { advice: None, heir: Some("op_2".to_owned()) };
+        let next = |beside: &Beside| failure(&operation("superseded"), beside, now()).unwrap().next.unwrap();
+        assert_eq!(next(&heir), "muster operation watch op_2");
+        assert_eq!(next(&Beside::default()), "muster operation list --subject alc_1");
+    }
+
+    #[test]
+    fn what_is_done_in_part_names_the_parts_that_are_not() {
+        let mut partial = operation("partial");
+        partial["items"] = json!([{"name": "a", "state": "succeeded"}, {"name": "b", "state": "failed", "message": "gone"}]);
+        assert_eq!(failure(&partial, &Beside::default(), now()).unwrap().lines, ["  ✗ b: gone"]);
+    }
+}

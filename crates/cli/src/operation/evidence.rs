@@ -1,0 +1,128 @@
+//! Evidence: what was checked, by whose agent, and when. An operator's word in its place must never look like it.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::text;
+use crate::age::{instant, relative};
+use crate::printable::printable;
+use crate::table::plain;
+
+/// Each witness in a few lines, for below a heading.
+pub(crate) fn lines(witnesses: &[Value], now: Timestamp) -> Vec<String> {
+    witnesses.iter().flat_map(|witness| one(witness, now)).collect()
+}
+
+/// The witnesses of an operation or a timeline.
+pub(crate) fn of(thing: &Value) -> &[Value] {
+    thing["witnesses"].as_array().map_or(&[], Vec::as_slice)
+}
+
+fn one(witness: &Value, now: Timestamp) -> Vec<String> {
+    let transition = text(witness, "transition");
+    let when = witness["at"].as_str().and_then(|at| Some((at, instant(at)?)));
+    let when = when.map(|(at, then)| format!("{} ({})", printable(at), relative(now, then))).unwrap_or_default();
+    let (checked, found) = (&witness["evidence"]["checked"], &witness["evidence"]["found"]);
+    if witness["kind"] != "witnessed" {
+        let statement = found["statement"].as_str().map_or_else(|| plain(found), |said| printable(said).into_owned());
+        return vec![
+            format!(
+                "! {transition}: {}, not seen: the word of {}, {when}",
+                text(witness, "kind").to_uppercase(),
+                text(witness, "actor_id")
+            ),
+            format!("    they said: {statement}"),
+        ];
+    }
+    let agent = match text(witness, "node_id") {
+        node if node.is_empty() => "the platform".to_owned(),
+        node => format!("the agent of {node}"),
+    };
+    let mut lines = vec![format!("✓ {transition}: seen by {agent}, {when}")];
+    if !is_empty(checked) {
+        lines.push(format!("    checked: {}", words(checked)));
+    }
+    if agrees(checked, found) {
+        lines.push("    found:   the same".to_owned());
+    } else if !is_empty(found) {
+        lines.push(format!("    found:   {}", words(found)));
+    }
+    lines
+}
+
+/// Whether everything that was expected was found so. What was found beyond it, and is empty, says nothing.
+fn agrees(checked: &Value, found: &Value) -> bool {
+    let (Some(checked), Some(found)) = (checked.as_object(), found.as_object()) else { return false };
+    let as_expected = |(name, value): (&String, &Value)| match checked.get(name) {
+        Some(expected) => same(expected, value),
+        None => is_empty(value),
+    };
+    checked.keys().all(|name| found.contains_key(name)) && found.iter().all(as_expected)
+}
+
+/// Devices have no order.
+fn same(expected: &Value, found: &Value) -> bool {
+    match (expected.as_array(), found.as_array()) {
+        (Some(expected), Some(found)) => {
+            expected.len() == found.len() && expected.iter().all(|item| found.contains(item))
+        }
+        _ => expected == found,
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(values) => values.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        _ => false,
+    }
+}
+
+/// `present: yes; devices: a, b`. What is empty is left out.
+fn words(value: &Value) -> String {
+    match value {
+        Value::Object(fields) => {
+            let told = fields.iter().filter(|(_, value)| !is_empty(value));
+            let told = told.map(|(name, value)| format!("{}: {}", printable(name), plain(value)));
+            told.collect::<Vec<_>>().join("; ")
+        }
+        other => plain(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operation::samples::{attested, now, seen};
+    use serde_json::json;
+
+    #[test]
+    fn what_was_seen_is_told_with_the_agent_and_the_time() {
+        assert_eq!(
+            lines(&[seen()], now()),
+            [
+                "✓ active: seen by the agent of nod_1, 2026-11-15T12:25:19Z (now)",
+                "    checked: present: yes; devices: GPU-a, GPU-b; amount: cpus=1",
+                "    found:   the same",
+            ]
+        );
+        let mut other = seen();
+        other["evidence"]["found"]["devices"] = json!(["GPU-a"]);
+        assert_eq!(lines(&[other], now())[2], "    found:   present: yes; devices: GPU-a; amount: cpus=1");
+        let listed = json!({"kind": "witnessed", "transition": "retired", "node_id": "nod_1", "at": "?",
+                            "evidence": {"checked": ["no place is left"], "found": {"places": []}}});
+        assert_eq!(lines(&[listed], now())[1], "    checked: no place is left");
+    }
+
+    #[test]
+    fn an_operators_word_cannot_be_taken_for_evidence() {
+        let told = lines(&[attested()], now());
+        assert!(told[0].starts_with("! wiped: ATTESTED, not seen: the word of usr_op"), "{told:?}");
+        assert_eq!(told[1], "    they said: its disks were pulled");
+        assert!(told.iter().all(|line| !line.contains('✓')));
+        let mut unknown = seen();
+        unknown["kind"] = json!("guessed");
+        assert!(lines(&[unknown], now())[0].starts_with('!'), "what is not known to be seen is not shown as seen");
+    }
+}

@@ -1,0 +1,86 @@
+//! A plan: what would be done, before anything is.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::steps;
+use super::text;
+use crate::age::{instant, relative};
+use crate::amount::amount;
+use crate::printable::printable;
+
+/// The plan as a list.
+pub(crate) fn shown(plan: &Value, now: Timestamp) -> String {
+    let steps = steps::of(plan);
+    let (width, count) = (steps::width(plan), steps.len());
+    let plural = if count == 1 { "step" } else { "steps" };
+    let mut shown = format!("{} would take {count} {plural}:\n", text(plan, "kind"));
+    for (number, step) in (1..).zip(steps) {
+        let mut does = text(step, "does");
+        for (fact, words) in [("verifies", "collects evidence"), ("has_undo", "can be undone")] {
+            if step[fact] == Value::Bool(true) {
+                does.push_str(&format!(" [{words}]"));
+            }
+        }
+        shown.push_str(&format!("  {number}. {:<width$}  {does}\n", text(step, "name")));
+    }
+    for (name, value) in facts(plan, now) {
+        shown.push_str(&format!("{:<10} {value}\n", format!("{name}:")));
+    }
+    shown
+}
+
+fn facts(plan: &Value, now: Timestamp) -> Vec<(&'static str, String)> {
+    let mut facts = Vec::new();
+    let touches = plan["touches"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let touches: Vec<_> = touches.map(printable).collect();
+    if !touches.is_empty() {
+        facts.push(("touches", touches.join(", ")));
+    }
+    if plan["capacity"].is_object() {
+        facts.push(("capacity", amount(&plan["capacity"])));
+    }
+    match plan["fits_now"].as_bool() {
+        Some(true) => facts.push(("fits now", "yes; it is only sure once it is claimed".to_owned())),
+        Some(false) => facts.push(("fits now", "no; `muster capacity` shows what does".to_owned())),
+        None => {}
+    }
+    if let Some(seconds) = plan["expected_seconds"].as_i64() {
+        facts.push(("takes", format!("about {seconds} s, where nothing is in the way")));
+    }
+    if let Some((text, then)) = plan["deadline_at"].as_str().and_then(|text| Some((text, instant(text)?))) {
+        facts.push(("deadline", format!("{} ({})", printable(text), relative(now, then))));
+    }
+    facts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operation::samples::now;
+    use serde_json::json;
+
+    #[test]
+    fn a_plan_is_a_list_that_can_be_read() {
+        let plan = json!({
+            "kind": "allocation.create",
+            "steps": [
+                {"name": "claim", "does": "finds a node", "verifies": false, "has_undo": true},
+                {"name": "verify_active", "does": "looks at it", "verifies": true, "has_undo": false},
+            ],
+            "touches": ["alc_1"], "capacity": {"gpus": 2, "cpus": 1, "memory_mb": 1024, "disk_mb": 500},
+            "fits_now": true, "expected_seconds": 3, "deadline_at": "2026-11-15T12:40:20Z",
+        });
+        let expected = "\
+allocation.create would take 2 steps:
+  1. claim          finds a node [can be undone]
+  2. verify_active  looks at it [collects evidence]
+touches:   alc_1
+capacity:  2 GPUs, 1 CPU, 1 GiB memory, 500 MiB disk
+fits now:  yes; it is only sure once it is claimed
+takes:     about 3 s, where nothing is in the way
+deadline:  2026-11-15T12:40:20Z (in 15 min)
+";
+        assert_eq!(shown(&plan, now()), expected);
+    }
+}

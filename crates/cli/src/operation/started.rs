@@ -1,0 +1,82 @@
+//! What a command that only starts something shows: the plan, the operation, or the whole way to its end.
+
+use clap::{Arg, ArgAction, ArgMatches};
+use jiff::Timestamp;
+use muster_sdk::Connection;
+use serde_json::{Value, json};
+
+use super::watch::{limit, timeout, to_the_end};
+use super::{plan, steps, text, title};
+use crate::age::{instant, relative};
+use crate::context::{Context, Output, say};
+use crate::failure::Result;
+use crate::operate::show;
+
+/// What such a command takes beside its own flags.
+pub(crate) fn arguments() -> [Arg; 2] {
+    [
+        Arg::new("wait")
+            .long("wait")
+            .action(ArgAction::SetTrue)
+            .help("Follow the operation to its end; the exit code says how it ended"),
+        timeout("Stop waiting after this long: 90s, 10m, 2h; the operation goes on [default: never]").requires("wait"),
+    ]
+}
+
+/// Shows what was started, and waits for its end if that was asked for.
+pub(crate) async fn started(
+    context: &Context,
+    connection: &Connection,
+    words: &[&str],
+    matches: &ArgMatches,
+    mut answer: Value,
+) -> Result<()> {
+    let operation = answer["operation"].take();
+    let Some(id) = operation["id"].as_str().map(str::to_owned) else {
+        return match context.output {
+            Output::Table => say(&plan::shown(&answer["plan"], context.now)),
+            Output::Json => show(context, words, json!({"plan": answer["plan"]})),
+            Output::Name => Ok(()),
+        };
+    };
+    if !matches.get_flag("wait") {
+        return match context.output {
+            Output::Table => say(&accepted(&operation, context.now)),
+            Output::Json => show(context, words, json!({"operation": operation, "plan": answer["plan"]})),
+            Output::Name => show(context, &["operation", "get"], operation),
+        };
+    }
+    if context.output == Output::Table {
+        say(&format!("{id}: {}\n", title(&operation)))?;
+    }
+    let (operation, failure) = to_the_end(context, connection, &id, &operation, limit(matches)).await?;
+    match context.output {
+        Output::Table => {}
+        Output::Json => show(context, words, json!({"operation": operation, "plan": answer["plan"]}))?,
+        Output::Name => show(context, &["operation", "get"], operation)?,
+    }
+    failure.map_or(Ok(()), Err)
+}
+
+/// Two lines: what was accepted, and the command that follows it.
+fn accepted(operation: &Value, now: Timestamp) -> String {
+    let count = steps::of(operation).len();
+    let plural = if count == 1 { "step" } else { "steps" };
+    let deadline = operation["deadline_at"].as_str().and_then(instant);
+    let deadline = deadline.map(|then| format!(", deadline {}", relative(now, then))).unwrap_or_default();
+    format!("accepted: {}, {count} {plural}{deadline}\nnext: muster operation watch {}\n", title(operation), text(operation, "id"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operation::samples::{now, operation};
+
+    #[test]
+    fn what_was_accepted_is_two_lines_and_the_second_is_the_next_command() {
+        assert_eq!(
+            accepted(&operation("accepted"), now()),
+            "accepted: allocation.create of train-1, 3 steps, deadline in 14 min\nnext: muster operation watch op_1\n"
+        );
+    }
+}

@@ -1,0 +1,122 @@
+//! Steps, a line each: a mark, the name, what it says, and how long it took.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::text;
+use crate::age::instant;
+use crate::span::between;
+
+/// The mark of a step or an item, by its state. One that is not known is shown as a question, not as a success.
+pub(crate) fn mark(state: &str) -> char {
+    match state {
+        "pending" => '·',
+        "running" => '…',
+        "done" | "succeeded" => '✓',
+        "failed" => '✗',
+        "undoing" | "undone" => '↺',
+        "skipped" => '-',
+        _ => '?',
+    }
+}
+
+/// The steps of an operation or of a plan.
+pub(crate) fn of(thing: &Value) -> &[Value] {
+    thing["steps"].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// How wide the column of names is.
+pub(crate) fn width(thing: &Value) -> usize {
+    of(thing).iter().map(|step| text(step, "name").chars().count()).max().unwrap_or(0)
+}
+
+/// Whether it is the step that is worked on: forwards or backwards.
+pub(crate) fn is_under_way(step: &Value) -> bool {
+    matches!(step["state"].as_str(), Some("running" | "undoing"))
+}
+
+/// What a step has to say: why it waits, what it said, or else what it does.
+pub(crate) fn says(operation: &Value, step: &Value) -> String {
+    let waiting = if is_under_way(step) { text(operation, "waiting") } else { String::new() };
+    // What an earlier attempt said is no news while the step is tried again.
+    let said = if step["state"] == "running" { String::new() } else { text(step, "message") };
+    let words = [waiting, said, text(step, "does")].into_iter().find(|words| !words.is_empty()).unwrap_or_default();
+    if step["state"] == "undoing" { format!("undoing: {words}") } else { words }
+}
+
+/// The line of a step.
+pub(crate) fn line(operation: &Value, step: &Value, width: usize, now: Timestamp) -> String {
+    let state = step["state"].as_str().unwrap_or_default();
+    let mut line = format!("{} {:<width$}  {}", mark(state), text(step, "name"), says(operation, step));
+    if let Some(time) = duration(step, now) {
+        line.push_str(&format!(" ({time})"));
+    }
+    line
+}
+
+/// How long it took, or has taken so far. A step that is tried again keeps the end of its last attempt, which is not its own.
+fn duration(step: &Value, now: Timestamp) -> Option<String> {
+    let started = instant(step["started_at"].as_str()?)?;
+    let ended = step["ended_at"].as_str().and_then(instant).filter(|_| !is_under_way(step));
+    Some(between(started, ended.unwrap_or(now)))
+}
+
+/// The line of a part of a bulk operation.
+pub(crate) fn item_line(item: &Value) -> String {
+    let state = item["state"].as_str().unwrap_or_default();
+    let said = text(item, "message");
+    let words = if said.is_empty() { printable_state(state).to_owned() } else { said };
+    format!("  {} {}: {words}", mark(state), text(item, "name"))
+}
+
+fn printable_state(state: &str) -> &str {
+    match state {
+        "pending" => "waits",
+        "running" => "under way",
+        "succeeded" => "done",
+        "failed" => "not done",
+        _ => "?",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operation::samples::{now, operation};
+    use serde_json::json;
+
+    #[test]
+    fn a_step_is_a_line_with_mark_name_words_and_duration() {
+        let running = operation("running");
+        let lines: Vec<String> =
+            of(&running).iter().map(|step| line(&running, step, width(&running), now())).collect();
+        assert_eq!(
+            lines,
+            [
+                "✓ claim          finds a node (8 ms)",
+                "… prepare        the node has not answered yet (2.5 s)",
+                "· verify_active  looks at the place",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_step_that_is_tried_again_shows_neither_its_old_words_nor_its_old_end() {
+        let mut again = operation("running");
+        again["waiting"] = Value::Null;
+        again["steps"][1]["message"] = json!("it failed once");
+        again["steps"][1]["ended_at"] = json!("2026-11-15T12:25:17.5Z");
+        assert_eq!(line(&again, &again["steps"][1], 7, now()), "… prepare  has the node make its place (2.5 s)");
+    }
+
+    #[test]
+    fn what_is_undone_and_what_failed_says_why() {
+        let mut failed = operation("compensating");
+        failed["waiting"] = json!("the node is asked");
+        failed["steps"][0]["state"] = json!("undoing");
+        failed["steps"][1] = json!({"name": "prepare", "state": "failed", "message": "no disk", "does": "x"});
+        assert_eq!(line(&failed, &failed["steps"][0], 0, now()), "↺ claim  undoing: the node is asked (2.6 s)");
+        assert_eq!(line(&failed, &failed["steps"][1], 0, now()), "✗ prepare  no disk");
+        assert_eq!(mark("a state of tomorrow"), '?');
+    }
+}

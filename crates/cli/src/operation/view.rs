@@ -1,0 +1,93 @@
+//! One operation, for `muster operation get`, `cancel` and `unblock`.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::ending::{Beside, next, remarks, summary};
+use super::{evidence, steps, text};
+use crate::age::{instant, relative};
+use crate::printable::printable;
+use crate::span::between;
+
+/// The operation with its steps, its evidence and what to do next.
+pub(crate) fn shown(operation: &Value, now: Timestamp) -> String {
+    let mut lines = vec![format!("{}: {}", text(operation, "id"), summary(operation))];
+    lines.extend(remarks(operation, now).into_iter().map(|line| format!("  {line}")));
+    lines.extend(facts(operation, now).into_iter().map(|(name, value)| format!("{:<11} {value}", format!("{name}:"))));
+    lines.push("steps:".to_owned());
+    let width = steps::width(operation);
+    lines.extend(steps::of(operation).iter().map(|step| format!("  {}", steps::line(operation, step, width, now))));
+    let items = operation["items"].as_array().map_or(&[][..], Vec::as_slice);
+    if !items.is_empty() {
+        lines.push("parts:".to_owned());
+        lines.extend(items.iter().map(steps::item_line));
+    }
+    let witnesses = evidence::of(operation);
+    if !witnesses.is_empty() {
+        lines.push("evidence:".to_owned());
+        lines.extend(evidence::lines(witnesses, now).into_iter().map(|line| format!("  {line}")));
+    }
+    lines.extend(next(operation, &Beside::default()).map(|next| format!("next:       {next}")));
+    lines.into_iter().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+fn facts(operation: &Value, now: Timestamp) -> Vec<(&'static str, String)> {
+    let mut facts = Vec::new();
+    let time = |name: &str| operation[name].as_str().and_then(|text| Some((text, instant(text)?)));
+    let exact = |(text, then): (&str, Timestamp)| format!("{} ({})", printable(text), relative(now, then));
+    facts.push(("subject", format!("{} {}", text(operation, "subject_kind"), text(operation, "subject_id"))));
+    let who = [text(operation, "actor_name"), text(operation, "actor_id")].into_iter().find(|name| !name.is_empty());
+    let asked = time("created_at").map(|time| format!(", {}", exact(time))).unwrap_or_default();
+    facts.push(("asked by", format!("{}{asked}", who.unwrap_or_else(|| "?".to_owned()))));
+    match (time("created_at"), time("finished_at")) {
+        (Some((_, made)), Some(ended)) => {
+            facts.push(("ended", format!("{}, after {}", exact(ended), between(made, ended.1))));
+        }
+        _ => facts.extend(time("deadline_at").map(|time| ("deadline", exact(time)))),
+    }
+    if operation["cancel_requested"] == Value::Bool(true) {
+        facts.push(("cancel", "its end was asked for".to_owned()));
+    }
+    for (name, label) in [("supersedes", "supersedes"), ("parent_id", "part of"), ("correlation_id", "thread")] {
+        let value = text(operation, name);
+        if !value.is_empty() {
+            facts.push((label, value));
+        }
+    }
+    facts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operation::samples::{now, operation};
+
+    #[test]
+    fn a_finished_operation_shows_its_steps_and_its_evidence() {
+        let expected = "\
+op_1: allocation.create of train-1 succeeded
+subject:    allocation alc_1
+asked by:   sam@acme.example, 2026-11-15T12:25:17Z (3 s ago)
+ended:      2026-11-15T12:25:19Z (now), after 2.0 s
+thread:     c0ffee
+steps:
+  ✓ claim          finds a node (8 ms)
+  ✓ prepare        has the node make its place (1.0 s)
+  ✓ verify_active  looks at the place (1.0 s)
+evidence:
+  ✓ active: seen by the agent of nod_1, 2026-11-15T12:25:19Z (now)
+      checked: present: yes; devices: GPU-a, GPU-b; amount: cpus=1
+      found:   the same
+";
+        assert_eq!(shown(&operation("succeeded"), now()), expected);
+    }
+
+    #[test]
+    fn one_that_goes_on_or_is_parked_ends_with_the_next_command() {
+        let running = shown(&operation("running"), now());
+        assert!(running.ends_with("next:       muster operation watch op_1\n"), "{running}");
+        assert!(running.contains("deadline:   2026-11-15T12:40:17Z (in 14 min)"), "{running}");
+        let parked = shown(&operation("parked"), now());
+        assert!(parked.contains("muster operation unblock op_1 --choice retry"), "{parked}");
+    }
+}

@@ -1,0 +1,169 @@
+//! `muster operation watch`, and the `--wait` of every command that starts something: the same view.
+//!
+//! It asks again and again, with the server holding each question back until there is an end, instead of following events:
+//! the operation itself says what counts, whoever may see it may watch it, and a lost connection loses nothing.
+
+use std::time::{Duration, Instant};
+
+use clap::{Arg, ArgMatches, Command};
+use jiff::SignedDuration;
+use muster_sdk::describe::Description;
+use muster_sdk::{Arguments, Connection};
+use serde_json::Value;
+
+use super::ending::{self, Beside};
+use super::progress::{changes, current};
+use super::screen::Screen;
+use super::{evidence, rests, text, title};
+use crate::context::{Context, Output, say};
+use crate::failure::{Exit, Failure, Result};
+use crate::operate::{call, show};
+use crate::printable::printable;
+use crate::span::{span, took};
+
+/// How long the server may hold a question back, in seconds: how old a step on the screen can be.
+const LOOK: u64 = 1;
+/// Between two questions, so that a server that does not hold them back is not stormed.
+const PAUSE: Duration = Duration::from_millis(100);
+/// How long a server may be away before whoever waits is told. It restarts within this.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+pub(crate) fn command() -> Command {
+    Command::new("watch")
+        .about("Follow an operation to its end, and show the evidence")
+        .long_about(
+            "Follow an operation to its end, and show the evidence.\n\nThe exit code says how it ended: 0 succeeded, 10 failed, \
+             11 cancelled, 12 superseded, 13 parked, 14 done in part, 15 still under way when --timeout was over. Watching \
+             changes nothing: the operation goes on by itself, also after Ctrl-C.\n\nNeeds the permission operation.get.",
+        )
+        .arg(Arg::new("operation").value_name("OPERATION").required(true).help("Its id"))
+        .arg(timeout("Stop watching after this long: 90s, 10m, 2h [default: never]"))
+}
+
+/// `--timeout`, for whoever waits.
+pub(crate) fn timeout(help: &'static str) -> Arg {
+    let parser = |text: &str| span(text).ok_or_else(|| "write it as 90s, 10m or 2h".to_owned());
+    Arg::new("timeout").long("timeout").value_name("DURATION").value_parser(parser).help(help)
+}
+
+/// How long the wait may be.
+pub(crate) fn limit(matches: &ArgMatches) -> Option<Duration> {
+    let given = matches.try_get_one::<SignedDuration>("timeout").ok().flatten();
+    given.and_then(|span| Duration::try_from(*span).ok())
+}
+
+/// Carries out `muster operation watch`.
+pub(crate) async fn watch(context: &Context, matches: &ArgMatches) -> Result<()> {
+    let id = matches.get_one::<String>("operation").map(String::as_str).unwrap_or_default();
+    let connection = context.connect()?;
+    let (operation, failure) = to_the_end(context, &connection, id, &Value::Null, limit(matches)).await?;
+    if context.output != Output::Table {
+        show(context, &["operation", "get"], operation)?;
+    }
+    failure.map_or(Ok(()), Err)
+}
+
+/// Follows an operation, shows it, and says how it ended. `seen` is what is known of it already.
+pub(crate) async fn to_the_end(
+    context: &Context,
+    connection: &Connection,
+    id: &str,
+    seen: &Value,
+    limit: Option<Duration>,
+) -> Result<(Value, Option<Failure>)> {
+    let mut nowhere = std::io::sink();
+    let mut out = std::io::stdout();
+    let mut screen = match context.output {
+        Output::Table => Screen::new(&mut out, context.has_screen()),
+        Output::Json | Output::Name => Screen::new(&mut nowhere, false),
+    };
+    let (operation, late) = follow(context, connection, id, seen, limit, &mut screen).await?;
+    if late.is_some() {
+        return Ok((operation, late));
+    }
+    let failure = ending::failure(&operation, &Beside::of(connection, &operation).await, context.clock());
+    if context.output == Output::Table {
+        say(&epilogue(context, &operation, failure.is_none()))?;
+    }
+    Ok((operation, failure))
+}
+
+/// The evidence, and that it succeeded; what did not ends as an error instead, with what to do next.
+fn epilogue(context: &Context, operation: &Value, succeeded: bool) -> String {
+    let mut lines = Vec::new();
+    let witnesses = evidence::of(operation);
+    if !witnesses.is_empty() {
+        lines.push("evidence:".to_owned());
+        lines.extend(evidence::lines(witnesses, context.clock()).into_iter().map(|line| format!("  {line}")));
+    }
+    if succeeded {
+        lines.push(ending::summary(operation));
+    }
+    lines.into_iter().map(|line| format!("{line}\n")).collect()
+}
+
+/// Asks until it rests, or until the time is over, which is a failure of the wait and not of the operation.
+pub(crate) async fn follow(
+    context: &Context,
+    connection: &Connection,
+    id: &str,
+    seen: &Value,
+    limit: Option<Duration>,
+    screen: &mut Screen<'_>,
+) -> Result<(Value, Option<Failure>)> {
+    let get = Description::embedded().operation("operation_get");
+    let get = get.ok_or_else(|| Failure::usage("the API has no operations any more"))?;
+    let (began, mut heard) = (Instant::now(), Instant::now());
+    let (mut before, mut is_lost) = (seen.clone(), false);
+    let mut arguments = Arguments { path: [("operation".to_owned(), id.to_owned())].into(), ..Arguments::default() };
+    loop {
+        let left = limit.map_or(LOOK, |limit| limit.saturating_sub(began.elapsed()).as_secs());
+        // What nobody has seen yet is shown at once.
+        let hold = if before.is_null() { 0 } else { left.min(LOOK) };
+        arguments.query = vec![("wait_seconds".to_owned(), hold.to_string())];
+        match call(connection, get, &arguments).await {
+            Ok(after) => {
+                (heard, is_lost) = (Instant::now(), false);
+                if before.is_null() {
+                    screen.line(&format!("{}: {}", text(&after, "id"), title(&after)))?;
+                }
+                for line in changes(&before, &after, screen.is_live(), context.clock()) {
+                    screen.line(&line)?;
+                }
+                before = after;
+                if rests(&before) {
+                    screen.clear()?;
+                    return Ok((before, None));
+                }
+                screen.now(&current(&before, context.clock()))?;
+            }
+            // The operation goes on without us, and so does the wait: servers are restarted.
+            Err(failure) if failure.exit == Exit::Unavailable && heard.elapsed() < PATIENCE && !before.is_null() => {
+                if !std::mem::replace(&mut is_lost, true) {
+                    screen.line(&format!("  {}; asking again", printable(&failure.detail)))?;
+                }
+                tokio::time::sleep(PAUSE * 10).await;
+            }
+            Err(failure) => {
+                screen.clear()?;
+                let again = (!before.is_null()).then(|| format!("it goes on by itself: muster operation watch {id}"));
+                return Err(Failure { next: again.or(failure.next.clone()), ..failure });
+            }
+        }
+        if limit.is_some_and(|limit| began.elapsed() >= limit) {
+            screen.clear()?;
+            let late = timed_out(id, &before, began.elapsed());
+            return Ok((before, Some(late)));
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+fn timed_out(id: &str, operation: &Value, after: Duration) -> Failure {
+    let after = took(i64::try_from(after.as_millis()).unwrap_or(i64::MAX));
+    let waits = text(operation, "waiting");
+    let waits = if waits.is_empty() { waits } else { format!(": {waits}") };
+    let detail = format!("{} is still {} after {after}{waits}", title(operation), text(operation, "state"));
+    Failure::new(Exit::WaitTimedOut, "wait_timed_out", detail)
+        .next(format!("it goes on by itself: muster operation watch {id}"))
+}
