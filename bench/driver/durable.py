@@ -46,9 +46,7 @@ def on_postgres(bench):
     postgres = bench.keep(Postgres(bench.tmp))
     url = postgres.prepare(bench.plan.preload, ROW_BYTES)
     bench.versions.update(postgres.versions())
-    bench.settings["postgres"] = settings = postgres.settings()
-    if any(settings[name] != "on" for name in ("fsync", "synchronous_commit", "full_page_writes")):
-        raise Broken(f"PostgreSQL is not durable here: {settings}")
+    bench.settings["postgres"] = postgres.durable_settings()
     server = bench.server("on-postgres", url)
     targets = fill(bench, "postgres", server)
     postgres.sql("ANALYZE", "muster")

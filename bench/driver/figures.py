@@ -18,6 +18,11 @@ FIGURES = {
     "dstack-project": ("a project ÷ dstack's, which makes an RSA key with each", ">=", 20),
     "tuned-list": ("as dstack-list; dstack without background work", ">=", 20),
     "tuned-small": ("as dstack-small; dstack without background work", ">=", 20),
+    "placement-empty": ("p50 of a placement with its claim, 100,000 slots ÷ 1,000; all free", "<=", 1.5),
+    "placement-half": ("the same; every second node held", "<=", 1.5),
+    "placement-full": ("the same; everything held, so that most are told no", "<=", 1.5),
+    "placement-random": ("the same; seven slots of ten held, at random", "<=", 1.5),
+    "placement-claims": ("committed claims a second, 2 processes × 2 workers, 100,000 slots", ">=", 1000),
     "start": ("start to first authenticated answer on an existing store, ms", "<=", 300),
     "memory": ("idle memory (RSS) 10 s after the start, MB", "<=", 40),
 }

@@ -31,6 +31,13 @@ class Postgres:
         where = ["-h", "127.0.0.1", "-p", self.port, "-U", "postgres", "-d", database]
         return output_of([self.bin / "psql", *where, "-v", "ON_ERROR_STOP=1", "-qAtc", text]).strip()
 
+    def copy(self, table, columns, rows, database):
+        """Many rows at once."""
+        where = ["-h", "127.0.0.1", "-p", self.port, "-U", "postgres", "-d", database]
+        text = "".join("\t".join(map(str, row)) + "\n" for row in rows)
+        output_of([self.bin / "psql", *where, "-v", "ON_ERROR_STOP=1", "-qc", f"COPY {table} ({columns}) FROM STDIN"],
+                  input=text)
+
     def prepare(self, rows, row_bytes):
         """Two databases: one for the server, one for pgbench with as many rows as the server has."""
         for name in ("muster", "bench"):
@@ -43,8 +50,12 @@ class Postgres:
         self.sql("ANALYZE")
         return self.url.rsplit("/", 1)[0] + "/muster"
 
-    def settings(self):
-        return {name: self.sql(f"SHOW {name}") for name in SETTINGS}
+    def durable_settings(self):
+        """How it flushes; a server that does not is no base for a comparison."""
+        settings = {name: self.sql(f"SHOW {name}") for name in SETTINGS}
+        if any(settings[name] != "on" for name in ("fsync", "synchronous_commit", "full_page_writes")):
+            raise Broken(f"PostgreSQL is not durable here: {settings}")
+        return settings
 
     def versions(self):
         return {name: first_line([self.bin / name, "--version"]) for name in ("postgres", "pgbench")}

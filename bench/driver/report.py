@@ -59,6 +59,16 @@ def cpu_line(name, figure):
     return f"- {name}: {'; '.join(parts)}."
 
 
+def placement_lines(name, figure):
+    """Both ways on both sizes; the naive one is no goal, it shows what would be if nothing were indexed."""
+    for size, ours in figure["placement"]["ours"].items():
+        naive = figure["placement"]["naive"][size]
+        times = naive["p50_us"] / ours["p50_us"]
+        yield (f"- {name}, {size} slots: p50 {number(ours['p50_us'])} µs, p99 {number(ours['p99_us'])} µs; "
+               f"by reading every free slot {number(naive['p50_us'])} µs and {number(naive['p99_us'])} µs: "
+               f"{number(times)} times as long.")
+
+
 def head(run):
     facts, plan = run["machine"], run["plan"]
     mode = "a quick look, not a measurement" if run["quick"] else f"A-B-B-A × {plan['blocks']}"
@@ -77,6 +87,7 @@ def sections(run):
     return {
         "Noise": [f"- {name}: {'; '.join(figure['noise'])}." for name, figure in those_with("noise")],
         "Audit": [sealing_line(name, figure["sealing"]) for name, figure in those_with("sealing")],
+        "Placement": [line for name, figure in those_with("placement") for line in placement_lines(name, figure)],
         "Durability": [durability_line(name, found) for name, found in run["durability"].items()],
         "Processor time for each request, in microseconds":
             [cpu_line(name, figure) for name, figure in those_with("ratio")],

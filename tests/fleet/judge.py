@@ -61,7 +61,7 @@ def judge(server, tenant, agents, parked_is_fine=True):
         if len(same) > 1 and name in tenant.acknowledged.values():
             faults.append(f"{name} is there {len(same)} times")
 
-    parked = 0
+    parked, reasons = 0, {}
     places = {allocation: (node, *found) for (node, allocation), found in story.places.items()}
     for allocation in allocations.values():
         state, where = allocation["state"], places.get(allocation["id"])
@@ -83,6 +83,8 @@ def judge(server, tenant, agents, parked_is_fine=True):
             now = server.call("GET", f"/v1/operations/{allocation['operation_id']}", token=tenant.token)
             if now["state"] == "parked" and now["parked"]["reason"] and parked_is_fine:
                 parked += 1
+                why = f"{now['kind']}: {now['parked']['reason']}"
+                reasons[why] = reasons.get(why, 0) + 1
             else:
                 faults.append(f"{allocation['id']} is {state}, and {now['id']} is {now['state']}: {now.get('waiting')}")
 
@@ -115,5 +117,5 @@ def judge(server, tenant, agents, parked_is_fine=True):
             slot = next((slot for slot in slots if slot["device"] == device), None)
             if slot and slot["state"] == "approved" and not slot.get("allocation_id"):
                 faults.append(f"{device} of {node} is free, and was not wiped after {by}")
-    return faults, {"allocations": len(allocations), "parked": parked, **states,
+    return faults, {"allocations": len(allocations), "parked": parked, **({"why": reasons} if reasons else {}), **states,
                     "effects": sum(len(group.effects()) for group in agents)}

@@ -18,6 +18,8 @@ pub enum AuditOutcome {
     Refused,
     /// The actor may not.
     Denied,
+    /// It was accepted as an operation, which failed.
+    Failed,
 }
 
 /// Who asked.

@@ -25,6 +25,18 @@ pub(crate) fn relative(now: Timestamp, then: Timestamp) -> String {
     if seconds > 0 { format!("{amount} ago") } else { format!("in {amount}") }
 }
 
+/// `2026-11-15T09:10:29Z (2 min ago)`, to the second; nothing if the text names no instant.
+pub(crate) fn exact(text: &str, now: Timestamp) -> Option<String> {
+    let then = instant(text)?;
+    let second = Timestamp::from_second(then.as_second()).unwrap_or(then);
+    Some(format!("{second} ({})", relative(now, then)))
+}
+
+/// `2026-11-15 09:10:29`, where the order counts and not the distance. The fraction is in the JSON.
+pub(crate) fn wall(text: &str) -> String {
+    text.split(['.', 'Z']).next().unwrap_or_default().replacen('T', " ", 1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -38,6 +50,14 @@ mod tests {
         assert_eq!(told("2026-11-14T08:00:00Z"), "1 day ago");
         assert_eq!(told("2027-02-13T09:10:29Z"), "in 90 days");
         assert_eq!(told("2026-11-15T12:10:30Z"), "in 3 h");
+    }
+
+    #[test]
+    fn an_exact_time_has_its_distance_beside_it_and_no_fraction() {
+        let now: Timestamp = "2026-11-15T09:10:29Z".parse().unwrap();
+        let told = exact("2026-11-15T09:08:20.123456Z", now);
+        assert_eq!(told.as_deref(), Some("2026-11-15T09:08:20Z (2 min ago)"));
+        assert_eq!(exact("later", now), None);
     }
 
     #[test]

@@ -5,7 +5,6 @@ use serde_json::Value;
 /// All four.
 pub(crate) fn amount(capacity: &Value) -> String {
     let number = |name: &str| capacity[name].as_i64().unwrap_or(0);
-    let count = |number: i64, one: &str| format!("{number} {one}{}", if number == 1 { "" } else { "s" });
     format!(
         "{}, {}, {} memory, {} disk",
         count(number("gpus"), "GPU"),
@@ -13,6 +12,11 @@ pub(crate) fn amount(capacity: &Value) -> String {
         mebibytes(number("memory_mb")),
         mebibytes(number("disk_mb"))
     )
+}
+
+/// `1 GPU`, `2 GPUs`.
+pub(crate) fn count(number: i64, one: &str) -> String {
+    format!("{number} {one}{}", if number == 1 { "" } else { "s" })
 }
 
 /// In the largest unit that loses nothing.

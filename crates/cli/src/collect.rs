@@ -63,7 +63,12 @@ fn text(matches: &ArgMatches, id: &str) -> Option<String> {
 }
 
 /// The body: the given document, with the flags laid over it.
-fn body(operation: &Operation, matches: &ArgMatches, input: &mut dyn BufRead, now: Timestamp) -> Result<Value> {
+fn body(
+    operation: &Operation,
+    matches: &ArgMatches,
+    input: &mut dyn BufRead,
+    now: Timestamp,
+) -> Result<Value> {
     let mut document = match text(matches, "body") {
         Some(source) => whole(&source, input)?,
         None => Map::new(),

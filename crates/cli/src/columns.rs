@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-/// A heading and where its value stands.
+/// A heading and where its value stands; of several places, with `|` between, the first that holds something counts.
 pub(crate) type Column = (&'static str, &'static str);
 
 const TENANT: &[Column] = &[
@@ -67,15 +67,43 @@ const NODE: &[Column] = &[
     ("ID", "/id"),
 ];
 const SLOT: &[Column] = &[
-    ("NUMBER", "/ordinal"),
-    ("STATE", "/state"),
+    ("SLOT", "/ordinal"),
     ("MODEL", "/model"),
     ("NUMA", "/numa"),
     ("ISLAND", "/island"),
+    ("STATE", "/state"),
     ("HELD BY", "/allocation_id"),
     ("REASON", "/reason"),
     ("ID", "/id"),
 ];
+const ALLOCATION: &[Column] = &[
+    ("NAME", "/name"),
+    ("STATE", "/state"),
+    ("SHAPE", "/shape"),
+    ("GPUS", "/capacity/gpus"),
+    ("CPUS", "/capacity/cpus"),
+    ("MEMORY MB", "/capacity/memory_mb"),
+    ("EVIDENCE", "/evidence"),
+    ("WHY", "/reason"),
+    ("NODE", "/node_id"),
+    ("MADE", "/created_at"),
+    ("EXPIRES", "/expires_at"),
+    ("ID", "/id"),
+];
+const OPERATION: &[Column] = &[
+    ("ID", "/id"),
+    ("KIND", "/kind"),
+    ("SUBJECT", "/subject_name|/subject_id"),
+    ("STATE", "/state"),
+    ("MADE", "/created_at"),
+    ("WHY", "/parked/reason|/waiting|/reason"),
+];
+/// The states in `muster allocation timeline`.
+pub(crate) const PHASE: &[Column] =
+    &[("STATE", "/state"), ("SINCE", "/since"), ("FOR", "/for"), ("BY", "/operation_id"), ("WHY", "/reason")];
+/// The sizes in `muster capacity`.
+pub(crate) const BY_GPUS: &[Column] =
+    &[("GPUS", "/gpus"), ("NODES", "/nodes"), ("IN ONE ISLAND", "/in_one_island")];
 const CHANGE: &[Column] = &[("WHAT", "/what"), ("WAS", "/was"), ("IS", "/is")];
 const WEBHOOK: &[Column] = &[
     ("NAME", "/name"),
@@ -129,6 +157,8 @@ pub(crate) fn columns(words: &[&str]) -> Option<&'static [Column]> {
         ["token", ..] => Some(TOKEN),
         ["node", ..] => Some(NODE),
         ["slot", ..] => Some(SLOT),
+        ["allocation", ..] => Some(ALLOCATION),
+        ["operation", ..] => Some(OPERATION),
         ["webhook", ..] => Some(WEBHOOK),
         ["audit", ..] => Some(AUDIT),
         ["event", ..] => Some(EVENT),

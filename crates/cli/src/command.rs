@@ -1,18 +1,21 @@
 //! The command line as a whole: what is written by hand, and a command for every other operation of the description.
 
-use clap::{Arg, ArgAction, Command, ValueHint};
+use clap::Command;
 use muster_sdk::describe::{Description, Operation};
 
-use crate::flags;
+use crate::contract::Contract;
+use crate::naming::with_name;
+use crate::operation::started;
 use crate::options::with_options;
-use crate::words::generated;
+use crate::words::{Words, generated};
+use crate::{by_hand, examples, flags, node};
 
 /// The `muster` command without the parts that are no client's.
 pub(crate) fn command(description: &Description) -> Command {
-    let mut nouns: Vec<(String, Vec<Command>)> = vec![("audit".to_owned(), by_hand_of_audit())];
+    let mut nouns: Vec<(String, Vec<Command>)> = Vec::new();
     let mut alone = Vec::new();
     for (operation, words) in generated(description) {
-        let made = generate(operation, &words.verb);
+        let made = generate(operation, &words);
         match words.noun {
             None => alone.push(made),
             Some(noun) => match nouns.iter_mut().find(|(known, _)| *known == noun) {
@@ -20,6 +23,9 @@ pub(crate) fn command(description: &Description) -> Command {
                 None => nouns.push((noun, vec![made])),
             },
         }
+    }
+    for (noun, verbs) in &mut nouns {
+        verbs.extend(by_hand::verbs(noun));
     }
     let root = Command::new("muster")
         .about("The app platform of a GPU cloud")
@@ -30,18 +36,25 @@ pub(crate) fn command(description: &Description) -> Command {
             "`muster NOUN VERB --help` says more about each. Exit codes and settings: docs/reference/cli.md",
         );
     with_options(root)
-        .subcommands(by_hand())
+        .subcommands(by_hand::alone())
         .subcommands(alone)
         .subcommands(nouns.into_iter().map(|(noun, verbs)| noun_command(noun, verbs)))
 }
 
+/// A noun with its verbs. One whose `get` needs no more words is a sentence by itself: `muster capacity`.
 fn noun_command(noun: String, verbs: Vec<Command>) -> Command {
     let words = verbs.iter().map(|verb| verb.get_name().to_owned()).collect::<Vec<_>>().join(", ");
-    Command::new(noun).about(words).subcommand_required(true).arg_required_else_help(true).subcommands(verbs)
+    let shows = |verb: &&Command| verb.get_name() == "get" && verb.get_positionals().next().is_none();
+    let command = match verbs.iter().find(shows).cloned() {
+        Some(get) => get.name(noun).args_conflicts_with_subcommands(true),
+        None => Command::new(noun).about(words).subcommand_required(true).arg_required_else_help(true),
+    };
+    command.subcommands(verbs)
 }
 
-fn generate(operation: &Operation, verb: &str) -> Command {
-    let mut command = Command::new(verb.to_owned()).about(operation.summary.clone());
+fn generate(operation: &Operation, words: &Words) -> Command {
+    let typed = words.path().join(" ");
+    let mut command = Command::new(words.verb.clone()).about(operation.summary.clone());
     let mut long = format!("{}.", operation.summary.trim_end_matches('.'));
     if !operation.description.is_empty() {
         long.push_str(&format!("\n\n{}", operation.description));
@@ -50,128 +63,15 @@ fn generate(operation: &Operation, verb: &str) -> Command {
         long.push_str(&format!("\n\nNeeds the permission {permission}."));
     }
     command = command.long_about(long).args(flags::arguments(operation));
+    command = with_name(command, operation, &typed);
+    if Contract::embedded().starts(&operation.id) {
+        command = command.args(started::arguments());
+    }
+    if operation.id == "node_approve" {
+        command = command.arg(node::approve::argument());
+    }
+    if let Some(examples) = examples::of(&typed) {
+        command = command.after_help(examples);
+    }
     with_options(command)
-}
-
-fn by_hand() -> Vec<Command> {
-    let plain = |name: &'static str, about: &'static str| Command::new(name).about(about);
-    vec![
-        with_options(
-            plain("login", "Keep a server and a token in a profile, and make it the current one")
-                .arg(
-                    Arg::new("email")
-                        .long("email")
-                        .value_name("EMAIL")
-                        .conflicts_with("token-file")
-                        .help("Log in as this person; the password is asked for, and a token is issued for this machine"),
-                )
-                .arg(
-                    Arg::new("password-stdin")
-                        .long("password-stdin")
-                        .action(ArgAction::SetTrue)
-                        .requires("email")
-                        .help("Read the password from standard input"),
-                )
-                .arg(default_place("tenant"))
-                .arg(default_place("project")),
-        ),
-        with_options(
-            plain("logout", "Revoke the profile's token and forget it").arg(
-                Arg::new("local")
-                    .long("local")
-                    .action(ArgAction::SetTrue)
-                    .help("Only forget it here, for servers that cannot be reached"),
-            ),
-        ),
-        plain("profile", "list, show, use")
-            .subcommand_required(true)
-            .arg_required_else_help(true)
-            .subcommand(with_options(plain("list", "List the profiles")))
-            .subcommand(with_options(plain("show", "Show the profile that is used, without its token")))
-            .subcommand(with_options(
-                plain("use", "Make a profile the current one, and set its tenant and project")
-                    .arg(Arg::new("name").value_name("NAME").required(true).help("The profile"))
-                    .arg(default_place("tenant"))
-                    .arg(default_place("project")),
-            )),
-        with_options(plain("status", "Show versions, skew, health and replicas")),
-        with_options(events()),
-        plain("completion", "Write a completion script for a shell").arg(
-            Arg::new("shell").value_name("SHELL").required(true).value_parser(["bash", "zsh", "fish"]).help("Which shell"),
-        ),
-    ]
-}
-
-fn default_place(name: &'static str) -> Arg {
-    let help = format!("The {name} to use where none is said");
-    Arg::new(name).long(name).value_name(name.to_uppercase()).help(help)
-}
-
-fn events() -> Command {
-    Command::new("events")
-        .about("Show what happened, and follow what happens")
-        .long_about(
-            "Show what happened, and follow what happens: of a project, a tenant or the platform. Without one of them \
-             the profile's project is meant, else its tenant, else the platform.",
-        )
-        .args(scope())
-        .arg(Arg::new("follow").long("follow").short('f').action(ArgAction::SetTrue).help("Go on as events happen"))
-        .arg(number("after", "Only events after this number"))
-        .arg(number("last", "How many of the latest to begin with [default: 50, and none with --follow]").conflicts_with("after"))
-        .arg(
-            Arg::new("type")
-                .long("type")
-                .value_name("TYPE")
-                .help("Only events of this type; a trailing * matches the rest. docs/reference/events.md lists them"),
-        )
-}
-
-fn number(name: &'static str, help: &'static str) -> Arg {
-    Arg::new(name).long(name).value_name("N").value_parser(clap::value_parser!(i64).range(0..)).help(help)
-}
-
-fn scope() -> [Arg; 3] {
-    let place = |name: &'static str, help: &'static str| {
-        Arg::new(name).long(name).value_name(name.to_uppercase()).help(help)
-    };
-    [
-        place("project", "A project's [env: MUSTER_PROJECT]"),
-        place("tenant", "A tenant's [env: MUSTER_TENANT]"),
-        Arg::new("platform").long("platform").action(ArgAction::SetTrue).help("The platform's"),
-    ]
-}
-
-fn by_hand_of_audit() -> Vec<Command> {
-    let [_, tenant, platform] = scope();
-    let export = Command::new("export")
-        .about("Download a whole audit chain, to be verified offline")
-        .long_about(
-            "Download a whole audit chain, to be verified offline: a tenant's, or the platform's. Without either, the \
-             tenant of the profile is meant, else the platform.\n\nNeeds the permission audit.export.",
-        )
-        .arg(tenant)
-        .arg(platform)
-        .arg(
-            Arg::new("file")
-                .long("file")
-                .value_name("FILE")
-                .value_hint(ValueHint::FilePath)
-                .help("Where to write it; it is verified there [default: standard output]"),
-        );
-    let verify = Command::new("verify")
-        .about("Verify an exported audit chain, without any server")
-        .long_about(
-            "Verify an exported audit chain, without any server. Names the first row that was altered, removed or \
-             reordered. That rows at the end are missing can only be seen with --head: keep what `muster audit head` \
-             shows somewhere else.",
-        )
-        .arg(
-            Arg::new("file")
-                .value_name("FILE")
-                .required(true)
-                .value_hint(ValueHint::FilePath)
-                .help("The export, or - for standard input"),
-        )
-        .arg(Arg::new("head").long("head").value_name("HASH").help("A hash of this chain that was kept elsewhere"));
-    vec![with_options(export), with_options(verify)]
 }

@@ -211,8 +211,7 @@ mod tests {
             has_screen: false,
             can_ask: false,
         };
-        Context::new(&matches, surroundings, false)
-            .unwrap()
+        Context::new(&matches, surroundings, false).unwrap()
     }
 
     fn context(words: &[&str], folder: &Path) -> Context {

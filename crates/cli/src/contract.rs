@@ -31,10 +31,14 @@ impl Contract {
             if described.responses.contains_key("202") {
                 contract.starts.insert(described.operation_id.clone());
             }
-            let schema = described.request_body.as_ref().and_then(|body| body.content.get("application/json"));
+            let schema =
+                described.request_body.as_ref().and_then(|body| body.content.get("application/json"));
             let name = schema.and_then(|media| media.schema.reference.as_deref()?.rsplit('/').next());
             let Some(schema) = name.and_then(|name| document.components.schemas.get(name)) else { continue };
-            let times = schema.properties.iter().filter(|(_, property)| property.format.as_deref() == Some("date-time"));
+            let times = schema
+                .properties
+                .iter()
+                .filter(|(_, property)| property.format.as_deref() == Some("date-time"));
             contract.times.extend(times.map(|(field, _)| (described.operation_id.clone(), field.clone())));
         }
         contract

@@ -5,6 +5,7 @@ use muster_sdk::describe::{Description, Operation};
 use muster_sdk::{Arguments, EventStream, Follow, Item};
 use serde_json::Value;
 
+use crate::age::wall;
 use crate::context::{Context, Output, say};
 use crate::failure::{Failure, Result};
 use crate::operate::call;
@@ -104,8 +105,7 @@ fn line(context: &Context, event: &Value) -> String {
         Output::Json => printable_json(&format!("{event}\n")),
         Output::Name => format!("{}\n", event["sequence"]),
         Output::Table => {
-            // To the second; the fraction is in the JSON.
-            let time = text("time").split(['.', 'Z']).next().unwrap_or_default().replacen('T', " ", 1);
+            let time = wall(text("time"));
             format!(
                 "{:>7}  {}  {:<40}  {}  by {}\n",
                 event["sequence"].to_string(),

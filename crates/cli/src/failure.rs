@@ -221,7 +221,10 @@ fn advice(operation: Option<&Operation>, problem: &Problem) -> Option<String> {
             Some("somebody changed it meanwhile: look at it again, then repeat the command".to_owned())
         }
         "idempotency_key_reused" => Some("choose another --idempotency-key, or leave it out".to_owned()),
-        "quota_exceeded" => Some("`muster quota` shows what the project may hold, and `muster capacity` what it can get".to_owned()),
+        "quota_exceeded" => Some(
+            "`muster quota` shows what the project may hold, and `muster capacity` what it can get"
+                .to_owned(),
+        ),
         "rate_limited" => Some(match problem.retry_after {
             Some(seconds) => format!("wait {seconds} s and try again"),
             None => "wait a little and try again".to_owned(),

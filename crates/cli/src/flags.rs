@@ -34,7 +34,10 @@ pub(crate) fn arguments(operation: &Operation) -> Vec<Arg> {
     }
     if has_default_project(operation) {
         arguments.push(
-            Arg::new("platform").long("platform").action(ArgAction::SetTrue).help("Those of all projects and of nodes; for operators"),
+            Arg::new("platform")
+                .long("platform")
+                .action(ArgAction::SetTrue)
+                .help("Those of all projects and of nodes; for operators"),
         );
     }
     if is_list(operation) {

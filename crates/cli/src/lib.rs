@@ -3,7 +3,8 @@
 //! Nouns and verbs are not written down here: they are read from the API's description at start, so that an operation
 //! that joins the contract is a command by the next build, with help, flags and completion. What is written by hand is
 //! what a description cannot say: logging in, profiles, following events and operations, verifying an audit chain, the
-//! status at one look. Deriving commands at compile time was rejected: it is the same list a second time, and generated code besides.
+//! status at one look. Deriving commands at compile time was rejected: it is the same list a second time, and generated
+//! code besides.
 //!
 //! The server's and the agent's own commands join in `crates/muster`, which owns `main`.
 

@@ -24,7 +24,11 @@ pub(crate) fn with_name(command: Command, operation: &Operation, words: &str) ->
     let Some(field) = naming(operation) else { return command };
     let (position, flag, word) =
         (format!("{POSITION}{}", field.name), format!("{BODY}{}", field.name), field.name.to_uppercase());
-    let name = Arg::new(position.clone()).value_name(word.clone()).index(1).conflicts_with(flag.clone()).help(help(field));
+    let name = Arg::new(position.clone())
+        .value_name(word.clone())
+        .index(1)
+        .conflicts_with(flag.clone())
+        .help(help(field));
     command
         .arg(name)
         .group(ArgGroup::new("named").args([position, flag, "body".to_owned()]).multiple(true).required(true))

@@ -1,6 +1,7 @@
 //! Carries out a command that stands for one operation, and shows the answer.
 
 use clap::ArgMatches;
+use jiff::Timestamp;
 use muster_sdk::describe::Operation;
 use muster_sdk::{Arguments, Connection};
 use serde_json::{Value, json};
@@ -8,25 +9,45 @@ use serde_json::{Value, json};
 use crate::collect::collect;
 use crate::columns::{columns, reference};
 use crate::context::{Context, Output, say};
+use crate::contract::Contract;
 use crate::failure::{Exit, Failure, Result};
 use crate::flags::is_list;
+use crate::operation::started;
 use crate::printable::{printable, printable_json};
-use crate::table;
 use crate::words::Words;
+use crate::{allocation, capacity, node, operation, table};
 
 /// Carries it out.
 pub(crate) async fn operate(context: &Context, operation: &Operation, matches: &ArgMatches) -> Result<()> {
     let input = &mut std::io::stdin().lock();
-    let arguments = collect(operation, matches, |name| context.default_for(name), input)?;
+    let mut arguments = collect(operation, matches, |name| context.default_for(name), input, context.now)?;
     let connection = context.connect()?;
+    if operation.id == "node_approve"
+        && !node::approve::fill(context, &connection, &mut arguments, matches, input).await?
+    {
+        return Ok(());
+    }
     let follow = is_list(operation) && matches.get_flag("all");
     let answer = call(&connection, operation, &arguments).await?;
     let answer = if follow { rest(&connection, operation, arguments, answer).await? } else { answer };
     let words = Words::of(operation);
     if operation.id == "can_i" {
         verdict(context, &words.path(), answer)
+    } else if Contract::embedded().starts(&operation.id) {
+        started::started(context, &connection, &words.path(), matches, answer).await
     } else {
         show(context, &words.path(), answer)
+    }
+}
+
+/// What has a form of its own; everything else is a line a field.
+fn own_form(words: &[&str], thing: &Value, now: Timestamp) -> Option<String> {
+    match words {
+        ["operation", ..] if thing["steps"].is_array() => Some(operation::view::shown(thing, now)),
+        ["node", ..] if thing["inventory_digest"].is_string() => Some(node::view::shown(thing, now)),
+        ["allocation", "timeline"] => Some(allocation::timeline(thing, now)),
+        ["capacity", "get"] => Some(capacity::shown(thing, now)),
+        _ => None,
     }
 }
 
@@ -73,12 +94,20 @@ fn following(page: &Value) -> Option<(String, String)> {
 
 /// Shows an answer in the form that was asked for.
 pub(crate) fn show(context: &Context, words: &[&str], answer: Value) -> Result<()> {
+    if context.output == Output::Table
+        && let Some(shown) = own_form(words, &answer, context.now)
+    {
+        return say(&shown);
+    }
     match context.output {
         Output::Json => say(&printable_json(&format!("{answer:#}\n"))),
         Output::Name => say(&names(words, &answer)),
         Output::Table => match answer {
             Value::Object(mut page) if page.get("items").is_some_and(Value::is_array) => {
-                let items = page["items"].take();
+                let mut items = page["items"].take();
+                if let ["operation", ..] = words {
+                    items.as_array_mut().into_iter().flatten().for_each(operation::forget_what_was_overcome);
+                }
                 let items = items.as_array().map_or(&[][..], Vec::as_slice);
                 if items.is_empty() {
                     eprintln!("none");

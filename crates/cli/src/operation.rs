@@ -36,3 +36,10 @@ pub(crate) fn title(operation: &Value) -> String {
 pub(crate) fn rests(operation: &Value) -> bool {
     !matches!(operation["state"].as_str(), Some("accepted" | "running" | "verifying" | "compensating"))
 }
+
+/// A success keeps the reason for which it was once parked; in a list that reads as if it had failed.
+pub(crate) fn forget_what_was_overcome(operation: &mut Value) {
+    if operation["state"] == "succeeded" {
+        operation["reason"] = Value::Null;
+    }
+}

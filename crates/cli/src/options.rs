@@ -66,7 +66,8 @@ impl Surroundings {
             profiles_path: crate::profile::default_path(),
             variables: ours.collect(),
             now: Timestamp::now(),
-            has_screen: std::io::stdout().is_terminal() && std::env::var_os("TERM").is_some_and(|term| term != "dumb"),
+            has_screen: std::io::stdout().is_terminal()
+                && std::env::var_os("TERM").is_some_and(|term| term != "dumb"),
             can_ask: std::io::stdin().is_terminal() && std::io::stderr().is_terminal(),
         }
     }

@@ -69,12 +69,20 @@ mod tests {
 
     #[test]
     fn lengths_are_read_with_their_units_and_never_guessed() {
-        for (text, seconds) in
-            [("90s", 90), ("10m", 600), ("10min", 600), ("2h", 7_200), ("3d", 259_200), ("1w", 604_800), ("1h30m", 5_400)]
-        {
+        for (text, seconds) in [
+            ("90s", 90),
+            ("10m", 600),
+            ("10min", 600),
+            ("2h", 7_200),
+            ("3d", 259_200),
+            ("1w", 604_800),
+            ("1h30m", 5_400),
+        ] {
             assert_eq!(span(text), Some(SignedDuration::from_secs(seconds)), "{text}");
         }
-        for text in ["", "10", "h", "-2h", "2 h", "2x", "1.5h", "h2", "99999999999999999999h", "9223372036854775807w"] {
+        for text in
+            ["", "10", "h", "-2h", "2 h", "2x", "1.5h", "h2", "99999999999999999999h", "9223372036854775807w"]
+        {
             assert_eq!(span(text), None, "{text}");
         }
     }

@@ -20,12 +20,18 @@ pub(crate) fn table(columns: Option<&[Column]>, things: &[Value], now: Timestamp
     table.load_style(presets::NOTHING);
     table.set_header(found.iter().map(|(heading, _)| heading));
     for thing in things {
-        table.add_row(found.iter().map(|(_, at)| cell(thing.pointer(at).unwrap_or(&Value::Null), now)));
+        table.add_row(found.iter().map(|(_, places)| cell(at(thing, places), now)));
     }
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));
     }
     table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+/// What stands at the first of these places that holds something.
+fn at<'t>(thing: &'t Value, places: &str) -> &'t Value {
+    let found = places.split('|').filter_map(|place| thing.pointer(place));
+    found.into_iter().find(|value| !value.is_null()).unwrap_or(&Value::Null)
 }
 
 /// A field that only some of them have is shown too: it stands after those before which it was not met.
@@ -37,7 +43,7 @@ fn plain_fields(things: &[Value]) -> Vec<(String, String)> {
             names.push(name);
         }
     }
-    let columns = names.into_iter();
+    let columns = names.into_iter().filter(|name| !name.contains('|'));
     columns.map(|name| (name.replace('_', " ").to_uppercase(), format!("/{}", escape(name)))).collect()
 }
 

@@ -52,7 +52,9 @@ pub(crate) fn generated(description: &Description) -> impl Iterator<Item = (&Ope
 /// The operation that was meant by what was typed. A noun alone means its `get`, where that needs no more words.
 pub(crate) fn meant<'d>(description: &'d Description, typed: &[&str]) -> Option<&'d Operation> {
     let path: Vec<&str> = match typed {
-        [noun] if description.operation(&format!("{}_get", noun.replace('-', "_"))).is_some() => vec![noun, "get"],
+        [noun] if description.operation(&format!("{}_get", noun.replace('-', "_"))).is_some() => {
+            vec![noun, "get"]
+        }
         other => other.to_vec(),
     };
     generated(description).find(|(_, words)| words.path() == path).map(|(operation, _)| operation)

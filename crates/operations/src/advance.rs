@@ -45,6 +45,8 @@ pub(crate) fn turn(
                 None => Turn::End(OperationState::Failed),
             }
         }
+        // Everything is done: neither the clock nor a request changes that any more.
+        _ if operation.current().is_none() => Turn::End(OperationState::Succeeded),
         _ => {
             let turns = !definition.is_past_return(operation);
             if operation.cancel_requested && definition.cancellable && turns {
@@ -195,14 +197,20 @@ pub(crate) fn park(
     reason: &str,
 ) {
     let undoing = operation.state == OperationState::Compensating;
+    let past_return = definition.is_past_return(operation);
     let mut choices = vec![Unblock::Retry];
-    if !undoing && definition.on_failure == OnFailure::Undo && !definition.is_past_return(operation) {
+    if !undoing && definition.on_failure == OnFailure::Undo && !past_return {
         choices.push(Unblock::Compensate);
     }
     if !operation.items.is_empty() {
         choices.push(Unblock::AcceptPartial);
     }
-    if definition.abandon != Abandon::Never {
+    let abandons = match definition.abandon {
+        Abandon::Attest => true,
+        Abandon::Undo => !past_return,
+        Abandon::Never => false,
+    };
+    if abandons {
         choices.push(Unblock::Abandon);
     }
     let escalates_at = now + timing.escalate;
@@ -241,3 +249,6 @@ pub(crate) fn resume(operation: &mut Operation, timing: &Timing, now: Timestamp)
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

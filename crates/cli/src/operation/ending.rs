@@ -45,7 +45,8 @@ async fn advice(connection: &Connection, operation: &Value) -> Option<String> {
 async fn heir(connection: &Connection, operation: &Value) -> Option<String> {
     let list = Description::embedded().operation("operation_list")?;
     let wanted = [("subject", &operation["subject_id"]), ("project", &operation["project_id"])];
-    let query = wanted.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.as_str()?.to_owned())));
+    let query =
+        wanted.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.as_str()?.to_owned())));
     let arguments = Arguments { query: query.collect(), ..Arguments::default() };
     let page = call(connection, list, &arguments).await.ok()?;
     let heir = page["items"].as_array()?.iter().find(|other| other["supersedes"] == operation["id"])?;
@@ -74,7 +75,7 @@ pub(crate) fn failure(operation: &Value, beside: &Beside, now: Timestamp) -> Opt
 pub(crate) fn summary(operation: &Value) -> String {
     let why = |otherwise: &str| {
         let reason = text(operation, "reason");
-        let message = text(operation, "message");
+        let message = text(operation, "message").trim_end_matches('.').to_owned();
         match (reason.is_empty(), message.is_empty()) {
             (false, false) => format!(": {reason}: {message}"),
             (true, false) => format!(": {message}"),
@@ -110,7 +111,9 @@ pub(crate) fn remarks(operation: &Value, now: Timestamp) -> Vec<String> {
                 told => format!("; it escalated {told}"),
             });
             let mut lines = vec![format!("{who} how it goes on{}:", escalates.unwrap_or_default())];
-            lines.extend(choices(operation).into_iter().map(|(why, command)| format!("  {why:<28} {command}")));
+            lines.extend(
+                choices(operation).into_iter().map(|(why, command)| format!("  {why:<28} {command}")),
+            );
             lines
         }
         Some("partial" | "failed") => {
@@ -131,7 +134,9 @@ fn choices(operation: &Value) -> Vec<(&'static str, String)> {
             "retry" => ("try it again:", command(choice)),
             "compensate" => ("undo what was done:", command(choice)),
             "accept_partial" => ("take what was done:", command(choice)),
-            "abandon" => ("give up, on your own word:", format!("{} --statement 'WHAT YOU KNOW'", command(choice))),
+            "abandon" => {
+                ("give up, on your own word:", format!("{} --statement 'WHAT YOU KNOW'", command(choice)))
+            }
             other => ("or:", command(other)),
         })
         .collect()
@@ -142,7 +147,9 @@ pub(crate) fn next(operation: &Value, beside: &Beside) -> Option<String> {
     let id = text(operation, "id");
     match operation["state"].as_str() {
         Some("succeeded" | "partial" | "cancelled") => None,
-        Some("failed") => beside.advice.clone().filter(|advice| Some(advice.as_str()) != operation["message"].as_str()),
+        Some("failed") => {
+            beside.advice.clone().filter(|advice| Some(advice.as_str()) != operation["message"].as_str())
+        }
         Some("superseded") => Some(match &beside.heir {
             Some(heir) => format!("muster operation watch {heir}"),
             None => format!("muster operation list --subject {}", text(operation, "subject_id")),
@@ -163,7 +170,14 @@ mod tests {
 
     #[test]
     fn every_ending_has_its_exit_code() {
-        let codes = [("failed", 10), ("cancelled", 11), ("superseded", 12), ("parked", 13), ("partial", 14), ("odd", 1)];
+        let codes = [
+            ("failed", 10),
+            ("cancelled", 11),
+            ("superseded", 12),
+            ("parked", 13),
+            ("partial", 14),
+            ("odd", 1),
+        ];
         for (state, code) in codes {
             let failure = failure(&operation(state), &Beside::default(), now()).unwrap();
             assert_eq!(failure.exit as u8, code, "{state}");
@@ -210,7 +224,8 @@ mod tests {
     #[test]
     fn what_is_done_in_part_names_the_parts_that_are_not() {
         let mut partial = operation("partial");
-        partial["items"] = json!([{"name": "a", "state": "succeeded"}, {"name": "b", "state": "failed", "message": "gone"}]);
+        partial["items"] =
+            json!([{"name": "a", "state": "succeeded"}, {"name": "b", "state": "failed", "message": "gone"}]);
         assert_eq!(failure(&partial, &Beside::default(), now()).unwrap().lines, ["  ✗ b: gone"]);
     }
 }

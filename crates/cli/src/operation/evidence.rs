@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::text;
-use crate::age::{instant, relative};
+use crate::age::exact;
 use crate::printable::printable;
 use crate::table::plain;
 
@@ -20,11 +20,11 @@ pub(crate) fn of(thing: &Value) -> &[Value] {
 
 fn one(witness: &Value, now: Timestamp) -> Vec<String> {
     let transition = text(witness, "transition");
-    let when = witness["at"].as_str().and_then(|at| Some((at, instant(at)?)));
-    let when = when.map(|(at, then)| format!("{} ({})", printable(at), relative(now, then))).unwrap_or_default();
+    let when = witness["at"].as_str().and_then(|at| exact(at, now)).unwrap_or_default();
     let (checked, found) = (&witness["evidence"]["checked"], &witness["evidence"]["found"]);
     if witness["kind"] != "witnessed" {
-        let statement = found["statement"].as_str().map_or_else(|| plain(found), |said| printable(said).into_owned());
+        let statement =
+            found["statement"].as_str().map_or_else(|| plain(found), |said| printable(said).into_owned());
         return vec![
             format!(
                 "! {transition}: {}, not seen: the word of {}, {when}",
@@ -123,6 +123,9 @@ mod tests {
         assert!(told.iter().all(|line| !line.contains('✓')));
         let mut unknown = seen();
         unknown["kind"] = json!("guessed");
-        assert!(lines(&[unknown], now())[0].starts_with('!'), "what is not known to be seen is not shown as seen");
+        assert!(
+            lines(&[unknown], now())[0].starts_with('!'),
+            "what is not known to be seen is not shown as seen"
+        );
     }
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::steps;
 use super::text;
-use crate::age::{instant, relative};
+use crate::age::exact;
 use crate::amount::amount;
 use crate::printable::printable;
 
@@ -48,9 +48,9 @@ fn facts(plan: &Value, now: Timestamp) -> Vec<(&'static str, String)> {
     if let Some(seconds) = plan["expected_seconds"].as_i64() {
         facts.push(("takes", format!("about {seconds} s, where nothing is in the way")));
     }
-    if let Some((text, then)) = plan["deadline_at"].as_str().and_then(|text| Some((text, instant(text)?))) {
-        facts.push(("deadline", format!("{} ({})", printable(text), relative(now, then))));
-    }
+    facts.extend(
+        plan["deadline_at"].as_str().and_then(|text| exact(text, now)).map(|time| ("deadline", time)),
+    );
     facts
 }
 

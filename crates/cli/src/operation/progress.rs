@@ -18,7 +18,10 @@ pub(crate) fn changes(before: &Value, after: &Value, live: bool, now: Timestamp)
     }
     if is_new("state", "compensating") {
         let why = text(after, "message");
-        lines.push(format!("↺ what was done is being undone: {}", if why.is_empty() { "it failed" } else { &why }));
+        lines.push(format!(
+            "↺ what was done is being undone: {}",
+            if why.is_empty() { "it failed" } else { &why }
+        ));
     }
     let width = steps::width(after);
     for (place, step) in steps::of(after).iter().enumerate() {
@@ -32,7 +35,8 @@ pub(crate) fn changes(before: &Value, after: &Value, live: bool, now: Timestamp)
     }
     for item in after["items"].as_array().into_iter().flatten() {
         let old = before["items"].as_array().into_iter().flatten().find(|old| old["id"] == item["id"]);
-        let changed = old.is_none_or(|old| (&old["state"], &old["message"]) != (&item["state"], &item["message"]));
+        let changed =
+            old.is_none_or(|old| (&old["state"], &old["message"]) != (&item["state"], &item["message"]));
         let settled = !matches!(item["state"].as_str(), Some("pending" | "running"));
         if changed && (settled || !live) {
             lines.push(steps::item_line(item));
@@ -60,7 +64,9 @@ pub(crate) fn current(operation: &Value, now: Timestamp) -> String {
     if let Some(since) = since {
         line.push_str(&format!(", for {}", whole_seconds(since, now)));
     }
-    if let Some(deadline) = operation["deadline_at"].as_str().and_then(instant).filter(|deadline| *deadline > now) {
+    if let Some(deadline) =
+        operation["deadline_at"].as_str().and_then(instant).filter(|deadline| *deadline > now)
+    {
         line.push_str(&format!(", at most {} more", whole_seconds(now, deadline)));
     }
     line
@@ -91,7 +97,10 @@ mod tests {
         assert!(changes(&running, &running, false, now()).is_empty());
         let mut other = running.clone();
         other["waiting"] = json!("the node was asked again");
-        assert_eq!(changes(&running, &other, false, now()), ["… prepare        the node was asked again (2.5 s)"]);
+        assert_eq!(
+            changes(&running, &other, false, now()),
+            ["… prepare        the node was asked again (2.5 s)"]
+        );
         assert_eq!(changes(&other, &done, false, now()).len(), 2);
     }
 

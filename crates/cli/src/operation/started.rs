@@ -19,7 +19,8 @@ pub(crate) fn arguments() -> [Arg; 2] {
             .long("wait")
             .action(ArgAction::SetTrue)
             .help("Follow the operation to its end; the exit code says how it ended"),
-        timeout("Stop waiting after this long: 90s, 10m, 2h; the operation goes on [default: never]").requires("wait"),
+        timeout("Stop waiting after this long: 90s, 10m, 2h; the operation goes on [default: never]")
+            .requires("wait"),
     ]
 }
 
@@ -64,7 +65,11 @@ fn accepted(operation: &Value, now: Timestamp) -> String {
     let plural = if count == 1 { "step" } else { "steps" };
     let deadline = operation["deadline_at"].as_str().and_then(instant);
     let deadline = deadline.map(|then| format!(", deadline {}", relative(now, then))).unwrap_or_default();
-    format!("accepted: {}, {count} {plural}{deadline}\nnext: muster operation watch {}\n", title(operation), text(operation, "id"))
+    format!(
+        "accepted: {}, {count} {plural}{deadline}\nnext: muster operation watch {}\n",
+        title(operation),
+        text(operation, "id")
+    )
 }
 
 #[cfg(test)]

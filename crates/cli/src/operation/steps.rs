@@ -40,7 +40,8 @@ pub(crate) fn says(operation: &Value, step: &Value) -> String {
     let waiting = if is_under_way(step) { text(operation, "waiting") } else { String::new() };
     // What an earlier attempt said is no news while the step is tried again.
     let said = if step["state"] == "running" { String::new() } else { text(step, "message") };
-    let words = [waiting, said, text(step, "does")].into_iter().find(|words| !words.is_empty()).unwrap_or_default();
+    let words =
+        [waiting, said, text(step, "does")].into_iter().find(|words| !words.is_empty()).unwrap_or_default();
     if step["state"] == "undoing" { format!("undoing: {words}") } else { words }
 }
 
@@ -106,7 +107,10 @@ mod tests {
         again["waiting"] = Value::Null;
         again["steps"][1]["message"] = json!("it failed once");
         again["steps"][1]["ended_at"] = json!("2026-11-15T12:25:17.5Z");
-        assert_eq!(line(&again, &again["steps"][1], 7, now()), "… prepare  has the node make its place (2.5 s)");
+        assert_eq!(
+            line(&again, &again["steps"][1], 7, now()),
+            "… prepare  has the node make its place (2.5 s)"
+        );
     }
 
     #[test]
@@ -115,7 +119,10 @@ mod tests {
         failed["waiting"] = json!("the node is asked");
         failed["steps"][0]["state"] = json!("undoing");
         failed["steps"][1] = json!({"name": "prepare", "state": "failed", "message": "no disk", "does": "x"});
-        assert_eq!(line(&failed, &failed["steps"][0], 0, now()), "↺ claim  undoing: the node is asked (2.6 s)");
+        assert_eq!(
+            line(&failed, &failed["steps"][0], 0, now()),
+            "↺ claim  undoing: the node is asked (2.6 s)"
+        );
         assert_eq!(line(&failed, &failed["steps"][1], 0, now()), "✗ prepare  no disk");
         assert_eq!(mark("a state of tomorrow"), '?');
     }

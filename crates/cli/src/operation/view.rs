@@ -5,18 +5,21 @@ use serde_json::Value;
 
 use super::ending::{Beside, next, remarks, summary};
 use super::{evidence, steps, text};
-use crate::age::{instant, relative};
-use crate::printable::printable;
+use crate::age::{exact, instant};
 use crate::span::between;
 
 /// The operation with its steps, its evidence and what to do next.
 pub(crate) fn shown(operation: &Value, now: Timestamp) -> String {
     let mut lines = vec![format!("{}: {}", text(operation, "id"), summary(operation))];
     lines.extend(remarks(operation, now).into_iter().map(|line| format!("  {line}")));
-    lines.extend(facts(operation, now).into_iter().map(|(name, value)| format!("{:<11} {value}", format!("{name}:"))));
+    lines.extend(
+        facts(operation, now).into_iter().map(|(name, value)| format!("{:<11} {value}", format!("{name}:"))),
+    );
     lines.push("steps:".to_owned());
     let width = steps::width(operation);
-    lines.extend(steps::of(operation).iter().map(|step| format!("  {}", steps::line(operation, step, width, now))));
+    lines.extend(
+        steps::of(operation).iter().map(|step| format!("  {}", steps::line(operation, step, width, now))),
+    );
     let items = operation["items"].as_array().map_or(&[][..], Vec::as_slice);
     if !items.is_empty() {
         lines.push("parts:".to_owned());
@@ -33,22 +36,26 @@ pub(crate) fn shown(operation: &Value, now: Timestamp) -> String {
 
 fn facts(operation: &Value, now: Timestamp) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
-    let time = |name: &str| operation[name].as_str().and_then(|text| Some((text, instant(text)?)));
-    let exact = |(text, then): (&str, Timestamp)| format!("{} ({})", printable(text), relative(now, then));
+    let time = |name: &str| operation[name].as_str().and_then(|text| exact(text, now));
+    let moment = |name: &str| operation[name].as_str().and_then(instant);
     facts.push(("subject", format!("{} {}", text(operation, "subject_kind"), text(operation, "subject_id"))));
-    let who = [text(operation, "actor_name"), text(operation, "actor_id")].into_iter().find(|name| !name.is_empty());
-    let asked = time("created_at").map(|time| format!(", {}", exact(time))).unwrap_or_default();
+    let who = [text(operation, "actor_name"), text(operation, "actor_id")]
+        .into_iter()
+        .find(|name| !name.is_empty());
+    let asked = time("created_at").map(|time| format!(", {time}")).unwrap_or_default();
     facts.push(("asked by", format!("{}{asked}", who.unwrap_or_else(|| "?".to_owned()))));
-    match (time("created_at"), time("finished_at")) {
-        (Some((_, made)), Some(ended)) => {
-            facts.push(("ended", format!("{}, after {}", exact(ended), between(made, ended.1))));
+    match (time("finished_at"), moment("created_at").zip(moment("finished_at"))) {
+        (Some(ended), Some((made, then))) => {
+            facts.push(("ended", format!("{ended}, after {}", between(made, then))))
         }
-        _ => facts.extend(time("deadline_at").map(|time| ("deadline", exact(time)))),
+        _ => facts.extend(time("deadline_at").map(|time| ("deadline", time))),
     }
     if operation["cancel_requested"] == Value::Bool(true) {
         facts.push(("cancel", "its end was asked for".to_owned()));
     }
-    for (name, label) in [("supersedes", "supersedes"), ("parent_id", "part of"), ("correlation_id", "thread")] {
+    for (name, label) in
+        [("supersedes", "supersedes"), ("parent_id", "part of"), ("correlation_id", "thread")]
+    {
         let value = text(operation, name);
         if !value.is_empty() {
             facts.push((label, value));

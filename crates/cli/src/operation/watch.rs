@@ -115,7 +115,8 @@ pub(crate) async fn follow(
     let get = get.ok_or_else(|| Failure::usage("the API has no operations any more"))?;
     let (began, mut heard) = (Instant::now(), Instant::now());
     let (mut before, mut is_lost) = (seen.clone(), false);
-    let mut arguments = Arguments { path: [("operation".to_owned(), id.to_owned())].into(), ..Arguments::default() };
+    let mut arguments =
+        Arguments { path: [("operation".to_owned(), id.to_owned())].into(), ..Arguments::default() };
     loop {
         let left = limit.map_or(LOOK, |limit| limit.saturating_sub(began.elapsed()).as_secs());
         // What nobody has seen yet is shown at once.
@@ -138,7 +139,9 @@ pub(crate) async fn follow(
                 screen.now(&current(&before, context.clock()))?;
             }
             // The operation goes on without us, and so does the wait: servers are restarted.
-            Err(failure) if failure.exit == Exit::Unavailable && heard.elapsed() < PATIENCE && !before.is_null() => {
+            Err(failure)
+                if failure.exit == Exit::Unavailable && heard.elapsed() < PATIENCE && !before.is_null() =>
+            {
                 if !std::mem::replace(&mut is_lost, true) {
                     screen.line(&format!("  {}; asking again", printable(&failure.detail)))?;
                 }
@@ -146,8 +149,7 @@ pub(crate) async fn follow(
             }
             Err(failure) => {
                 screen.clear()?;
-                let again = (!before.is_null()).then(|| format!("it goes on by itself: muster operation watch {id}"));
-                return Err(Failure { next: again.or(failure.next.clone()), ..failure });
+                return Err(if before.is_null() { failure } else { failure.next(goes_on(id)) });
             }
         }
         if limit.is_some_and(|limit| began.elapsed() >= limit) {
@@ -164,6 +166,9 @@ fn timed_out(id: &str, operation: &Value, after: Duration) -> Failure {
     let waits = text(operation, "waiting");
     let waits = if waits.is_empty() { waits } else { format!(": {waits}") };
     let detail = format!("{} is still {} after {after}{waits}", title(operation), text(operation, "state"));
-    Failure::new(Exit::WaitTimedOut, "wait_timed_out", detail)
-        .next(format!("it goes on by itself: muster operation watch {id}"))
+    Failure::new(Exit::WaitTimedOut, "wait_timed_out", detail).next(goes_on(id))
+}
+
+fn goes_on(id: &str) -> String {
+    format!("it goes on by itself: muster operation watch {id}")
 }

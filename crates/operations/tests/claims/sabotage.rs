@@ -34,7 +34,7 @@ async fn stale_workers(database: Database, guarded: bool) -> Outcome {
     for number in 0..4 {
         let mut worker = Worker::new(&fleet, number, Sight::Stale, clock);
         tasks.spawn(async move {
-            while worker.claim_slice(1).await && worker.tally.claims < 16 {}
+            while worker.tally.claims < 16 && worker.claim(&worker.slice(1)).await {}
             worker
         });
     }

@@ -109,7 +109,8 @@ mod tests {
 
     #[test]
     fn one_after_the_other_is_linearizable() {
-        let history = [claim(1, 0, 1), release(1, 2, 3), claim(2, 4, 5), saw(Some(2), 6, 7), release(2, 8, 9)];
+        let history =
+            [claim(1, 0, 1), release(1, 2, 3), claim(2, 4, 5), saw(Some(2), 6, 7), release(2, 8, 9)];
         assert_eq!(linearizable(&history), Ok(()));
         assert_eq!(linearizable(&[]), Ok(()));
     }

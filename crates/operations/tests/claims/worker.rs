@@ -13,7 +13,7 @@ use muster_store::{Fault, Result, Store, StoreError};
 
 use crate::fleet::{Fleet, below, world};
 use crate::history::{Deed, Event, Stopwatch};
-use crate::stale;
+use crate::stale::{self, Choice};
 
 /// How a worker chooses what it claims.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -183,29 +183,21 @@ impl Worker {
         }
     }
 
-    /// Claims so much, by slices and packed; says whether it got it.
-    pub(crate) async fn claim_slice(&mut self, gpus: i64) -> bool {
+    /// What somebody asks for who wants little beside GPUs.
+    pub(crate) fn slice(&self, gpus: i64) -> Allocation {
         let capacity = Capacity { gpus, cpus: 1, memory_mb: 1, disk_mb: 1 };
-        let slice = AllocationShape::GpuSlice;
-        let allocation = with(&self.template, &self.world, slice, capacity, Strategy::Pack);
-        self.claim(&allocation).await
+        with(&self.template, &self.world, AllocationShape::GpuSlice, capacity, Strategy::Pack)
     }
 
     /// Claims what is asked for, and plans again as often as another was faster; says whether there was room.
-    async fn claim(&mut self, allocation: &Allocation) -> bool {
-        if below(&self.world, 200) == 0 {
+    pub(crate) async fn claim(&mut self, allocation: &Allocation) -> bool {
+        if below(&self.world, 50) == 0 {
             self.store.faults().arm(Fault::UnheardCommit);
         }
         for _ in 0..TRIES {
-            let invoked = self.watch.now();
             match self.try_claim(allocation).await {
-                Ok(Some(placed)) => {
-                    self.note(&placed, Deed::Claim(allocation.id), invoked);
-                    self.held.insert(allocation.id, placed);
-                    self.tally.claims += 1;
-                    return true;
-                }
-                Ok(None) => {
+                Ok(true) => return true,
+                Ok(false) => {
                     self.tally.refused += 1;
                     return false;
                 }
@@ -215,20 +207,34 @@ impl Worker {
         panic!("worker {}: a claim did not come to an end: {:?}", self.number, self.tally);
     }
 
-    async fn try_claim(&mut self, allocation: &Allocation) -> Result<Option<Placed>> {
-        let now = self.world.now();
+    async fn try_claim(&mut self, allocation: &Allocation) -> Result<bool> {
         let choice = match self.sight {
-            Sight::Fresh => stale::Choice::Under(self.store.fits().await?),
+            Sight::Fresh => Choice::Under(self.store.fits().await?),
             Sight::Stale => match stale::choose(&self.store, &self.world, allocation).await? {
-                Some(hold) => stale::Choice::Before(hold),
-                None => return Ok(None),
+                Some(hold) => Choice::Before(hold),
+                None => return Ok(false),
             },
         };
+        self.claim_by(allocation, &choice).await
+    }
+
+    /// One attempt, of one transaction, with what is known before it; says whether there was room.
+    pub(crate) async fn claim_by(&mut self, allocation: &Allocation, choice: &Choice) -> Result<bool> {
+        let invoked = self.watch.now();
+        let Some(placed) = self.transact(allocation, choice).await? else { return Ok(false) };
+        self.note(&placed, Deed::Claim(allocation.id), invoked);
+        self.held.insert(allocation.id, placed);
+        self.tally.claims += 1;
+        Ok(true)
+    }
+
+    async fn transact(&mut self, allocation: &Allocation, choice: &Choice) -> Result<Option<Placed>> {
+        let now = self.world.now();
         let mut tx = self.store.begin().await?;
         tx.allocation_request(allocation).await?;
-        let placed = match &choice {
-            stale::Choice::Under(fits) => place(&mut tx, &self.world, allocation, fits, now).await?,
-            stale::Choice::Before(hold) => Some(stale::hold(&mut tx, &self.world, hold).await?),
+        let placed = match choice {
+            Choice::Under(fits) => place(&mut tx, &self.world, allocation, fits, now).await?,
+            Choice::Before(hold) => Some(stale::hold(&mut tx, &self.world, hold).await?),
         };
         let Some(placed) = placed else {
             tx.rollback().await;

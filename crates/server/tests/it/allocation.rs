@@ -89,6 +89,11 @@ impl Agent {
     fn of(kit: &Kit, node: NodeId) -> Self {
         let store = kit.store().clone();
         Self(tokio::spawn(async move {
+            let known = store.node_lookup(node).await.unwrap().unwrap();
+            let mut tx = store.begin().await.unwrap();
+            let (inventory, digest) = (known.inventory, known.inventory_digest);
+            tx.node_hello(node, "0.1.0", inventory, &digest, true, World::system().now()).await.unwrap();
+            tx.commit().await.unwrap();
             let mut places = BTreeMap::new();
             loop {
                 serve(&store, node, &mut places).await;
@@ -273,7 +278,8 @@ async fn what_is_accepted_is_told_audited_and_found(database: Database) {
         .unwrap()
         .iter()
         .filter(|entry| {
-            entry["action"] == "allocation.create" && entry["detail"]["operation_id"] == json!(id)
+            entry["record"]["action"] == "allocation.create"
+                && entry["record"]["detail"]["operation_id"] == json!(id)
         })
         .collect();
     assert_eq!(about.len(), 2, "its beginning and its end: {about:#?}");
@@ -320,6 +326,14 @@ async fn what_cannot_be_is_refused_with_its_reason() {
     let refused = scene.create(json!({"name": "a", "gpus": 3})).await;
     assert_eq!((refused.status, refused.code()), (409, "quota_exceeded"));
 
+    // What failed is in the audit as failed, and the audit can be read.
+    let started = scene.create(json!({"name": "none", "cpus": 4096})).await.ok();
+    assert_eq!(scene.ended(&started).await["reason"], "no_capacity");
+    scene.kit.sealed().await;
+    let audit =
+        scene.admin.get(&format!("/v1/audit?project={}&page_size=200", scene.project)).await.ok().body;
+    assert!(audit["items"].as_array().unwrap().iter().any(|entry| entry["record"]["outcome"] == "failed"));
+
     let started = scene.create(json!({"name": "a", "gpus": 1, "protected": true})).await.ok();
     scene.ended(&started).await;
     let refused = scene.create(json!({"name": "a"})).await;
@@ -360,7 +374,7 @@ async fn a_request_in_line_has_a_place_and_can_be_cancelled_or_released() {
     assert_eq!(scene.ended(&released).await["state"], "succeeded");
     assert_eq!(scene.ended(&second).await["state"], "superseded");
     let quota = scene.admin.get(&format!("/v1/projects/{}/quota", scene.project)).await.ok().body;
-    assert_eq!(quota["used_allocations"], 0);
+    assert_eq!(quota["used"]["allocations"], 0);
     scene.kit.stop().await;
 }
 

@@ -1,0 +1,85 @@
+//! Examples for the commands that people type most. They stand at the end of the help, and a test types every one.
+
+/// The examples of a command, as help shows them.
+pub(crate) fn of(typed: &str) -> Option<String> {
+    let (_, lines) = EXAMPLES.iter().find(|(words, _)| *words == typed)?;
+    let lines: String = lines.iter().map(|line| format!("\n  {line}")).collect();
+    Some(format!("Examples:{lines}"))
+}
+
+/// By the words of the command.
+pub(crate) const EXAMPLES: &[(&str, &[&str])] = &[
+    (
+        "allocation create",
+        &[
+            "muster allocation create train-1 --gpus 2 --cpus 16 --memory-mb 131072 --wait",
+            "muster allocation create train-1 --gpus 8 --wait-until 2h    # stand in line for two hours at most",
+            "muster allocation create night --gpus 1 --expires-at 12h     # it is released by itself",
+            "muster allocation create train-1 --gpus 8 --dry-run          # only show what would be done",
+        ],
+    ),
+    (
+        "allocation list",
+        &["muster allocation list --state active", "muster allocation list -l team=ml --all"],
+    ),
+    ("allocation timeline", &["muster allocation timeline train-1"]),
+    (
+        "allocation release",
+        &[
+            "muster allocation release train-1 --wait --timeout 10m",
+            "muster allocation release train-1 --dry-run",
+        ],
+    ),
+    ("allocation restart", &["muster allocation restart train-1 --wait"]),
+    ("allocation resize", &["muster allocation resize train-1 --gpus 4 --wait"]),
+    (
+        "allocation update",
+        &[
+            "muster allocation update train-1 --expires-at 3d",
+            "muster allocation update train-1 --protected=false",
+        ],
+    ),
+    (
+        "allocation attest",
+        &["muster allocation attest train-1 --statement 'gpu-17 was powered off and its disks were pulled'"],
+    ),
+    ("capacity get", &["muster capacity", "muster capacity --gpus 8", "muster capacity --shape baremetal"]),
+    (
+        "quota set",
+        &["muster quota set --project acme.train --max-gpus 16", "muster quota set --unlimited gpus"],
+    ),
+    ("node enrol", &["muster node enrol --name gpu-17 --label rack=7"]),
+    ("node list", &["muster node list --state unreachable", "muster node list -l rack=7"]),
+    (
+        "node approve",
+        &[
+            "muster node approve gpu-17          # shows the hardware, then asks",
+            "muster node approve gpu-17 --yes",
+        ],
+    ),
+    (
+        "node drain",
+        &[
+            "muster node drain gpu-17 --reason 'firmware update' --wait",
+            "muster node drain gpu-17 --deadline-seconds 600 --force   # what is left then is released",
+        ],
+    ),
+    (
+        "node retire",
+        &[
+            "muster node retire gpu-17 --wait",
+            "muster node retire gpu-17 --attest 'it burnt down on Tuesday, seen by Kim'",
+        ],
+    ),
+    (
+        "operation list",
+        &["muster operation list --state parked", "muster operation list --state parked --platform"],
+    ),
+    (
+        "operation unblock",
+        &[
+            "muster operation unblock op_01m7fjvyj8emk9p4cab3ddwt0a --choice retry",
+            "muster operation unblock op_01m7fjvyj8emk9p4cab3ddwt0a --choice abandon --statement 'the board was pulled'",
+        ],
+    ),
+];

@@ -1,0 +1,104 @@
+//! `muster node approve NODE` without a digest: the hardware is looked up, shown, and approved as it was shown. The digest
+//! keeps anybody from approving what they have not seen; copying it by hand from another command would add nothing to that.
+
+use std::io::BufRead;
+
+use clap::{Arg, ArgAction, ArgMatches};
+use muster_sdk::describe::Description;
+use muster_sdk::{Arguments, Connection};
+use serde_json::Value;
+
+use super::hardware::{difference, summary};
+use crate::collect::read_line;
+use crate::context::Context;
+use crate::failure::{Failure, Result};
+use crate::operation::text;
+
+pub(crate) fn argument() -> Arg {
+    Arg::new("yes")
+        .long("yes")
+        .short('y')
+        .action(ArgAction::SetTrue)
+        .help("Approve the hardware that is shown, without a question")
+}
+
+/// Fills in what was not said: the digest and the version of what is shown. False if there is nothing to approve, or if
+/// whoever was asked does not want to.
+pub(crate) async fn fill(
+    context: &Context,
+    connection: &Connection,
+    arguments: &mut Arguments,
+    matches: &ArgMatches,
+    input: &mut dyn BufRead,
+) -> Result<bool> {
+    let given = arguments.body.as_ref().is_some_and(|body| body.get("digest").is_some());
+    if given {
+        return Ok(true);
+    }
+    let get = Description::embedded().operation("node_get");
+    let get = get.ok_or_else(|| Failure::usage("the API shows no nodes any more: say --digest"))?;
+    let looked_up = Arguments { path: arguments.path.clone(), ..Arguments::default() };
+    let found = connection.call(get, &looked_up).await.map_err(|error| Failure::call(Some(get), error))?;
+    let version = found.etag.clone();
+    let node = found.json();
+    if node["needs_approval"] != Value::Bool(true) {
+        eprintln!("the hardware of {} is approved as it is; there is nothing to do", text(&node, "name"));
+        return Ok(false);
+    }
+    eprint!("{}", shown(&node));
+    if !agreed(context, matches, &text(&node, "name"), input)? {
+        eprintln!("nothing was approved");
+        return Ok(false);
+    }
+    let body = arguments.body.get_or_insert_with(|| Value::Object(serde_json::Map::new()));
+    body["digest"] = node["inventory_digest"].clone();
+    // Whoever agreed has seen this version; one that came meanwhile is refused.
+    arguments.if_match = arguments.if_match.take().or(version);
+    Ok(true)
+}
+
+/// What is about to be approved.
+fn shown(node: &Value) -> String {
+    let changes = difference(node);
+    let mut lines = vec![format!("the hardware of {}:", text(node, "name"))];
+    lines.extend(summary(&node["inventory"]).into_iter().map(|line| format!("  {line}")));
+    if !changes.is_empty() {
+        lines.push("what is different from what was approved (- gone, + added, ~ changed):".to_owned());
+        lines.extend(changes.into_iter().map(|line| format!("  {line}")));
+    }
+    lines.push(format!("digest: {}", text(node, "inventory_digest")));
+    lines.into_iter().map(|line| format!("{line}\n")).collect()
+}
+
+fn agreed(context: &Context, matches: &ArgMatches, name: &str, input: &mut dyn BufRead) -> Result<bool> {
+    if matches.get_flag("yes") {
+        return Ok(true);
+    }
+    if !context.can_ask() {
+        return Err(Failure::usage("there is nobody to ask whether this is the right hardware").next(
+            format!(
+                "add --yes, or the digest of what you looked at: `muster node approve {name} --digest …`"
+            ),
+        ));
+    }
+    eprint!("approve it? [y/N] ");
+    let answer = read_line(input)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::samples::enrolling;
+    use serde_json::json;
+
+    #[test]
+    fn the_summary_the_difference_and_the_digest_are_shown() {
+        let mut node = enrolling();
+        assert!(!shown(&node).contains("different"), "{}", shown(&node));
+        node["difference"] = json!([{"what": "gpu GPU-0", "was": "model H200"}]);
+        let told = shown(&node);
+        assert!(told.contains("  - gpu GPU-0: model H200\n"), "{told}");
+        assert!(told.ends_with(&format!("digest: {}\n", "ab".repeat(32))), "{told}");
+    }
+}
