@@ -32,10 +32,11 @@ def fuzz(name, examples, seed):
         try:
             _, _, tokens = actors(server)
             setup, _, _, _ = answered(server.log())
+            # One worker: with several, Python 3.11.2's own parser now and then fails on what Hypothesis has it read (gh-106905).
             command = [
                 str(Path(sys.executable).parent / "schemathesis"), "run", f"http://127.0.0.1:{server.port}/openapi.json",
                 "--url", f"http://127.0.0.1:{server.port}", "--checks", CHECKS, "--max-examples", str(examples),
-                "--seed", str(seed), "--workers", "2", "--phases", "examples,coverage,fuzzing",
+                "--seed", str(seed), "--workers", "1", "--phases", "examples,coverage,fuzzing",
                 "--request-timeout", "10", "--header", f"Authorization: Bearer {tokens[name]}",
                 "--generation-database", "none", "--no-color", "--max-failures", "5", "--suppress-health-check", "all",
             ]

@@ -4,14 +4,24 @@ use serde_json::Value;
 
 /// All four.
 pub(crate) fn amount(capacity: &Value) -> String {
+    parts(capacity).map(|(_, words)| words).join(", ")
+}
+
+/// Those that were asked for; nothing if none were.
+pub(crate) fn asked(capacity: &Value) -> String {
+    let some = parts(capacity).into_iter().filter(|(number, _)| *number != 0);
+    some.map(|(_, words)| words).collect::<Vec<_>>().join(", ")
+}
+
+fn parts(capacity: &Value) -> [(i64, String); 4] {
     let number = |name: &str| capacity[name].as_i64().unwrap_or(0);
-    format!(
-        "{}, {}, {} memory, {} disk",
-        count(number("gpus"), "GPU"),
-        count(number("cpus"), "CPU"),
-        mebibytes(number("memory_mb")),
-        mebibytes(number("disk_mb"))
-    )
+    let [gpus, cpus, memory, disk] = ["gpus", "cpus", "memory_mb", "disk_mb"].map(number);
+    [
+        (gpus, count(gpus, "GPU")),
+        (cpus, count(cpus, "CPU")),
+        (memory, format!("{} memory", mebibytes(memory))),
+        (disk, format!("{} disk", mebibytes(disk))),
+    ]
 }
 
 /// `1 GPU`, `2 GPUs`.

@@ -1,17 +1,20 @@
 //! `muster capacity`: yes or no, why not, and what would fit.
 
+use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::amount::amount;
+use crate::amount::{amount, asked};
 use crate::columns::BY_GPUS;
 use crate::operation::text;
 use crate::table::{plain, table};
-use jiff::Timestamp;
 
 /// The report.
 pub(crate) fn shown(report: &Value, now: Timestamp) -> String {
     let nodes = report["nodes"].as_i64().unwrap_or(0);
-    let asked = format!("{} with {}", text(report, "shape"), amount(&report["capacity"]));
+    let asked = match asked(&report["capacity"]) {
+        nothing if nothing.is_empty() => text(report, "shape"),
+        amounts => format!("{} with {amounts}", text(report, "shape")),
+    };
     let mut shown = if report["fits_now"] == Value::Bool(true) {
         let could = if nodes == 1 { "1 node could".to_owned() } else { format!("{nodes} nodes could") };
         format!("yes: {could} take a {asked}\n")
@@ -20,7 +23,7 @@ pub(crate) fn shown(report: &Value, now: Timestamp) -> String {
     };
     let mut fact = |name: &str, value: String| {
         if !value.is_empty() {
-            shown.push_str(&format!("{:<12} {value}\n", format!("{name}:")));
+            shown.push_str(&format!("{:<13} {value}\n", format!("{name}:")));
         }
     };
     fact("would fit", text(&report["nearest"], "change"));
@@ -54,11 +57,11 @@ mod tests {
             "reason": "gpus", "message": "the most on one node is 4 GPUs", "nearest": {"change": "4 GPUs instead of 5"},
         });
         let expected = "\
-no gpu_slice with 5 GPUs, 0 CPUs, 0 MiB memory, 0 MiB disk now: the most on one node is 4 GPUs
-would fit:   4 GPUs instead of 5
+no gpu_slice with 5 GPUs now: the most on one node is 4 GPUs
+would fit:    4 GPUs instead of 5
 most of each: 4 GPUs, 16 CPUs, 64 GiB memory, 100 GiB disk
-quota left:  gpus=8
-in line:     1
+quota left:   gpus=8
+in line:      1
 GPUS  NODES  IN ONE ISLAND
 1     2      2
 ";

@@ -83,7 +83,6 @@ const ALLOCATION: &[Column] = &[
     ("GPUS", "/capacity/gpus"),
     ("CPUS", "/capacity/cpus"),
     ("MEMORY MB", "/capacity/memory_mb"),
-    ("EVIDENCE", "/evidence"),
     ("WHY", "/reason"),
     ("NODE", "/node_id"),
     ("MADE", "/created_at"),

@@ -1,5 +1,7 @@
 //! Carries out a command that stands for one operation, and shows the answer.
 
+use std::io::BufRead;
+
 use clap::ArgMatches;
 use jiff::Timestamp;
 use muster_sdk::describe::Operation;
@@ -19,7 +21,16 @@ use crate::{allocation, capacity, node, operation, table};
 
 /// Carries it out.
 pub(crate) async fn operate(context: &Context, operation: &Operation, matches: &ArgMatches) -> Result<()> {
-    let input = &mut std::io::stdin().lock();
+    operate_with(context, operation, matches, &mut std::io::stdin().lock()).await
+}
+
+/// Carries it out, with whatever is typed on `input`.
+pub(crate) async fn operate_with(
+    context: &Context,
+    operation: &Operation,
+    matches: &ArgMatches,
+    input: &mut dyn BufRead,
+) -> Result<()> {
     let mut arguments = collect(operation, matches, |name| context.default_for(name), input, context.now)?;
     let connection = context.connect()?;
     if operation.id == "node_approve"
@@ -45,6 +56,10 @@ fn own_form(words: &[&str], thing: &Value, now: Timestamp) -> Option<String> {
     match words {
         ["operation", ..] if thing["steps"].is_array() => Some(operation::view::shown(thing, now)),
         ["node", ..] if thing["inventory_digest"].is_string() => Some(node::view::shown(thing, now)),
+        ["allocation", "attest"] => {
+            let lines = operation::evidence::lines(std::slice::from_ref(thing), now);
+            Some(lines.into_iter().map(|line| format!("{line}\n")).collect())
+        }
         ["allocation", "timeline"] => Some(allocation::timeline(thing, now)),
         ["capacity", "get"] => Some(capacity::shown(thing, now)),
         _ => None,

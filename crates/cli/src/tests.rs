@@ -9,6 +9,7 @@ use muster_sdk::describe::Description;
 use serde_json::json;
 
 use crate::collect::collect;
+use crate::examples::EXAMPLES;
 use crate::words::{BY_HAND, generated, meant};
 use crate::{command, failure, options};
 
@@ -105,7 +106,11 @@ fn a_whole_body_is_taken_and_flags_win_over_it() {
 
 #[test]
 fn what_is_missing_or_wrong_is_said_before_anything_is_sent() {
-    assert!(sent("muster tenant create", "").unwrap_err().contains("--slug"));
+    let nameless = sent("muster tenant create", "").unwrap_err();
+    assert!(
+        nameless.contains("--slug") && nameless.contains("Usage: muster tenant create <SLUG>"),
+        "{nameless}"
+    );
     assert!(sent("muster tenant get", "").unwrap_err().contains("TENANT"));
     assert!(sent("muster tenant create --slug a --label b", "").unwrap_err().contains("is not KEY=VALUE"));
     assert!(
@@ -167,8 +172,110 @@ fn completions_cover_every_noun_in_every_shell() {
     for shell in [crate::Shell::Bash, crate::Shell::Zsh, crate::Shell::Fish] {
         let script = String::from_utf8(crate::completion(shell, &mut command())).unwrap();
         assert!(
-            ["service-account", "rotate-key", "completion"].iter().all(|word| script.contains(word)),
+            [
+                "service-account",
+                "rotate-key",
+                "completion",
+                "watch",
+                "timeline",
+                "wait",
+                "timeout",
+                "dry-run"
+            ]
+            .iter()
+            .all(|word| script.contains(word)),
             "{shell}"
         );
     }
+}
+
+#[test]
+fn what_is_made_is_named_by_position_or_by_flag_and_not_by_both() {
+    let named = json!({"name": "train-1", "gpus": 2});
+    assert_eq!(body("muster allocation create train-1 --gpus 2"), named);
+    assert_eq!(body("muster allocation create --gpus 2 train-1"), named);
+    assert_eq!(body("muster allocation create --gpus 2 --name train-1"), named);
+    assert_eq!(body("muster tenant create acme"), json!({"slug": "acme"}));
+    assert!(sent("muster allocation create train-1 --name train-2", "").is_err());
+    let whole =
+        sent("muster allocation create train-2 --body -", r#"{"name": "train-1", "gpus": 2}"#).unwrap();
+    assert_eq!(whole.body, Some(json!({"name": "train-2", "gpus": 2})));
+}
+
+#[test]
+fn times_can_be_said_by_their_distance() {
+    assert_eq!(
+        body("muster allocation create a --wait-until 2h --expires-at 2026-12-01T00:00:00Z"),
+        json!({"name": "a", "wait_until": "1970-01-01T02:00:00Z", "expires_at": "2026-12-01T00:00:00Z"})
+    );
+    assert_eq!(
+        body("muster allocation update a --expires-at 3d"),
+        json!({"expires_at": "1970-01-04T00:00:00Z"})
+    );
+    assert!(
+        sent("muster allocation create a --wait-until soon", "")
+            .unwrap_err()
+            .contains("--wait-until takes a time")
+    );
+}
+
+#[test]
+fn everything_that_only_starts_something_can_be_waited_for() {
+    for line in [
+        "muster allocation create a --wait --timeout 10m",
+        "muster allocation release a --wait",
+        "muster allocation restart a --wait",
+        "muster allocation resize a --gpus 1 --wait",
+        "muster node drain n --wait",
+        "muster node retire n --wait --timeout 1h30m",
+    ] {
+        assert!(sent(line, "").is_ok(), "{line}");
+    }
+    assert!(sent("muster tenant create a --wait", "").is_err());
+    assert!(sent("muster allocation release a --timeout 10m", "").unwrap_err().contains("--wait"));
+    assert!(
+        sent("muster allocation release a --wait --timeout 10", "").unwrap_err().contains("90s, 10m or 2h")
+    );
+}
+
+#[test]
+fn operations_are_listed_of_the_profiles_project_unless_something_else_is_said() {
+    let project = |line: &str| sent(line, "").unwrap().query;
+    let pair = |value: &str| vec![("project".to_owned(), value.to_owned())];
+    assert_eq!(project("muster operation list"), pair("acme.kept"));
+    assert_eq!(project("muster operation list --project acme.other"), pair("acme.other"));
+    assert_eq!(project("muster operation list --platform"), []);
+}
+
+#[test]
+fn every_example_can_be_typed_and_stands_in_the_help() {
+    for (words, lines) in EXAMPLES {
+        for line in *lines {
+            let said = line.split(" #").next().unwrap().trim();
+            let typed = shell_words(said);
+            let matches =
+                command().try_get_matches_from(&typed).unwrap_or_else(|error| panic!("{line}: {error}"));
+            let reached = crate::words_of(&matches).join(" ");
+            assert!(
+                reached == *words || format!("{reached} get") == *words,
+                "{line} is no example of {words}"
+            );
+        }
+        let mut at = command();
+        for word in words.split(' ') {
+            at = at.find_subcommand(word).unwrap_or_else(|| panic!("there is no {words}")).clone();
+        }
+        assert!(at.render_long_help().to_string().contains(lines[0]), "{words}");
+    }
+}
+
+/// As a shell reads a line: words, with single quotes around those that have spaces.
+fn shell_words(line: &str) -> Vec<String> {
+    let quoted = line.split('\'').enumerate();
+    quoted
+        .flat_map(|(place, part)| match place % 2 {
+            0 => part.split_whitespace().map(str::to_owned).collect(),
+            _ => vec![part.to_owned()],
+        })
+        .collect()
 }

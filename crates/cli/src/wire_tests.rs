@@ -12,6 +12,8 @@ use crate::{command, dispatch, login};
 #[path = "../../sdk/tests/scripted/mod.rs"]
 mod scripted;
 
+mod fleet;
+
 use scripted::{Reply, Scripted, ok, problem};
 
 struct Desk {

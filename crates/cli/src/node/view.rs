@@ -8,6 +8,7 @@ use crate::age::{exact, instant, relative};
 use crate::amount::mebibytes;
 use crate::columns::part;
 use crate::operation::text;
+use crate::span::between;
 use crate::table::{plain, table};
 
 /// The node.
@@ -48,8 +49,8 @@ pub(crate) fn shown(node: &Value, now: Timestamp) -> String {
 /// The state, and what the one word does not say.
 fn state(node: &Value, now: Timestamp) -> String {
     let state = text(node, "state");
-    let since = node["unreachable_since"].as_str().and_then(instant).map(|then| relative(now, then));
-    let mut facts: Vec<String> = since.map(|since| format!("last heard of {since}")).into_iter().collect();
+    let since = node["unreachable_since"].as_str().and_then(instant).map(|then| between(then, now));
+    let mut facts: Vec<String> = since.map(|time| format!("for {time}")).into_iter().collect();
     for (fact, word) in [("cordoned", "cordoned"), ("draining", "draining")] {
         if node[fact] == Value::Bool(true) && state != word {
             facts.push(word.to_owned());
@@ -144,6 +145,6 @@ slots:
         lost["unreachable_since"] = json!("2026-11-15T12:20:20Z");
         lost["cordoned"] = json!(true);
         let told = shown(&lost, now());
-        assert!(told.starts_with("gpu-17: unreachable (last heard of 5 min ago, cordoned)\n"), "{told}");
+        assert!(told.starts_with("gpu-17: unreachable (for 5 min, cordoned)\n"), "{told}");
     }
 }

@@ -101,16 +101,16 @@ pub(crate) fn remarks(operation: &Value, now: Timestamp) -> Vec<String> {
         Some("parked") => {
             let parked = &operation["parked"];
             let who = match parked["unblock_by"].as_str() {
-                Some("tenant") => "somebody of the project, or an operator, decides",
-                Some("operator") => "an operator decides",
-                _ => "somebody has to decide",
+                Some("tenant") => "its owner or an operator decides how it goes on",
+                Some("operator") => "an operator decides how it goes on; its owner can try again",
+                _ => "somebody has to decide how it goes on",
             };
             let escalates = parked["escalates_at"].as_str().and_then(instant);
             let escalates = escalates.map(|then| match relative(now, then) {
                 told if then > now => format!("; it escalates {told}"),
                 told => format!("; it escalated {told}"),
             });
-            let mut lines = vec![format!("{who} how it goes on{}:", escalates.unwrap_or_default())];
+            let mut lines = vec![format!("{who}{}:", escalates.unwrap_or_default())];
             lines.extend(
                 choices(operation).into_iter().map(|(why, command)| format!("  {why:<28} {command}")),
             );
@@ -135,7 +135,7 @@ fn choices(operation: &Value) -> Vec<(&'static str, String)> {
             "compensate" => ("undo what was done:", command(choice)),
             "accept_partial" => ("take what was done:", command(choice)),
             "abandon" => {
-                ("give up, on your own word:", format!("{} --statement 'WHAT YOU KNOW'", command(choice)))
+                ("give up, and say why:", format!("{} --statement 'WHAT YOU KNOW'", command(choice)))
             }
             other => ("or:", command(other)),
         })
@@ -192,10 +192,10 @@ mod tests {
         assert_eq!(
             parked.lines,
             [
-                "an operator decides how it goes on; it escalates in 59 min:",
+                "an operator decides how it goes on; its owner can try again; it escalates in 59 min:",
                 "  try it again:                muster operation unblock op_1 --choice retry",
                 "  undo what was done:          muster operation unblock op_1 --choice compensate",
-                "  give up, on your own word:   muster operation unblock op_1 --choice abandon --statement 'WHAT YOU KNOW'",
+                "  give up, and say why:        muster operation unblock op_1 --choice abandon --statement 'WHAT YOU KNOW'",
             ]
         );
     }
