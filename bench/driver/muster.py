@@ -45,15 +45,15 @@ class Server:
 
     def start(self):
         self.spawn("127.0.0.1:0")  # the kernel chooses the port, and the log tells it
-        self.address = wait_for("muster's start", self.process, self._address_in_log)
+        self.address, self.nodes_address = wait_for("muster's start", self.process, self._addresses_in_log)
         self.operator = (self.folder / "operator.token").read_text().strip()
         return self
 
-    def _address_in_log(self):
+    def _addresses_in_log(self):
         with (self.folder / "log").open("rb") as log:
             log.seek(self.log_offset)
-            found = re.search(rb'"address":"([0-9.:]+)"', log.read())
-        return found[1].decode() if found else None
+            found = re.search(r'"address":"([0-9.:]+)","nodes_address":"([0-9.:]+)"', log.read().decode())
+        return found.groups() if found else None
 
     def stop(self):
         if self.process:

@@ -21,9 +21,8 @@ def rates(side):
 
 
 def row(name, figure, noisy):
-    verdict = "met" if figure["met"] else "MISSED"
-    if noisy or figure.get("noise"):
-        verdict += ", noisy"
+    words = [{True: "met", False: "MISSED", None: ""}[figure["met"]], "noisy" if noisy or figure.get("noise") else ""]
+    verdict = ", ".join(filter(None, words))
     if "ratio" not in figure:
         spread = f" ({number(figure['min'])} – {number(figure['max'])})" if "min" in figure else ""
         return [name, figure["what"], number(figure["value"]), "", number(figure["value"]) + spread, figure["goal"], verdict]
@@ -69,6 +68,46 @@ def placement_lines(name, figure):
                f"{number(times)} times as long.")
 
 
+def rest_lines(name, figure):
+    """A fleet at rest: who was heard, and what it cost."""
+    seen = figure["rest"]
+    rate, cores, looks = seen["per_second"], seen["cores"], seen["looks"]
+    yield (f"- {name}: {len(looks)} looks at all nodes in {seen['seconds']:.0f} s; the longest silence in each: "
+           f"{', '.join(number(one['silence_s']) for one in looks)} s; "
+           f"not ready: {sum(one['not_ready'] for one in looks)}, unreachable: {sum(one['unreachable'] for one in looks)}.")
+    yield (f"- The database, each second: {number(rate['commits'])} transactions committed, reading ones among them; "
+           f"{number(rate['writing'])} transaction numbers given out, which only those that write get; "
+           f"{number(rate['wal_bytes'] / 1000)} kB of log.")
+    yield "- Processor time, % of a core: " + ", ".join(f"{who} {number(value * 100)}" for who, value in cores.items()) + "."
+    for who, held in seen["memory"].items():
+        yield f"- Memory of {who}, MB: {held['rss_mb']} resident; {held['anon_mb']} its own, {held['file_mb']} mapped from files."
+
+
+def wait_lines(name, figure):
+    """What clients waited for, and how much of it was the work itself."""
+    inner = figure["operation"]
+    yield (f"- {name}: p50 {number(figure['p50_ms'])} ms, p90 {number(figure['p90_ms'])}, p99 {number(figure['p99_ms'])}, "
+           f"slowest {number(figure['max_ms'])}; by the server's own clock, from accepted to ended, p50 "
+           f"{number(inner['p50_ms'])} ms, p99 {number(inner['p99_ms'])}.")
+
+
+def load_lines(name, figure):
+    """What a cycle cost."""
+    load = figure["load"]
+    spent, counted = load["cpu_us_per_request"], load["per_cycle"]
+    yield (f"- {name}: {load['ok']:,} cycles in {load['seconds']:.0f} s, {load['non2xx']} answers that were no success; "
+           "afterwards every node was ready and free.")
+    yield "- Processor time of a cycle, ms: " + ", ".join(f"{who} {number(value / 1000)}" for who, value in spent.items()) + "."
+    yield (f"- The database, each cycle: {number(counted['commits'])} transactions committed, reading ones among them, "
+           f"{number(counted['rollbacks'])} rolled back, {number(counted['writing'])} transaction numbers given out, "
+           f"{number(counted['wal_bytes'] / 1000)} kB of log.")
+
+
+def agent_lines(name, figure):
+    yield (f"- {name}: {figure['rss_mb']} MB resident after {figure['after_s']} s; {figure['anon_mb']} its own, "
+           f"{figure['file_mb']} mapped from files, of which the kernel maps 16 pages for each that is touched.")
+
+
 def head(run):
     facts, plan = run["machine"], run["plan"]
     mode = "a quick look, not a measurement" if run["quick"] else f"A-B-B-A × {plan['blocks']}"
@@ -88,6 +127,9 @@ def sections(run):
         "Noise": [f"- {name}: {'; '.join(figure['noise'])}." for name, figure in those_with("noise")],
         "Audit": [sealing_line(name, figure["sealing"]) for name, figure in those_with("sealing")],
         "Placement": [line for name, figure in those_with("placement") for line in placement_lines(name, figure)],
+        "The fleet": [line for key, tell in {"rest": rest_lines, "operation": wait_lines, "load": load_lines,
+                                             "after_s": agent_lines}.items()
+                      for name, figure in those_with(key) for line in tell(name, figure)],
         "Durability": [durability_line(name, found) for name, found in run["durability"].items()],
         "Processor time for each request, in microseconds":
             [cpu_line(name, figure) for name, figure in those_with("ratio")],

@@ -228,8 +228,9 @@ pub(crate) fn park(
     operation.due_at = escalates_at;
 }
 
-/// Takes a parked operation up again, in the direction it had.
-pub(crate) fn resume(operation: &mut Operation, timing: &Timing, now: Timestamp) {
+/// Takes a parked operation up again, in the direction it had. Where evidence was not what it should be, what it is evidence
+/// for is done once more.
+pub(crate) fn resume(operation: &mut Operation, definition: &Definition, timing: &Timing, now: Timestamp) {
     let undoing =
         operation.steps.iter().any(|step| matches!(step.state, StepState::Undoing | StepState::Undone));
     operation.parked = None;
@@ -243,9 +244,22 @@ pub(crate) fn resume(operation: &mut Operation, timing: &Timing, now: Timestamp)
         operation.state = OperationState::Running;
         operation.deadline_at = operation.deadline_at.max(now + timing.release);
         // A step that was refused is tried as if for the first time.
-        for step in operation.steps.iter_mut().filter(|step| step.state == StepState::Failed) {
-            step.state = StepState::Running;
-            step.output = Value::Null;
+        if let Some(at) = operation.steps.iter().position(|step| step.state == StepState::Failed) {
+            let verifies = |at: usize| definition.steps.get(at).is_some_and(|step| step.verifies);
+            // Over the step after which there is no way back nobody goes back either.
+            let again = |at: usize| {
+                definition
+                    .steps
+                    .get(at)
+                    .is_some_and(|step| !step.verifies && definition.no_return != Some(step.name))
+            };
+            let from = if verifies(at) && at > 0 && again(at - 1) { at - 1 } else { at };
+            for step in &mut operation.steps[from..=at] {
+                step.state = StepState::Running;
+                step.output = Value::Null;
+                step.ended_at = None;
+            }
+            operation.steps[at].state = if from == at { StepState::Running } else { StepState::Pending };
         }
     }
 }

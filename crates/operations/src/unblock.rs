@@ -33,7 +33,7 @@ pub fn unblock(
     }
     Some(match choice {
         Unblock::Retry => {
-            resume(operation, timing, now);
+            resume(operation, definition, timing, now);
             Unblocked::GoesOn
         }
         Unblock::Compensate => {
@@ -43,7 +43,7 @@ pub fn unblock(
         Unblock::AcceptPartial => Unblocked::Ends(OperationState::Partial),
         Unblock::Abandon => match definition.abandon {
             Abandon::Attest => {
-                resume(operation, timing, now);
+                resume(operation, definition, timing, now);
                 Unblocked::Attested
             }
             Abandon::Undo | Abandon::Never => {

@@ -52,12 +52,12 @@ statements! {
         "UPDATE operations SET state = $3, steps = $4, items = $5, waiting = $6, parked = $7, reason = $8, message = $9,
             due_at = CASE WHEN wakes = $10 THEN $11::timestamptz ELSE $12::timestamptz END, deadline_at = $13, updated_at = $12::timestamptz,
             leased_until = CASE WHEN $14 THEN now() + make_interval(secs => $15 / 1000.0) ELSE now() - interval '1 second' END,
-            cancel_requested = cancel_requested OR $16, version = version + 1
+            cancel_requested = cancel_requested OR $16, input = $17, version = version + 1
          WHERE id = $1 AND generation = $2",
         "UPDATE operations SET state = $3, steps = $4, items = $5, waiting = $6, parked = $7, reason = $8, message = $9,
             due_at = CASE WHEN wakes = $10 THEN $11 ELSE $12 END, deadline_at = $13, updated_at = $12,
             leased_until = CASE WHEN $14 THEN $12 + $15 * 1000 ELSE 0 END,
-            cancel_requested = cancel_requested OR $16, version = version + 1
+            cancel_requested = cancel_requested OR $16, input = $17, version = version + 1
          WHERE id = $1 AND generation = $2");
     // Taken before anything else, so that everybody who writes for an operation locks it first, and nobody writes who lost it.
     OPERATION_FENCE = pair(
@@ -316,7 +316,8 @@ impl Tx {
             operation.deadline_at,
             keep.is_some(),
             millis(keep.unwrap_or_default()),
-            operation.cancel_requested
+            operation.cancel_requested,
+            operation.input.clone()
         ];
         self.execute_one(&OPERATION_ADVANCE, args, StoreError::Fenced).await
     }

@@ -5,7 +5,7 @@ use muster_sdk::describe::Description;
 use muster_sdk::{Arguments, Connection};
 use serde_json::Value;
 
-use super::{text, title};
+use super::{evidence, text, title};
 use crate::age::{instant, relative};
 use crate::failure::{Exit, Failure};
 use crate::operate::call;
@@ -85,6 +85,9 @@ pub(crate) fn summary(operation: &Value) -> String {
     };
     let title = title(operation);
     match operation["state"].as_str() {
+        Some("succeeded") if evidence::is_on_a_word(operation) => {
+            format!("{title} succeeded, on somebody's word and not on evidence")
+        }
         Some("succeeded") => format!("{title} succeeded"),
         Some("failed") => format!("{title} failed{}; it has left no effect", why("")),
         Some("cancelled") => format!("{title} was cancelled; it has left no effect"),
@@ -183,6 +186,14 @@ mod tests {
             assert_eq!(failure.exit as u8, code, "{state}");
         }
         assert!(failure(&operation("succeeded"), &Beside::default(), now()).is_none());
+    }
+
+    #[test]
+    fn a_success_on_a_word_says_so() {
+        let mut attested = operation("succeeded");
+        assert_eq!(summary(&attested), "allocation.create of train-1 succeeded");
+        attested["witnesses"] = json!([crate::operation::samples::attested()]);
+        assert!(summary(&attested).ends_with("on somebody's word and not on evidence"));
     }
 
     #[test]

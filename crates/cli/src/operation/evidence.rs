@@ -18,6 +18,11 @@ pub(crate) fn of(thing: &Value) -> &[Value] {
     thing["witnesses"].as_array().map_or(&[], Vec::as_slice)
 }
 
+/// Whether any of it is somebody's word instead.
+pub(crate) fn is_on_a_word(thing: &Value) -> bool {
+    of(thing).iter().any(|witness| witness["kind"] != "witnessed")
+}
+
 fn one(witness: &Value, now: Timestamp) -> Vec<String> {
     let transition = text(witness, "transition");
     let when = witness["at"].as_str().and_then(|at| exact(at, now)).unwrap_or_default();
@@ -79,11 +84,15 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// `present: yes; devices: a, b`. What is empty is left out.
+/// `present: yes; devices: a, b`. What is empty or nothing is left out.
 fn words(value: &Value) -> String {
+    let is_nothing = |value: &Value| match value {
+        Value::Object(fields) => fields.values().all(|value| value == 0),
+        other => is_empty(other) || other == 0,
+    };
     match value {
         Value::Object(fields) => {
-            let told = fields.iter().filter(|(_, value)| !is_empty(value));
+            let told = fields.iter().filter(|(_, value)| !is_nothing(value));
             let told = told.map(|(name, value)| format!("{}: {}", printable(name), plain(value)));
             told.collect::<Vec<_>>().join("; ")
         }
@@ -110,6 +119,8 @@ mod tests {
         let mut other = seen();
         other["evidence"]["found"]["devices"] = json!(["GPU-a"]);
         assert_eq!(lines(&[other], now())[2], "    found:   present: yes; devices: GPU-a; amount: cpus=1");
+        let gone = json!({"present": false, "incarnation": 0, "amount": {"cpus": 0}, "residue": []});
+        assert_eq!(words(&gone), "present: no");
         let listed = json!({"kind": "witnessed", "transition": "retired", "node_id": "nod_1", "at": "?",
                             "evidence": {"checked": ["no place is left"], "found": {"places": []}}});
         assert_eq!(lines(&[listed], now())[1], "    checked: no place is left");

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::text;
+use super::{evidence, text};
 use crate::age::instant;
 use crate::span::between;
 
@@ -48,11 +48,23 @@ pub(crate) fn says(operation: &Value, step: &Value) -> String {
 /// The line of a step.
 pub(crate) fn line(operation: &Value, step: &Value, width: usize, now: Timestamp) -> String {
     let state = step["state"].as_str().unwrap_or_default();
-    let mut line = format!("{} {:<width$}  {}", mark(state), text(step, "name"), says(operation, step));
+    let is_on_a_word = rests_on_a_word(operation, step);
+    let mark = if is_on_a_word { '!' } else { mark(state) };
+    let mut line = format!("{mark} {:<width$}  {}", text(step, "name"), says(operation, step));
+    if is_on_a_word {
+        line.push_str(" [ATTESTED, not seen]");
+    }
     if let Some(time) = duration(step, now) {
         line.push_str(&format!(" ({time})"));
     }
     line
+}
+
+/// Whether the evidence of a step is an operator's word. It must not look like a check that was made.
+fn rests_on_a_word(operation: &Value, step: &Value) -> bool {
+    let id = &step["witness_id"];
+    let witness = evidence::of(operation).iter().find(|witness| !id.is_null() && witness["id"] == *id);
+    witness.is_some_and(|witness| witness["kind"] != "witnessed")
 }
 
 /// How long it took, or has taken so far. A step that is tried again keeps the end of its last attempt, which is not its own.
@@ -111,6 +123,15 @@ mod tests {
             line(&again, &again["steps"][1], 7, now()),
             "… prepare  has the node make its place (2.5 s)"
         );
+    }
+
+    #[test]
+    fn a_step_on_an_operators_word_does_not_look_like_one_that_was_checked() {
+        let mut attested = operation("succeeded");
+        attested["witnesses"] = json!([crate::operation::samples::attested()]);
+        attested["steps"][2]["witness_id"] = json!("wit_2");
+        let told = line(&attested, &attested["steps"][2], 0, now());
+        assert_eq!(told, "! verify_active  looks at the place [ATTESTED, not seen] (1.0 s)");
     }
 
     #[test]

@@ -44,6 +44,8 @@ stories! {
     cancelling_undoes_what_was_done
     a_release_takes_over_from_a_create
     an_unverified_wipe_is_parked_and_can_be_retried
+    an_unverified_wipe_can_be_attested_and_stays_quarantined
+    what_fails_for_good_is_parked_and_asked_for_again_when_retried
     a_dead_node_is_attested_and_cleaned_when_it_is_back
     a_restart_raises_the_incarnation
     a_resize_grows_and_shrinks
@@ -214,17 +216,31 @@ async fn an_unverified_wipe_is_parked_and_can_be_retried(rig: &mut Rig) {
         "nobody else gets the slots"
     );
     decide(rig, release, Unblock::Retry).await;
-    assert_eq!(rig.drive(release).await.state, OperationState::Parked, "wiping was not asked for again");
-    let kept = rig.allocation(id).await;
-    assert_eq!(kept.state, AllocationState::Wiping);
-    // An operator looked at it.
+    assert_eq!(rig.drive(release).await.state, OperationState::Succeeded, "it was wiped once more, and seen");
+    assert!(rig.node.dirty.is_empty());
+}
+
+async fn an_unverified_wipe_can_be_attested_and_stays_quarantined(rig: &mut Rig) {
+    let id = rig.active("a", 2).await;
+    rig.node.wrong.push(Wrong::LeavesResidue);
+    let release = rig.ask(&RELEASE, "allocation", id, json!({})).await;
+    assert_eq!(rig.drive(release).await.state, OperationState::Parked);
     let witness = attest(rig, id).await;
-    decide(rig, release, Unblock::Retry).await;
+    decide(rig, release, Unblock::Abandon).await;
     assert_eq!(rig.drive(release).await.state, OperationState::Succeeded);
     let allocation = rig.allocation(id).await;
     assert_eq!((allocation.state, allocation.wiped_witness_id), (AllocationState::Released, Some(witness)));
     let quarantined = rig.slots().await.iter().filter(|slot| slot.1 == SlotState::Quarantined).count();
     assert_eq!(quarantined, 2);
+}
+
+async fn what_fails_for_good_is_parked_and_asked_for_again_when_retried(rig: &mut Rig) {
+    let id = rig.active("a", 2).await;
+    rig.node.wrong.extend([Wrong::Fails(TaskKind::Destroy); 3]);
+    let release = rig.ask(&RELEASE, "allocation", id, json!({})).await;
+    assert_eq!(rig.drive(release).await.state, OperationState::Parked);
+    decide(rig, release, Unblock::Retry).await;
+    assert_eq!(rig.drive(release).await.state, OperationState::Succeeded);
 }
 
 async fn attest(rig: &Rig, id: muster_ids::AllocationId) -> muster_ids::WitnessId {

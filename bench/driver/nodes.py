@@ -1,0 +1,173 @@
+"""Figures 7: a thousand nodes on one server: how soon they are there, what they cost at rest, and how soon work is done.
+
+Whether all is well is judged from outside, by what the public API says of each node.
+"""
+
+import datetime
+import time
+
+from .cycles import Load, instant
+from .muster import make_tenant
+from .postgres import Postgres
+from .processes import Broken
+from .rounds import OTHERS_LIMIT, metered, used
+from .simulated import Agent, Simulated, memory, nodes_of
+
+NODES, GPUS = 1000, 8
+LOOK_SECONDS = 5
+HEARTBEAT_SECONDS = 10  # the default of nodes.heartbeat_seconds
+ASK = {"gpus": 1}
+# What the database counts: all transactions, and the numbers that it gave out, one to each that wrote (and to each part of
+# one that could be undone by itself). Reading the second takes no number.
+COUNTS = ("SELECT xact_commit, xact_rollback, pg_snapshot_xmax(pg_current_snapshot())::text::bigint, "
+          "pg_current_wal_lsn() - '0/0'::pg_lsn FROM pg_stat_database WHERE datname = 'muster'")
+# An idle connection tells what it did up to ten seconds later.
+SETTLE_SECONDS = 11
+
+
+def become_ready(bench, server):
+    """Starts the fleet: how long until the API calls every node ready, each with all of its GPUs free."""
+    began = time.monotonic()
+    fleet = bench.keep(Simulated(bench, server, NODES, GPUS))
+    fleet.wait()
+    said = time.monotonic() - began
+    must_be_free(server)
+    return fleet, {"value": time.monotonic() - began, "said_ready_s": said}
+
+
+def must_be_free(server):
+    """Every node is there, is ready, and holds nothing for anybody."""
+    nodes = nodes_of(server)
+    if len(nodes) != NODES:
+        raise Broken(f"there are {len(nodes)} nodes, not {NODES}")
+    odd = [node for node in nodes if node["state"] != "ready" or node["free"] != node["total"]
+           or node["total"]["gpus"] != GPUS or node["allocations"]]
+    if odd:
+        raise Broken(f"{len(odd)} nodes are not ready and free, such as {odd[0]}")
+
+
+def look(server):
+    """The longest silence of any node at this moment, and how many are not ready."""
+    began = time.monotonic()
+    nodes = nodes_of(server)
+    now = datetime.datetime.now(datetime.timezone.utc)
+    silence = max((now - instant(node["seen_at"])).total_seconds() for node in nodes)
+    return {"nodes": len(nodes), "silence_s": round(silence, 2), "took_ms": round((time.monotonic() - began) * 1000, 1),
+            "not_ready": sum(node["state"] != "ready" for node in nodes),
+            "unreachable": sum(node["state"] == "unreachable" for node in nodes)}
+
+
+def looks_for(server, seconds):
+    """Looks every few seconds for so long."""
+    began, looks = time.monotonic(), []
+    while True:
+        due = began + LOOK_SECONDS * (len(looks) + 1)
+        time.sleep(max(0.0, due - time.monotonic()))
+        looks.append(look(server))
+        if time.monotonic() - began >= seconds:
+            return looks
+
+
+def counts(postgres):
+    names = ("commits", "rollbacks", "writing", "wal_bytes")
+    return dict(zip(names, map(float, postgres.sql(COUNTS, "muster").split("|"))))
+
+
+def rest(bench, server, postgres, fleet):
+    """Nobody asks for anything, but for our looks: what goes on all the same."""
+    watched = {"muster": server.pid, "postgres": postgres.pid, "simulated": fleet.pid}
+    time.sleep(SETTLE_SECONDS)
+    began, before, cpu_before = time.monotonic(), counts(postgres), used(watched)
+    looks = looks_for(server, bench.plan.rest_seconds)
+    cpu_after, after, taken = used(watched), counts(postgres), time.monotonic() - began
+    cpu = {name: (cpu_after[name] - cpu_before[name]) / taken for name in cpu_before}
+    others = max(0.0, cpu.pop("machine") - sum(value for name, value in cpu.items() if name != "steal")) + cpu.pop("steal")
+    return {"seconds": taken, "looks": looks, "cores": cpu, "others_cores": others,
+            "per_second": {name: (after[name] - before[name]) / taken for name in before},
+            "memory": {"muster": memory(server.pid), "simulated": memory(fleet.pid)}}
+
+
+def noise(others, cores):
+    return [f"other programs took {others / cores:.0%} of the machine"] if others > OTHERS_LIMIT * cores else []
+
+
+def tell_rest(bench, seen):
+    """The figures of a fleet at rest."""
+    shared = {"noise": noise(seen["others_cores"], bench.cores)}
+    silence = max(one["silence_s"] for one in seen["looks"])
+    lost = [f"{one['not_ready']} nodes not ready" for one in seen["looks"] if one["not_ready"]]
+    bench.add("fleet-silence", {"value": silence, "fails": lost, "rest": seen, **shared})
+    own = seen["memory"]["muster"]
+    bench.add("fleet-memory", {"value": own["rss_mb"], **own, **shared})
+    bench.add("fleet-processor", {"value": seen["cores"]["muster"] * 100, "cores": seen["cores"], **shared})
+    bench.add("fleet-commits", {"value": seen["per_second"]["commits"], "per_second": seen["per_second"], **shared})
+    simulated = seen["memory"]["simulated"]
+    bench.add("fleet-simulated", {"value": simulated["rss_mb"], **simulated, **shared})
+
+
+def work(bench, server, postgres, fleet):
+    """Allocations come and go; then all must be as it was."""
+    token, _tenant, project = make_tenant(server, "fleet", 1).split(" ")
+    ask = lambda count: Load(server.address, token, project, bench.plan.clients, count, ASK)
+    watched = {"muster": server.pid, "postgres": postgres.pid, "simulated": fleet.pid}
+    before = counts(postgres)
+    seen = metered(ask(bench.plan.cycles).run, watched)
+    time.sleep(SETTLE_SECONDS)
+    after = counts(postgres)
+    must_be_free(server)
+    seen["per_cycle"] = {name: round((after[name] - before[name]) / seen["ok"], 1) for name in before}
+    return seen
+
+
+def tell_work(bench, seen):
+    """The figures of a fleet that works."""
+    shared = {"noise": noise(seen["others_cores"], bench.cores)}
+    for verb in ("create", "release"):
+        bench.add(f"fleet-{verb}", {"value": seen[verb]["p50_ms"], **seen[verb], "operation": seen["operation"][verb], **shared})
+    load = {name: value for name, value in seen.items() if name not in ("create", "release", "operation")}
+    bench.add("fleet-cycles", {"value": seen["per_second"], "load": load, **shared})
+
+
+class Idle:
+    """One agent beside a server of its own, from its first hello until it is looked at."""
+
+    def __init__(self, bench):
+        self.server = bench.server("agent-alone")
+        self.agent = bench.keep(Agent(bench, self.server, GPUS)).wait()
+        self.since = time.monotonic()
+
+    def tell(self, bench):
+        """Waits for what is missing of its rest."""
+        time.sleep(max(0.0, self.since + bench.plan.rest_seconds - time.monotonic()))
+        self.agent.check_heard()
+        found = memory(self.agent.pid)
+        bench.add("fleet-agent", {"value": found["rss_mb"], **found, "after_s": round(time.monotonic() - self.since)})
+        self.agent.stop()
+        self.server.stop()
+
+
+def on_nodes(bench):
+    """All of them; the agent rests while the fleet does, on a server of its own."""
+    idle = Idle(bench) if "fleet-agent" in bench.wanted else None
+    if any(name != "fleet-agent" for name in bench.wanted if name.startswith("fleet-")):
+        thousand(bench)
+    if idle:
+        idle.tell(bench)
+
+
+def thousand(bench):
+    postgres = bench.keep(Postgres(bench.tmp))
+    url = postgres.prepare(0, 1)
+    bench.versions.update(postgres.versions())
+    bench.settings["postgres"] = postgres.durable_settings()
+    server = bench.server("on-nodes", url)
+    bench.say("fleet-ready")
+    fleet, ready = become_ready(bench, server)
+    bench.add("fleet-ready", ready)
+    bench.say("fleet-silence")
+    tell_rest(bench, rest(bench, server, postgres, fleet))
+    bench.say("fleet-create")
+    tell_work(bench, work(bench, server, postgres, fleet))
+    fleet.stop()
+    server.stop()
+    postgres.stop()
