@@ -14,6 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+import ghosts  # noqa: E402
 import kills  # noqa: E402
 import points  # noqa: E402
 from platform_under_test import Folder  # noqa: E402
@@ -51,7 +52,7 @@ def main():
     parser.add_argument("--kills", type=int, default=25)
     parser.add_argument("--pauses", type=int, default=40)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", choices=["server-points", "agent-points", "kills", "pauses"])
+    parser.add_argument("--only", choices=["server-points", "agent-points", "ghosts", "kills", "pauses"])
     options = parser.parse_args()
     chosen = lambda part: options.only in (None, part)  # noqa: E731
     if chosen("server-points"):
@@ -60,6 +61,9 @@ def main():
     if chosen("agent-points"):
         with Folder() as folder:
             points.agent_killed(folder, points.sample(points.AGENT_POINTS, options.agent_points, options.seed), report)
+    if chosen("ghosts"):
+        with Folder() as folder:
+            ghosts.come_back(folder, report)
     if chosen("kills"):
         with Folder() as folder, Database() as database:
             kills.killed(folder, database, options.kills, options.seed, report)

@@ -136,6 +136,9 @@ pub(crate) fn show(context: &Context, words: &[&str], answer: Value) -> Result<(
                 let secret = thing.remove("secret").and_then(|secret| secret.as_str().map(str::to_owned));
                 let replayed = thing.get("secret_shown_once") == Some(&Value::Bool(true));
                 say(&table::lines(&thing, context.now))?;
+                if thing.get("token").is_some_and(Value::is_string) {
+                    eprintln!("the token is shown this once, kept nowhere, and can be used once");
+                }
                 if let Some(secret) = secret {
                     eprintln!("this is the secret; it is shown this once and kept nowhere:");
                     say(&format!("{}\n", printable(&secret)))?;
