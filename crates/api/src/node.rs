@@ -96,10 +96,14 @@ pub struct Node {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NodeEnrol {
-    /// The name the node must take; the machine's own name for itself if not given.
+    /// A node that is there, by id or name, for whose machine this is: its certificate has ended, or its disk was replaced.
+    /// It keeps its name, its labels and what it holds. Not together with `name` or `labels`.
+    #[schema(min_length = 1, max_length = 100, example = "gpu-17")]
+    pub node: Option<String>,
+    /// The name a new node must take; the machine's own name for itself if not given.
     #[schema(pattern = "^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$", example = "gpu-17")]
     pub name: Option<String>,
-    /// Labels that the node gets.
+    /// Labels that a new node gets.
     pub labels: Option<Labels>,
     /// How long the token can be used; an hour if not given, a week at most.
     #[schema(minimum = 60, maximum = 604800)]
@@ -111,10 +115,13 @@ pub struct NodeEnrol {
 pub struct NodeEnrolment {
     /// Its id.
     pub id: EnrolmentId,
-    /// The name the node must take.
+    /// The node that is given a new certificate, where it is not for a new one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub node_id: Option<NodeId>,
+    /// The name the node must take, or has.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub name: Option<String>,
-    /// Labels that the node gets.
+    /// Labels that the node gets, or has.
     pub labels: Labels,
     /// Until when the token can be used.
     pub expires_at: Timestamp,
@@ -211,7 +218,11 @@ pub const OPERATIONS: &[Operation] = &[
     Operation::create("node_enrol", "/v1/nodes/enrol", shape::<NodeEnrol>(), shape::<NodeEnrolment>())
         .needs("node.enrol")
         .summary("Give one machine the right to join")
-        .description("The token is shown once and can be used once. What joins takes nothing until it is approved."),
+        .description(
+            "The token is shown once and can be used once; only a repeat with the same key, by a machine that did not hear the \
+             answer, is answered again until the token ends. What joins as a new node takes nothing until it is approved. With \
+             `node` an existing node is given a new certificate, and from the moment of the join its old one opens nothing.",
+        ),
     Operation::read("node_list", "/v1/nodes", shape::<NodePage>())
         .needs("node.list")
         .query(shape::<NodeListQuery>())

@@ -76,6 +76,13 @@ pub(crate) const EXAMPLES: &[(&str, &[&str])] = &[
         &["muster operation list --state parked", "muster operation list --state parked --platform"],
     ),
     (
+        "operation watch",
+        &[
+            "muster operation watch op_01m7fjvyj8emk9p4cab3ddwt0a",
+            "muster operation watch op_01m7fjvyj8emk9p4cab3ddwt0a --timeout 10m -o json",
+        ],
+    ),
+    (
         "operation unblock",
         &[
             "muster operation unblock op_01m7fjvyj8emk9p4cab3ddwt0a --choice retry",

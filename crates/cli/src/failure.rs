@@ -292,6 +292,14 @@ mod tests {
     }
 
     #[test]
+    fn every_exit_code_stands_in_the_reference() {
+        let page = include_str!("../../../docs/reference/cli.md");
+        let rows =
+            page.lines().filter_map(|line| line.strip_prefix("| ")?.split(' ').next()?.parse::<u8>().ok());
+        assert_eq!(rows.collect::<Vec<_>>(), (0..=Exit::WaitTimedOut as u8).collect::<Vec<_>>());
+    }
+
+    #[test]
     fn an_error_ends_with_what_to_do_next() {
         let text = refused(403, "permission_denied", "project_create").as_text();
         let lines: Vec<&str> = text.lines().collect();

@@ -1,7 +1,8 @@
 //! The platform's own certificate authority: it tells nodes from strangers, and tells nodes that they reached us.
 //!
 //! It is made once for a database and never leaves it in clear. A node's certificate is short-lived instead of revocable:
-//! whether the node is still ours is asked of the store with every request, and what is left to a thief ends by itself.
+//! whether the node is still ours, and whether the key is the one it has now, is asked of the store with every request, and
+//! what is left to a thief ends by itself.
 
 use std::net::IpAddr;
 use std::time::SystemTime;
@@ -9,7 +10,7 @@ use std::time::SystemTime;
 use jiff::{SignedDuration, Timestamp};
 use muster_api::{Code, Problem};
 use muster_ids::{NodeId, World};
-use muster_store::Authority as Row;
+use muster_store::{Authority as Row, KeyHash};
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
     KeyPair, KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ED25519,
@@ -50,6 +51,8 @@ pub struct Issued {
     pub authority: String,
     /// When it ends.
     pub until: Timestamp,
+    /// The key it is for.
+    pub key: KeyHash,
 }
 
 /// A certificate for the listener that nodes dial.
@@ -69,6 +72,8 @@ pub struct Identity {
     pub node: NodeId,
     /// When the certificate ends.
     pub until: Timestamp,
+    /// The key it is for.
+    pub key: KeyHash,
 }
 
 fn broken(error: impl std::fmt::Display) -> Problem {
@@ -154,7 +159,17 @@ pub async fn issue_node(platform: &Platform, csr: &str, node: NodeId, now: Times
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
     let certificate = params.signed_by(&key, &authority.issuer).map_err(broken)?;
-    Ok(Issued { certificate: certificate.pem(), authority: authority.pem.clone(), until })
+    let (certificate, authority) = (certificate.pem(), authority.pem.clone());
+    Ok(Issued { certificate, authority, until, key: sha256(&key) })
+}
+
+/// The key of a certificate request, by its SHA-256: the same as of a certificate that was issued for it.
+pub fn requested(csr: &str) -> Result<KeyHash> {
+    requested_key(csr).map(|key| sha256(&key))
+}
+
+fn sha256(key: &SubjectPublicKeyInfo) -> KeyHash {
+    Sha256::digest(key.subject_public_key_info()).into()
 }
 
 /// The key of a request, if the request is signed with it.
@@ -202,5 +217,6 @@ pub fn identity(certificate: &[u8]) -> Option<Identity> {
         GeneralName::URI(uri) => uri.strip_prefix(SPIFFE)?.parse().ok(),
         _ => None,
     })?;
-    Some(Identity { node, until: Timestamp::from_second(certificate.validity().not_after.timestamp()).ok()? })
+    let until = Timestamp::from_second(certificate.validity().not_after.timestamp()).ok()?;
+    Some(Identity { node, until, key: Sha256::digest(certificate.public_key().raw).into() })
 }

@@ -54,6 +54,7 @@ event_types! {
     SessionDeleted = "session.deleted", "A person logged out.";
     NodeEnrolmentIssued = "node.enrolment_issued", "One machine was given the right to join.";
     NodeJoined = "node.joined", "A machine joined as a node; an operator approves its hardware before it is used.";
+    NodeRejoined = "node.rejoined", "A machine took a node up again with a fresh token; the certificate before opens nothing any more.";
     NodeUnreachable = "node.unreachable", "A node was not heard for three heartbeats; what runs on it may well go on.";
     NodeReachable = "node.reachable", "A node is heard again, and nothing is on it that must not be there.";
     NodeGhostsFound = "node.ghosts_found", "A node holds places that must not be there; it gets no work before they are gone.";
@@ -65,6 +66,7 @@ event_types! {
     NodeUncordoned = "node.uncordoned", "A node takes new work again.";
     SlotQuarantined = "slot.quarantined", "A slot is kept from everybody.";
     SlotApproved = "slot.approved", "A slot may be used again on an operator's word.";
+    SlotFound = "slot.found", "A slot's device is there again, and the slot may be used as before.";
     QuotaSet = "quota.set", "A project's limits were set.";
     WebhookCreated = "webhook.created", "A webhook was made.";
     WebhookUpdated = "webhook.updated", "A webhook changed.";

@@ -7,7 +7,8 @@ use utoipa::ToSchema;
 use crate::inventory::Inventory;
 use crate::task::{Place, Report, Task};
 
-/// A machine asks to join. The only request without a client certificate.
+/// A machine asks to join. The only request without a client certificate. One that did not hear the answer asks again with the
+/// same token and the same key: the answer is the same node, with another certificate, until the token ends.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Join {
@@ -42,7 +43,8 @@ pub struct Joined {
     pub renew_after_seconds: u64,
 }
 
-/// An agent asks for another certificate.
+/// An agent asks for another certificate. If that is for another key, the present one works until the new one was used for the
+/// first time, and not longer.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Renew {

@@ -205,10 +205,20 @@ impl Engine {
         let Some(kind) = definition(&operation.kind) else {
             return Err(StoreError::Corrupt("a known kind of operation"));
         };
-        if operation.state == OperationState::Accepted && !self.hold(operation, now).await? {
-            return Ok(Tick::Waits);
-        }
         let mut next = operation.clone();
+        if operation.state == OperationState::Accepted {
+            if now >= operation.deadline_at {
+                // Its turn never came: it has done nothing, and holds nothing that would have to be given back.
+                let why = operation.waiting.clone().unwrap_or_else(|| "its turn never came".to_owned());
+                next.reason = Some("deadline_passed".to_owned());
+                next.message = Some(format!("its deadline has passed: {why}"));
+                return self.end(operation, next, kind, OperationState::Failed, now).await;
+            }
+            if !self.hold(operation, now).await? {
+                return Ok(Tick::Waits);
+            }
+            next = operation.clone();
+        }
         match turn(&mut next, kind, &self.timing, now) {
             Turn::Rest => self.write(operation, next, now, None, Told::default()).await.map(|()| Tick::Waits),
             Turn::Changed => {
@@ -255,7 +265,7 @@ impl Engine {
     async fn rest(&self, operation: &Operation, now: Timestamp, why: String) -> Result<bool, StoreError> {
         let mut next = operation.clone();
         next.waiting = Some(why);
-        next.due_at = now + self.timing.look;
+        next.due_at = (now + self.timing.look).min(operation.deadline_at);
         let mut tx = self.store.begin().await?;
         tx.operation_advance(&next, now, None).await?;
         tx.commit().await?;
@@ -366,7 +376,7 @@ impl Engine {
             store: &self.store,
             world: &self.world,
             timing: &self.timing,
-            operation,
+            operation: &next,
             step: "settle",
             now,
         };

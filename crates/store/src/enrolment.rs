@@ -4,18 +4,20 @@ use jiff::Timestamp;
 use muster_ids::{EnrolmentId, NodeId};
 use muster_model::Labels;
 
+use crate::node::KeyHash;
 use crate::sql::{args, both, statements};
 use crate::{Result, Store, StoreError, Tx};
 
 statements! {
     ENROLMENT_INSERT = both(
-        "INSERT INTO enrolments (id, hash, node_name, labels, created_by, created_at, expires_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7)");
+        "INSERT INTO enrolments (id, hash, node_name, labels, node_id, created_by, created_at, expires_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)");
     ENROLMENT_BY_HASH = both(
-        "SELECT id, node_name, labels FROM enrolments WHERE hash = $1 AND used_at IS NULL AND expires_at > $2");
+        "SELECT id, node_name, labels, node_id, key_sha256 FROM enrolments WHERE hash = $1 AND expires_at > $2");
     // The token is used up and the node is there, or neither.
     ENROLMENT_USE = both(
-        "UPDATE enrolments SET used_at = $2, node_id = $3 WHERE id = $1 AND used_at IS NULL AND expires_at > $2");
+        "UPDATE enrolments SET used_at = $2, node_id = $3, key_sha256 = $4
+         WHERE id = $1 AND used_at IS NULL AND expires_at > $2 AND (node_id IS NULL OR node_id = $3)");
     ENROLMENT_PRUNE = both("DELETE FROM enrolments WHERE expires_at < $1 AND used_at IS NULL");
     AUTHORITY_GET = both(
         "SELECT certificate, sealed_key, key_version, created_at FROM authorities WHERE name = $1");
@@ -25,7 +27,7 @@ statements! {
     AUTHORITY_RESEAL = both("UPDATE authorities SET sealed_key = $2, key_version = $3 WHERE name = $1");
 }
 
-/// A right to join that is not used yet.
+/// A right to join.
 #[derive(Debug, Clone)]
 pub struct Enrolment {
     /// Its id.
@@ -34,6 +36,10 @@ pub struct Enrolment {
     pub node_name: Option<String>,
     /// The labels it gets.
     pub labels: Labels,
+    /// The node that it is for, where that was there before; once it is used, the node that joined with it.
+    pub node_id: Option<NodeId>,
+    /// The key that it was used with.
+    pub used_with: Option<KeyHash>,
 }
 
 /// A certificate authority of the platform.
@@ -50,11 +56,19 @@ pub struct Authority {
 }
 
 impl Store {
-    /// The enrolment whose token has this hash, if it can still be used.
+    /// The enrolment whose token has this hash, until its time is over; also one that was used.
     pub async fn enrolment_by_hash(&self, hash: &[u8], now: Timestamp) -> Result<Option<Enrolment>> {
         let row = self.fetch_optional(&ENROLMENT_BY_HASH, args![hash.to_vec(), now]).await?;
-        row.map(|row| Ok(Enrolment { id: row.get(0)?, node_name: row.get(1)?, labels: row.get(2)? }))
-            .transpose()
+        row.map(|row| {
+            Ok(Enrolment {
+                id: row.get(0)?,
+                node_name: row.get(1)?,
+                labels: row.get(2)?,
+                node_id: row.get(3)?,
+                used_with: row.get(4)?,
+            })
+        })
+        .transpose()
     }
 
     /// The authority of this name.
@@ -87,6 +101,7 @@ impl Tx {
             hash.to_vec(),
             enrolment.node_name.as_deref(),
             &enrolment.labels,
+            enrolment.node_id,
             created_by,
             created_at,
             expires_at
@@ -94,9 +109,15 @@ impl Tx {
         self.insert(&ENROLMENT_INSERT, args).await
     }
 
-    /// Uses a right to join up; `Fenced` when somebody else was faster.
-    pub async fn enrolment_use(&mut self, id: EnrolmentId, node: NodeId, at: Timestamp) -> Result<()> {
-        self.execute_one(&ENROLMENT_USE, args![id, at, node], StoreError::Fenced).await
+    /// Uses a right to join up, with this key; `Fenced` when somebody else was faster.
+    pub async fn enrolment_use(
+        &mut self,
+        id: EnrolmentId,
+        node: NodeId,
+        key: KeyHash,
+        at: Timestamp,
+    ) -> Result<()> {
+        self.execute_one(&ENROLMENT_USE, args![id, at, node, key], StoreError::Fenced).await
     }
 
     /// Forgets rights to join that ended before `until` without being used.

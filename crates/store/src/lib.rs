@@ -18,6 +18,7 @@ mod idempotency;
 mod lease;
 mod node;
 mod operation;
+mod presence;
 mod project;
 mod quota;
 mod refusal;
@@ -47,9 +48,10 @@ pub use event::EventFilter;
 pub use fault::{Fault, Faults};
 pub use idempotency::{Door, Replay};
 pub use lease::Lease;
-pub use node::{Heard, Joining, NodeCount, Standing};
+pub use node::{Heard, Joining, KeyHash, NodeCount, Standing};
 pub use open::{Location, newest_migration};
 pub use operation::OperationFilter;
+pub use presence::Presence;
 pub use project::ProjectsOf;
 pub use quota::Quota;
 pub use replica::Replica;
@@ -175,6 +177,7 @@ pub fn statements() -> Vec<Sql> {
         lease::ALL,
         node::ALL,
         operation::ALL,
+        presence::ALL,
         project::ALL,
         quota::ALL,
         refusal::ALL,

@@ -21,9 +21,9 @@ macro_rules! columns {
 statements! {
     NODE_JOIN = both(
         "INSERT INTO nodes (id, name, labels, inventory, inventory_digest, cordoned, draining, session, session_clean, agent_version,
-            certificate_until, gpus_total, gpus_free, cpus_total, cpus_free, memory_mb_total, memory_mb_free, disk_mb_total,
+            certificate_until, key_sha256, gpus_total, gpus_free, cpus_total, cpus_free, memory_mb_total, memory_mb_free, disk_mb_total,
             disk_mb_free, holders, exclusive, fit, created_at, updated_at, version)
-         VALUES ($1, $2, $3, $4, $5, $6, $6, 0, $6, $7, $8, 0, 0, 0, 0, 0, 0, 0, 0, 0, $6, 0, $9, $9, 1)");
+         VALUES ($1, $2, $3, $4, $5, $6, $6, 0, $6, $7, $8, $10, 0, 0, 0, 0, 0, 0, 0, 0, 0, $6, 0, $9, $9, 1)");
     NODE_GET = both(concat!("SELECT ", columns!(), " FROM nodes WHERE id = $1"));
     NODE_BY_NAME = both(concat!("SELECT ", columns!(), " FROM nodes WHERE name = $1 AND retired_at IS NULL"));
     // $1 after, $2 limit, $3 and $4 labels, $5 state.
@@ -35,13 +35,16 @@ statements! {
     // With whether anything waits: a poll that finds nothing costs one read and no commit.
     NODE_STANDING = both(
         "SELECT id, session, retired_at, unreachable_since, session_clean,
-            EXISTS (SELECT 1 FROM node_tasks t WHERE t.node_id = nodes.id AND t.state = 'queued' AND t.expires_at > $2)
+            EXISTS (SELECT 1 FROM node_tasks t WHERE t.node_id = nodes.id AND t.state = 'queued' AND t.expires_at > $2),
+            key_sha256, previous_key_sha256
          FROM nodes WHERE id = $1");
     // Of all nodes whose polls wait, in one read.
     NODE_STANDINGS = pair(
-        "SELECT id, session, retired_at, unreachable_since, session_clean, false FROM nodes WHERE id = ANY ($1::uuid[])",
-        "SELECT id, session, retired_at, unreachable_since, session_clean, 0 FROM nodes
+        "SELECT id, session, retired_at, unreachable_since, session_clean, false, key_sha256, previous_key_sha256 FROM nodes
+         WHERE id = ANY ($1::uuid[])",
+        "SELECT id, session, retired_at, unreachable_since, session_clean, 0, key_sha256, previous_key_sha256 FROM nodes
          WHERE id IN (SELECT value FROM json_each($1))");
+    NODE_IN_SESSION = both("SELECT id FROM nodes WHERE id = $1 AND session = $2 AND retired_at IS NULL");
     NODE_HELLO = both(
         "UPDATE nodes SET session = session + 1, session_clean = $6, agent_version = $2, inventory = $3,
             inventory_digest = $4, updated_at = $5, version = version + CASE WHEN inventory_digest = $4 THEN 0 ELSE 1 END
@@ -56,7 +59,18 @@ statements! {
     NODE_LOST = both(
         "UPDATE nodes SET unreachable_since = $2, updated_at = $2, version = version + 1
          WHERE id = $1 AND unreachable_since IS NULL AND retired_at IS NULL");
-    NODE_RENEWED = both("UPDATE nodes SET certificate_until = $2 WHERE id = $1 AND retired_at IS NULL");
+    // Asked for with a certificate that is good, whichever of the two: an answer may be lost any number of times.
+    NODE_RENEWED = both(
+        "UPDATE nodes SET certificate_until = $2, key_sha256 = $3, previous_key_sha256 = $4
+         WHERE id = $1 AND retired_at IS NULL AND (key_sha256 = $5 OR previous_key_sha256 = $5)");
+    NODE_SETTLED = both(
+        "UPDATE nodes SET previous_key_sha256 = NULL
+         WHERE id = $1 AND key_sha256 = $2 AND previous_key_sha256 IS NOT NULL");
+    // Whoever had the node's identity until now is out at once, also in the middle of a poll.
+    NODE_REJOIN = both(
+        "UPDATE nodes SET certificate_until = $2, key_sha256 = $3, previous_key_sha256 = NULL, session = session + 1,
+            session_clean = $4
+         WHERE id = $1 AND retired_at IS NULL RETURNING name");
     NODE_UPDATE = both(
         "UPDATE nodes SET labels = $2, cordoned = $3, draining = $4, updated_at = $5, version = version + 1
          WHERE id = $1 AND version = $6 AND retired_at IS NULL");
@@ -129,6 +143,9 @@ fn node(row: &Row) -> Result<Node> {
     })
 }
 
+/// SHA-256 of a public key, as it stands in certificates.
+pub type KeyHash = [u8; 32];
+
 /// A machine that joins.
 #[derive(Debug, Clone)]
 pub struct Joining {
@@ -163,6 +180,10 @@ pub struct Standing {
     pub clean: bool,
     /// Whether a task waits for it.
     pub waiting: bool,
+    /// The key that its certificate is for. A node without one has no agent that could be listened to.
+    pub key: Option<KeyHash>,
+    /// The key before that, until the new one was used.
+    pub previous_key: Option<KeyHash>,
 }
 
 fn standing(row: &Row) -> Result<Standing> {
@@ -172,6 +193,8 @@ fn standing(row: &Row) -> Result<Standing> {
         unreachable: row.get::<Option<Timestamp>>(3)?.is_some(),
         clean: row.get(4)?,
         waiting: row.get(5)?,
+        key: row.get(6)?,
+        previous_key: row.get(7)?,
     })
 }
 
@@ -283,8 +306,13 @@ impl Store {
 }
 
 impl Tx {
-    /// A machine joins.
+    /// A machine joins, as far as it is known who it is: it has no certificate yet.
     pub async fn node_join(&mut self, joining: &Joining) -> Result<()> {
+        self.node_join_with(joining, None).await
+    }
+
+    /// A machine joins, with a certificate for this key.
+    pub async fn node_join_with(&mut self, joining: &Joining, key: Option<KeyHash>) -> Result<()> {
         let args = args![
             joining.id,
             &joining.name,
@@ -294,7 +322,8 @@ impl Tx {
             false,
             &joining.agent_version,
             joining.certificate_until,
-            joining.at
+            joining.at,
+            key
         ];
         self.execute(&NODE_JOIN, args).await.map(drop)
     }
@@ -337,9 +366,36 @@ impl Tx {
         Ok(self.execute(&NODE_LOST, args![id, at]).await? == 1)
     }
 
-    /// The node got another certificate.
-    pub async fn node_renewed(&mut self, id: NodeId, until: Timestamp) -> Result<()> {
-        self.execute_one(&NODE_RENEWED, args![id, until], StoreError::Fenced).await
+    /// The node got another certificate, for `key`; it was asked for with one for `asked_with`, which goes on to work until
+    /// the new one was used. `Fenced` when that one was replaced meanwhile.
+    pub async fn node_renewed(
+        &mut self,
+        id: NodeId,
+        asked_with: KeyHash,
+        key: KeyHash,
+        until: Timestamp,
+    ) -> Result<()> {
+        let previous = Some(asked_with).filter(|previous| *previous != key);
+        self.execute_one(&NODE_RENEWED, args![id, until, key, previous, asked_with], StoreError::Fenced).await
+    }
+
+    /// The new certificate was used: the one before it is over.
+    pub async fn node_settled(&mut self, id: NodeId, key: KeyHash) -> Result<()> {
+        self.execute(&NODE_SETTLED, args![id, key]).await.map(drop)
+    }
+
+    /// A machine takes up an existing node with a new certificate; the answer is the node's name. What was handed to anybody
+    /// before is void. `Gone` for a retired node.
+    pub async fn node_rejoin(&mut self, id: NodeId, key: KeyHash, until: Timestamp) -> Result<String> {
+        let rows = self.fetch_all(&NODE_REJOIN, args![id, until, key, false]).await?;
+        rows.first().ok_or(StoreError::Gone("node".to_owned()))?.get(0)
+    }
+
+    /// Goes on only if this session is still the current one: `Fenced` otherwise. It is asked after the rows that a newer
+    /// session would take over were locked, and so cannot change before the end of the transaction.
+    pub async fn node_in_session(&mut self, id: NodeId, session: i64) -> Result<()> {
+        let current = self.fetch_all(&NODE_IN_SESSION, args![id, session]).await?;
+        if current.is_empty() { Err(StoreError::Fenced) } else { Ok(()) }
     }
 
     /// Changes labels and what operators want of the node; `node.version` is already the new one.

@@ -10,16 +10,18 @@ use uuid::Uuid;
 use crate::sql::{Row, Value, args, both, pair, statements};
 use crate::{Result, Store, StoreError, Tx};
 
+macro_rules! columns {
+    () => {
+        "s.id, s.node_id, s.kind, s.device, s.ordinal, s.model, s.memory_mb, s.numa, s.island, s.state,
+         COALESCE(s.reason, CASE WHEN s.state = 'quarantined' THEN 'its device is not there any more' END),
+         c.allocation_id, s.version
+         FROM slots s LEFT JOIN claims c ON c.slot_id = s.id AND c.released_at IS NULL"
+    };
+}
+
 statements! {
-    SLOT_LIST = both(
-        "SELECT s.id, s.node_id, s.kind, s.device, s.ordinal, s.model, s.memory_mb, s.numa, s.island, s.state, s.reason,
-                c.allocation_id, s.version
-         FROM slots s LEFT JOIN claims c ON c.slot_id = s.id AND c.released_at IS NULL
-         WHERE s.node_id = $1 ORDER BY s.ordinal, s.id");
-    SLOT_GET = both(
-        "SELECT s.id, s.node_id, s.kind, s.device, s.ordinal, s.model, s.memory_mb, s.numa, s.island, s.state, s.reason,
-                c.allocation_id, s.version
-         FROM slots s LEFT JOIN claims c ON c.slot_id = s.id AND c.released_at IS NULL WHERE s.id = $1");
+    SLOT_LIST = both(concat!("SELECT ", columns!(), " WHERE s.node_id = $1 ORDER BY s.ordinal, s.id"));
+    SLOT_GET = both(concat!("SELECT ", columns!(), " WHERE s.id = $1"));
     SLOT_UPSERT = both(
         "INSERT INTO slots (id, node_id, kind, device, ordinal, model, memory_mb, numa, island, state, created_at, updated_at,
                             version)
@@ -33,22 +35,26 @@ statements! {
          WHERE id = $1 AND state <> 'retired'");
     SLOT_QUARANTINE_OF = both(
         "UPDATE slots SET state = 'quarantined', reason = $2, quarantined_for = $1, updated_at = $3, version = version + 1
-         WHERE state <> 'quarantined'
+         WHERE reason IS NULL
             AND id IN (SELECT slot_id FROM claims WHERE allocation_id = $1 AND released_at IS NULL)");
+    // A device that is not there was not seen to be clean: it waits until it is found.
     SLOT_CLEAN_OF = both(
         "UPDATE slots SET state = 'approved', reason = $2, quarantined_for = $3, updated_at = $4, version = version + 1
-         WHERE state = 'quarantined' AND quarantined_for = $1");
+         WHERE state = 'quarantined' AND quarantined_for = $1 AND missing_since IS NULL");
+    // Only after allocations that are over: what a living one holds is not wiped behind its back.
     SLOT_QUARANTINED_ON = both(
-        "SELECT DISTINCT quarantined_for FROM slots
-         WHERE node_id = $1 AND state = 'quarantined' AND quarantined_for IS NOT NULL");
+        "SELECT DISTINCT s.quarantined_for FROM slots s JOIN allocations a ON a.id = s.quarantined_for
+         WHERE s.node_id = $1 AND s.state = 'quarantined' AND s.missing_since IS NULL
+            AND a.state IN ('released', 'failed')");
     NODE_QUARANTINED = both(
-        "SELECT DISTINCT s.node_id FROM slots s JOIN nodes n ON n.id = s.node_id
-         WHERE s.state = 'quarantined' AND s.quarantined_for IS NOT NULL AND n.unreachable_since IS NULL
-            AND n.retired_at IS NULL");
+        "SELECT DISTINCT s.node_id FROM slots s JOIN nodes n ON n.id = s.node_id JOIN allocations a ON a.id = s.quarantined_for
+         WHERE s.state = 'quarantined' AND s.missing_since IS NULL AND n.unreachable_since IS NULL AND n.retired_at IS NULL
+            AND a.state IN ('released', 'failed')");
     CLAIMS_OF_ALLOCATION = both(
         "SELECT s.id, s.device FROM claims c JOIN slots s ON s.id = c.slot_id
          WHERE c.allocation_id = $1 AND c.released_at IS NULL ORDER BY s.ordinal");
-    SLOTS_QUARANTINED_FOR = both("SELECT id, device FROM slots WHERE quarantined_for = $1 ORDER BY ordinal");
+    SLOTS_QUARANTINED_FOR = both(
+        "SELECT id, device FROM slots WHERE quarantined_for = $1 AND missing_since IS NULL ORDER BY ordinal");
     // Every kind of node there is, by jumping through the index rather than walking it.
     FITS = both(
         "WITH RECURSIVE kinds (fit) AS (
@@ -60,13 +66,15 @@ statements! {
     // The one with the lowest id among some kinds, with its free slots. For each kind the index gives its first at once;
     // another worker's choice is passed over, not waited for. The lock is on the newest version of the node's row, but slots
     // and claims are read as they were when the statement began: the last column says whether that is the same.
+    // A range of one value, in the order of the whole index: with `fit = kinds.fit`, PostgreSQL may decide to walk the nodes
+    // by id until one fits, and where that kind is rare, it walks them all.
     CANDIDATE = pair(
         "WITH chosen AS (
             SELECT n.* FROM unnest($1::bigint[]) AS kinds (fit) CROSS JOIN LATERAL (
                 SELECT id, cpus_total, memory_mb_total, disk_mb_total, xmin AS written_by FROM nodes
-                WHERE state = 'ready' AND NOT exclusive AND fit = kinds.fit
+                WHERE state = 'ready' AND NOT exclusive AND fit >= kinds.fit AND fit <= kinds.fit
                     AND cpus_free >= $2 AND memory_mb_free >= $3 AND disk_mb_free >= $4
-                ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED) n
+                ORDER BY fit, id LIMIT 1 FOR UPDATE SKIP LOCKED) n
             ORDER BY n.id LIMIT 1)
          SELECT n.id, n.cpus_total, n.memory_mb_total, n.disk_mb_total, s.id, s.ordinal, s.island, s.numa,
                 (SELECT o.xmin = n.written_by FROM nodes o WHERE o.id = n.id)
@@ -285,7 +293,7 @@ impl Store {
         rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
     }
 
-    /// The slots that are quarantined because of an allocation: id and device.
+    /// The slots that are quarantined because of an allocation and whose devices are there: id and device.
     pub async fn quarantined_for(&self, allocation: AllocationId) -> Result<Vec<(SlotId, String)>> {
         let rows = self.fetch_all(&SLOTS_QUARANTINED_FOR, args![allocation]).await?;
         rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
@@ -322,7 +330,7 @@ impl Tx {
         self.execute(&SLOT_UPSERT, args).await.map(drop)
     }
 
-    /// Moves a slot to another state.
+    /// Moves a slot to another state. `Conflict` when it should be approved and its device is not there.
     pub async fn slot_set_state(
         &mut self,
         id: SlotId,
@@ -335,7 +343,7 @@ impl Tx {
         self.execute_one(&SLOT_SET_STATE, args![id, state.as_str(), reason, quarantined_for, at], gone).await
     }
 
-    /// Keeps everybody from the slots that an allocation holds. One that is quarantined already keeps its reason: what an
+    /// Keeps everybody from the slots that an allocation holds. One that is quarantined for a reason already keeps it: what an
     /// operator quarantined is not set free by a wipe.
     pub async fn slot_quarantine_of(
         &mut self,

@@ -117,6 +117,7 @@ values! {
     Timestamp => Time std::convert::identity;
     Json => Json std::convert::identity;
     Vec<u8> => Bytes std::convert::identity;
+    [u8; 32] => Bytes Vec::from;
     muster_ids::TenantId => Uuid TypedId::uuid;
     muster_ids::ProjectId => Uuid TypedId::uuid;
     muster_ids::UserId => Uuid TypedId::uuid;
@@ -235,6 +236,11 @@ columns! {
         i64 => |micros| Timestamp::from_microsecond(micros).map_err(|_| StoreError::Corrupt("a time"));
     Json: Json => Ok, String => |text| serde_json::from_str(&text).map_err(|_| StoreError::Corrupt("JSON"));
     Vec<u8>: Vec<u8> => Ok, Vec<u8> => Ok;
+    [u8; 32]: Vec<u8> => hash, Vec<u8> => hash;
+}
+
+fn hash(bytes: Vec<u8>) -> Result<[u8; 32], StoreError> {
+    bytes.try_into().map_err(|_| StoreError::Corrupt("a SHA-256"))
 }
 
 macro_rules! id_columns {

@@ -24,23 +24,24 @@ statements! {
     TASK_OF = both(concat!("SELECT ", columns!(), " FROM node_tasks WHERE operation_id = $1 ORDER BY id"));
     TASK_NODES_WAITING = both(
         "SELECT DISTINCT node_id FROM node_tasks WHERE state = 'queued' AND expires_at > $1");
-    // Only to the agent of the current session: what an older one were given, nobody would do.
+    // Only to the agent of the current session: what an older one were given, nobody would do. The lock has a hello of the
+    // next session wait, or has this wait for that and then find that it came too late: a look without it could hand out, at
+    // the very moment of the hello, what the hello did not see and so did not take back.
     TASK_DELIVER = pair(
-        concat!("UPDATE node_tasks SET state = 'delivered', delivered_at = $2
-         WHERE id IN (SELECT id FROM node_tasks WHERE node_id = $1 AND state = 'queued' AND expires_at > $2
-                      AND EXISTS (SELECT 1 FROM nodes n WHERE n.id = $1 AND n.session = $4 AND n.session_clean
-                                  AND n.retired_at IS NULL)
+        concat!("WITH agent AS (SELECT id FROM nodes WHERE id = $1 AND session = $4 AND session_clean AND retired_at IS NULL
+                        FOR SHARE)
+         UPDATE node_tasks SET state = 'delivered', delivered_at = $2
+         WHERE id IN (SELECT id FROM node_tasks WHERE node_id = (SELECT id FROM agent) AND state = 'queued' AND expires_at > $2
                       ORDER BY id LIMIT $3 FOR UPDATE SKIP LOCKED) RETURNING ", columns!()),
         concat!("UPDATE node_tasks SET state = 'delivered', delivered_at = $2
          WHERE id IN (SELECT id FROM node_tasks WHERE node_id = $1 AND state = 'queued' AND expires_at > $2
                       AND EXISTS (SELECT 1 FROM nodes n WHERE n.id = $1 AND n.session = $4 AND n.session_clean
                                   AND n.retired_at IS NULL)
                       ORDER BY id LIMIT $3) RETURNING ", columns!()));
-    // An agent that starts anew has forgotten what it was given; whatever it did, it will find when it does it again. Those
-    // that wait are touched too, so that they are locked against a delivery to the older agent at the same moment.
+    // An agent that starts anew has forgotten what it was given; whatever it did, it will find when it does it again.
     TASK_REQUEUE = both(
         "UPDATE node_tasks SET state = 'queued', delivered_at = $2
-         WHERE node_id = $1 AND state IN ('queued', 'delivered', 'running')");
+         WHERE node_id = $1 AND state IN ('delivered', 'running')");
     TASK_REPORT = both(
         "UPDATE node_tasks SET state = $3, result = $4, message = $5, finished_at = $6
          WHERE id = $1 AND node_id = $2 AND incarnation = $7 AND generation = $8

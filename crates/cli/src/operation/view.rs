@@ -30,8 +30,15 @@ pub(crate) fn shown(operation: &Value, now: Timestamp) -> String {
         lines.push("evidence:".to_owned());
         lines.extend(evidence::lines(witnesses, now).into_iter().map(|line| format!("  {line}")));
     }
-    lines.extend(next(operation, &Beside::default()).map(|next| format!("next:       {next}")));
+    let next = next(operation, &Beside::default()).or_else(|| advice_at(operation));
+    lines.extend(next.map(|next| format!("next:       {next}")));
     lines.into_iter().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+/// What to do about a failure is kept with the allocation, not with the operation.
+fn advice_at(operation: &Value) -> Option<String> {
+    let is_told = operation["state"] == "failed" && operation["kind"] == "allocation.create";
+    is_told.then(|| format!("muster allocation get {}", text(operation, "subject_id")))
 }
 
 fn facts(operation: &Value, now: Timestamp) -> Vec<(&'static str, String)> {
@@ -94,6 +101,8 @@ evidence:
         let running = shown(&operation("running"), now());
         assert!(running.ends_with("next:       muster operation watch op_1\n"), "{running}");
         assert!(running.contains("deadline:   2026-11-15T12:40:17Z (in 14 min)"), "{running}");
+        let failed = shown(&operation("failed"), now());
+        assert!(failed.ends_with("next:       muster allocation get alc_1\n"), "{failed}");
         let parked = shown(&operation("parked"), now());
         assert!(parked.contains("muster operation unblock op_1 --choice retry"), "{parked}");
     }

@@ -16,6 +16,7 @@ use super::progress::{changes, current};
 use super::screen::Screen;
 use super::{evidence, rests, text, title};
 use crate::context::{Context, Output, say};
+use crate::examples;
 use crate::failure::{Exit, Failure, Result};
 use crate::operate::{call, show};
 use crate::printable::printable;
@@ -29,7 +30,9 @@ const PAUSE: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(crate) fn command() -> Command {
+    let examples = examples::of("operation watch").unwrap_or_default();
     Command::new("watch")
+        .after_help(examples)
         .about("Follow an operation to its end, and show the evidence")
         .long_about(
             "Follow an operation to its end, and show the evidence.\n\nThe exit code says how it ended: 0 succeeded, 10 failed, \

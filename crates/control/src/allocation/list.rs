@@ -5,7 +5,7 @@ use muster_authz::Permission;
 use muster_ids::TypedId as _;
 use muster_store::AllocationFilter;
 
-use super::{state_of, view};
+use super::{full_view, state_of};
 use crate::refuse::refuse;
 use crate::tenant::selector;
 use crate::{Answer, Cx, Result};
@@ -20,5 +20,9 @@ pub async fn list(cx: &Cx, project: &str, query: AllocationListQuery) -> Result<
     let filter = AllocationFilter { project: Some(project), state: query.state.map(state_of), node: None };
     let mut items = cx.platform.store.allocation_list(page, &labels, filter).await.map_err(refuse)?;
     let next_page_token = cx.next_page(&list, page, &mut items, |allocation| allocation.id.uuid()).await?;
-    Ok(Answer::new(&AllocationPage { items: items.iter().map(view).collect(), next_page_token }))
+    let mut views = Vec::with_capacity(items.len());
+    for allocation in &items {
+        views.push(full_view(cx, allocation).await?);
+    }
+    Ok(Answer::new(&AllocationPage { items: views, next_page_token }))
 }

@@ -115,7 +115,11 @@ pub(crate) async fn full_view(cx: &Cx, allocation: &Allocation) -> Result<api::A
     let store = &cx.platform.store;
     let mut view = view(allocation);
     let evidence = match allocation.state {
-        AllocationState::Active => allocation.active_witness_id,
+        // Nothing is active on anybody's word, so there is nothing to look up.
+        AllocationState::Active => {
+            view.evidence = Some(muster_api::operations::WitnessKind::Witnessed);
+            None
+        }
         AllocationState::Released => allocation.wiped_witness_id,
         _ => None,
     };

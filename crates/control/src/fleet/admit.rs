@@ -1,9 +1,9 @@
 //! Whether an agent is listened to. Asked of the store with every request: a retired node is refused at once, whatever its
-//! certificate says.
+//! certificate says, and so is a certificate that was replaced.
 
 use muster_api::{Code, Problem};
 use muster_ids::NodeId;
-use muster_store::Standing;
+use muster_store::{KeyHash, Standing};
 
 use crate::authority::Identity;
 use crate::refuse::{Result, refuse};
@@ -14,6 +14,8 @@ use crate::{Cx, Platform};
 pub struct Admitted {
     /// Whose.
     pub node: NodeId,
+    /// With which key.
+    pub(super) key: KeyHash,
     pub(super) standing: Standing,
 }
 
@@ -26,13 +28,34 @@ pub async fn admit(cx: &Cx, identity: Identity) -> Result<Admitted> {
             "the node's certificate has ended: it is renewed while it lasts; join again with a fresh token",
         ));
     }
-    look_up(&cx.platform, identity.node).await
+    look_up(&cx.platform, identity.node, identity.key).await
 }
 
-pub(super) async fn look_up(platform: &Platform, node: NodeId) -> Result<Admitted> {
+pub(super) async fn look_up(platform: &Platform, node: NodeId, key: KeyHash) -> Result<Admitted> {
     let standing = platform.store.node_standing(node, platform.world.now()).await.map_err(refuse)?;
     let standing = standing.filter(|standing| !standing.retired).ok_or_else(retired)?;
-    Ok(Admitted { node, standing })
+    if standing.key == Some(key) {
+        if standing.previous_key.is_some() {
+            settle(platform, node, key).await?;
+        }
+    } else if standing.previous_key != Some(key) {
+        return Err(replaced());
+    }
+    Ok(Admitted { node, key, standing })
+}
+
+/// The answer to a renewal has arrived, and what it carried is in use: the certificate before it is over.
+async fn settle(platform: &Platform, node: NodeId, key: KeyHash) -> Result<()> {
+    let mut tx = platform.store.begin().await.map_err(refuse)?;
+    tx.node_settled(node, key).await.map_err(refuse)?;
+    tx.commit().await.map_err(refuse)
+}
+
+pub(super) fn replaced() -> Problem {
+    Problem::new(
+        Code::Unauthenticated,
+        "this certificate was replaced: the node has another one now, which is on the machine that joined last",
+    )
 }
 
 pub(super) fn retired() -> Problem {

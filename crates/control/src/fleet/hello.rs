@@ -59,7 +59,7 @@ pub async fn hello(cx: &Cx, agent: &Admitted, body: Hello) -> Result<Welcome> {
         let inventory = json!(body.inventory);
         let session = tx.node_hello(node.id, &body.agent_version, inventory, &digest, clean, cx.now).await?;
         tx.task_requeue(node.id).await?;
-        slots::write(&mut tx, &found, cx.now).await?;
+        let frees = slots::write(&mut tx, cx, &node, "node.hello", &body.inventory, &found).await?;
         if clean && tx.node_back(node.id, cx.now).await? {
             let since = node.unreachable_since;
             events.push((EventType::NodeReachable, json!({"name": node.name, "unreachable_since": since})));
@@ -76,10 +76,10 @@ pub async fn hello(cx: &Cx, agent: &Admitted, body: Hello) -> Result<Welcome> {
             };
             platform.tell(&mut tx, news).await?;
         }
-        Ok(session)
+        Ok((session, frees))
     };
-    let session = match written.await {
-        Ok(session) => session,
+    let (session, frees) = match written.await {
+        Ok(written) => written,
         Err(error) => {
             tx.rollback().await;
             return Err(not_ours(error));
@@ -87,6 +87,9 @@ pub async fn hello(cx: &Cx, agent: &Admitted, body: Hello) -> Result<Welcome> {
     };
     tx.commit().await.map_err(refuse)?;
     welcomed(cx, &node, session, &ghosts);
+    if frees {
+        platform.engine.wake.notify_one();
+    }
     Ok(Welcome { session, ghosts, heartbeat_seconds: platform.options.heartbeat.as_secs() })
 }
 

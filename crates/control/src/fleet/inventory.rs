@@ -23,8 +23,8 @@ pub async fn inventory(cx: &Cx, agent: &Admitted, body: Changed) -> Result<Noted
     let mut tx = store.begin().await.map_err(refuse)?;
     let written = async {
         tx.node_inventory(node.id, body.session, json!(body.inventory), &digest, cx.now).await?;
-        slots::write(&mut tx, &found, cx.now).await?;
-        let Some(event) = told else { return Ok(()) };
+        let frees = slots::write(&mut tx, cx, &node, "node.inventory", &body.inventory, &found).await?;
+        let Some(event) = told else { return Ok(frees) };
         let news = tell::News {
             actor: tell::agent(node.id, &node.name),
             action: "node.inventory",
@@ -34,13 +34,19 @@ pub async fn inventory(cx: &Cx, agent: &Admitted, body: Changed) -> Result<Noted
             correlation_id: &cx.correlation_id,
             at: cx.now,
         };
-        platform.tell(&mut tx, news).await
+        platform.tell(&mut tx, news).await.map(|()| frees)
     };
-    if let Err(error) = written.await {
-        tx.rollback().await;
-        return Err(not_ours(error));
-    }
+    let frees = match written.await {
+        Ok(frees) => frees,
+        Err(error) => {
+            tx.rollback().await;
+            return Err(not_ours(error));
+        }
+    };
     tx.commit().await.map_err(refuse)?;
     platform.unsealed.notify_one();
+    if frees {
+        platform.engine.wake.notify_one();
+    }
     Ok(Noted { needs_approval: node.approved_digest.as_deref() != Some(digest.as_str()) })
 }

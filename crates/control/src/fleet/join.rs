@@ -1,11 +1,12 @@
-//! A machine joins with a one-time token, and becomes a node with a certificate.
+//! A machine joins with a one-time token, and becomes a node with a certificate: a new one, or one that the token names and
+//! whose machine has lost its own.
 
 use muster_api::{Code, Problem};
 use muster_ids::NodeId;
 use muster_model::event::EventType;
 use muster_model::token::{Secret, TokenKind};
 use muster_node_api::wire::{Join, Joined};
-use muster_store::{Enrolment, Joining, StoreError};
+use muster_store::{Enrolment, Joining, KeyHash, StoreError};
 use serde_json::json;
 
 use super::{renew, slots, tell};
@@ -24,16 +25,21 @@ fn refused() -> Problem {
     )
 }
 
-/// Carries out `join`.
+/// Carries out `join`. Whoever did not hear the answer asks again: the same token with the same key is the same node, until
+/// the token's time is over.
 pub async fn join(cx: &Cx, body: Join) -> Result<Joined> {
     let secret =
         Secret::parse(&body.token).filter(|secret| secret.is(TokenKind::Join)).ok_or_else(refused)?;
     let platform = &cx.platform;
-    let node: NodeId = platform.world.id();
+    let fresh: NodeId = platform.world.id();
     let mut issued: Option<Issued> = None;
     for attempt in 1..=ATTEMPTS {
         let enrolment = platform.store.enrolment_by_hash(&secret.hash(), cx.now).await.map_err(refuse)?;
         let enrolment = enrolment.ok_or_else(refused)?;
+        if let (Some(key), Some(node)) = (enrolment.used_with, enrolment.node_id) {
+            return repeated(cx, node, key, &body).await;
+        }
+        let node = enrolment.node_id.unwrap_or(fresh);
         let certificate = match issued.take() {
             Some(issued) => issued,
             // Signed only for a token that holds: a signature is work, and strangers get none of it.
@@ -44,34 +50,108 @@ pub async fn join(cx: &Cx, body: Join) -> Result<Joined> {
                 muster_model::hex::encode(&platform.world.bytes::<3>())
             })
         });
-        match write(cx, node, &name, &enrolment, &body, &certificate).await {
-            Ok(()) => {
+        let written = match enrolment.node_id {
+            Some(_) => take_up(cx, node, &enrolment, &certificate).await,
+            None => write(cx, node, &name, &enrolment, &body, &certificate).await.map(|()| name.clone()),
+        };
+        match written {
+            Ok(name) => {
                 platform.unsealed.notify_one();
-                platform.fleet.hear(node);
-                let renew_after_seconds = renew::after(platform);
-                let Issued { certificate, authority, .. } = certificate;
-                return Ok(Joined { node_id: node, name, certificate, authority, renew_after_seconds });
+                return Ok(joined(cx, node, name, certificate));
             }
-            // Somebody else was faster with the same token.
-            Err(StoreError::Fenced) => return Err(refused()),
-            Err(StoreError::Conflict(_)) if enrolment.node_name.is_some() => {
+            // Somebody else was faster with the same token, or took the name with another. Who that was, the next look
+            // tells: it may have been this very machine.
+            Err(StoreError::Conflict(_)) if attempt > 1 && enrolment.node_name.is_some() => {
                 return Err(Problem::new(
                     Code::NameTaken,
                     format!("the token fixes the name {name}, and a node has it: retire that node first"),
                 ));
             }
-            Err(StoreError::Conflict(_)) => issued = Some(certificate),
-            Err(StoreError::Unheard) => {
+            Err(StoreError::Fenced | StoreError::Conflict(_)) => issued = Some(certificate),
+            Err(StoreError::Gone(_)) => {
                 return Err(Problem::new(
-                    Code::Unavailable,
-                    "the database was lost while it committed: try again, and if the token is refused then, it was used up \
-                     by this; ask an operator for another",
+                    Code::InvalidState,
+                    "the node that the token is for was retired: ask an operator for a token that names none",
                 ));
             }
-            Err(error) => return Err(refuse(error)),
+            Err(error) => return Err(unheard(error)),
         }
     }
     Err(Problem::new(Code::Unavailable, "too many machines join under this name at once; repeat in a moment"))
+}
+
+fn unheard(error: StoreError) -> Problem {
+    match error {
+        StoreError::Unheard => Problem::new(
+            Code::Unavailable,
+            "the database was lost while it committed: ask again with the same token and the same key, and the answer is the \
+             same node",
+        ),
+        error => refuse(error),
+    }
+}
+
+fn joined(cx: &Cx, node: NodeId, name: String, issued: Issued) -> Joined {
+    let platform = &cx.platform;
+    platform.fleet.hear(node);
+    // A poll of whoever was this node until now ends.
+    platform.fleet.wake(node);
+    let Issued { certificate, authority, .. } = issued;
+    Joined { node_id: node, name, certificate, authority, renew_after_seconds: renew::after(platform) }
+}
+
+/// The token was used. The same key again is a machine that did not hear the answer; it gets another certificate, unless the
+/// node has another key by now.
+async fn repeated(cx: &Cx, node: NodeId, used_with: KeyHash, body: &Join) -> Result<Joined> {
+    let platform = &cx.platform;
+    if authority::requested(&body.csr)? != used_with {
+        return Err(refused());
+    }
+    let known = platform.store.node_lookup(node).await.map_err(refuse)?.ok_or_else(refused)?;
+    let issued = authority::issue_node(platform, &body.csr, node, cx.now).await?;
+    let mut tx = platform.store.begin().await.map_err(refuse)?;
+    match tx.node_renewed(node, used_with, issued.key, issued.until).await {
+        Ok(()) => tx.commit().await.map_err(unheard)?,
+        Err(StoreError::Fenced) => {
+            tx.rollback().await;
+            return Err(refused());
+        }
+        Err(error) => return Err(refuse(error)),
+    }
+    tracing::info!(%node, name = known.name, "a machine joined with a token that it had used; its answer was lost");
+    Ok(joined(cx, node, known.name, issued))
+}
+
+/// A machine takes up a node that was there before, and the token is used up, or neither. The answer is the node's name.
+async fn take_up(
+    cx: &Cx,
+    node: NodeId,
+    enrolment: &Enrolment,
+    issued: &Issued,
+) -> muster_store::Result<String> {
+    let platform = &cx.platform;
+    let mut tx = platform.store.begin().await?;
+    let written = async {
+        tx.enrolment_use(enrolment.id, node, issued.key, cx.now).await?;
+        let name = tx.node_rejoin(node, issued.key, issued.until).await?;
+        let news = tell::News {
+            actor: tell::agent(node, &name),
+            action: "node.join",
+            target: tell::target(node, &name),
+            subject: tell::subject(node),
+            events: vec![(EventType::NodeRejoined, json!({"name": name, "enrolment_id": enrolment.id}))],
+            correlation_id: &cx.correlation_id,
+            at: cx.now,
+        };
+        platform.tell(&mut tx, news).await.map(|()| name)
+    };
+    match written.await {
+        Ok(name) => tx.commit().await.map(|()| name),
+        Err(error) => {
+            tx.rollback().await;
+            Err(error)
+        }
+    }
 }
 
 /// The node is there and the token used up, or neither.
@@ -98,9 +178,9 @@ async fn write(
     let told = json!({"name": name, "enrolment_id": enrolment.id, "gpus": found.len()});
     let mut tx = platform.store.begin().await?;
     let written = async {
-        tx.node_join(&joining).await?;
-        tx.enrolment_use(enrolment.id, node, cx.now).await?;
-        slots::write(&mut tx, &found, cx.now).await?;
+        tx.node_join_with(&joining, Some(issued.key)).await?;
+        tx.enrolment_use(enrolment.id, node, issued.key, cx.now).await?;
+        slots::add(&mut tx, &found, cx.now).await?;
         let news = tell::News {
             actor: tell::agent(node, name),
             action: "node.join",

@@ -61,7 +61,7 @@ pub async fn poll(cx: &Cx, agent: &Admitted, body: Poll) -> Result<Work> {
             // The agent asks another replica then, instead of holding this one up.
             _ = stopping.changed() => return Ok(Work { tasks: Vec::new() }),
         }
-        agent = look_up(platform, agent.node).await?;
+        agent = look_up(platform, agent.node, agent.key).await?;
         agent.current(body.session)?;
         agent.reachable()?;
     }

@@ -3,7 +3,7 @@
 use muster_node_api::wire::{Renew, Renewed};
 use muster_store::StoreError;
 
-use super::admit::{Admitted, retired};
+use super::admit::{Admitted, look_up, replaced};
 use crate::authority;
 use crate::refuse::{Result, refuse};
 use crate::{Cx, Platform};
@@ -18,9 +18,13 @@ pub async fn renew(cx: &Cx, agent: &Admitted, body: Renew) -> Result<Renewed> {
     let platform = &cx.platform;
     let issued = authority::issue_node(platform, &body.csr, agent.node, cx.now).await?;
     let mut tx = platform.store.begin().await.map_err(refuse)?;
-    match tx.node_renewed(agent.node, issued.until).await {
+    match tx.node_renewed(agent.node, agent.key, issued.key, issued.until).await {
         Ok(()) => tx.commit().await.map_err(refuse)?,
-        Err(StoreError::Fenced) => return Err(retired()),
+        Err(StoreError::Fenced) => {
+            tx.rollback().await;
+            // The node was retired meanwhile, or has another certificate; whichever it is, it is said.
+            return Err(look_up(platform, agent.node, agent.key).await.err().unwrap_or_else(replaced));
+        }
         Err(error) => return Err(refuse(error)),
     }
     tracing::debug!(node = %agent.node, until = %issued.until, "a node's certificate was renewed");

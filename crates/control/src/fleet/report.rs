@@ -26,7 +26,7 @@ pub async fn report(cx: &Cx, agent: &Admitted, body: Reports) -> Result<Heard> {
             result: json!(report.findings),
             message: report.message,
         };
-        match take(cx, agent, &said).await {
+        match take(cx, agent, body.session, &said).await {
             Ok(()) => platform.fleet.operations.notify_one(),
             Err(StoreError::Fenced) => {
                 platform.metrics.stale_reports.inc();
@@ -48,8 +48,9 @@ fn ended(report: &Report) -> TaskState {
 }
 
 /// The report and the waking of its operation, together. The operation's row comes first, as in the engine: two
-/// transactions that take rows in opposite orders would lock each other out.
-async fn take(cx: &Cx, agent: &Admitted, said: &TaskReport) -> muster_store::Result<()> {
+/// transactions that take rows in opposite orders would lock each other out. The session is looked at again at the end: a
+/// newer agent may have said hello since this one was let in, and then the task is its to report on.
+async fn take(cx: &Cx, agent: &Admitted, session: i64, said: &TaskReport) -> muster_store::Result<()> {
     let store = &cx.platform.store;
     let task = store.task_lookup(said.id).await?.ok_or(StoreError::Fenced)?;
     if said_before(&task, agent, said) {
@@ -58,7 +59,8 @@ async fn take(cx: &Cx, agent: &Admitted, said: &TaskReport) -> muster_store::Res
     let mut tx = store.begin().await?;
     let written = async {
         tx.operation_wake(task.operation_id, cx.now).await?;
-        tx.task_report(agent.node, said, cx.now).await
+        tx.task_report(agent.node, said, cx.now).await?;
+        tx.node_in_session(agent.node, session).await
     };
     match written.await {
         Ok(()) => tx.commit().await,

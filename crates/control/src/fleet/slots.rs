@@ -1,10 +1,20 @@
-//! The slots that an inventory shows. A discovered slot is only told of; an operator's approval makes it usable.
+//! The slots that an inventory shows. A discovered slot is only told of; an operator's approval makes it usable. One whose
+//! device is not there any more is kept from everybody until it is.
 
 use jiff::Timestamp;
-use muster_ids::{NodeId, World};
-use muster_model::node::{Slot, SlotState};
+use muster_ids::{NodeId, SlotId, World};
+use muster_model::audit::Target;
+use muster_model::event::EventType;
+use muster_model::node::{Node, Slot, SlotState};
 use muster_node_api::inventory::Inventory;
-use muster_store::Tx;
+use muster_store::{Presence, Tx};
+use serde_json::json;
+
+use super::tell;
+use crate::Cx;
+
+/// So many of those who wait in line are looked at when slots can be used again.
+const IN_LINE: i64 = 8;
 
 /// What has to be written so that every GPU of `found` is known. What is approved or quarantined stays as it is: its facts
 /// change with the approval of the difference, not before.
@@ -34,9 +44,60 @@ pub(super) fn discovered(world: &World, node: NodeId, found: &Inventory, known: 
         .collect()
 }
 
-pub(super) async fn write(tx: &mut Tx, slots: &[Slot], at: Timestamp) -> muster_store::Result<()> {
+/// Writes down what was found, which devices are not there any more and which are there again, and tells of the slots that
+/// are lost or won by that. The node's row is locked by the request that brings the inventory. The answer says whether
+/// somebody who waits in line may get something now.
+pub(super) async fn write(
+    tx: &mut Tx,
+    cx: &Cx,
+    node: &Node,
+    action: &str,
+    inventory: &Inventory,
+    discovered: &[Slot],
+) -> muster_store::Result<bool> {
+    let devices = inventory.gpus.iter().map(|gpu| gpu.uuid.as_str()).collect();
+    // First, because a device that was retired and comes back is missing until then.
+    let Presence { lost, found } = tx.slot_presence(node.id, &devices, cx.now).await?;
+    add(tx, discovered, cx.now).await?;
+    for (id, device) in &lost {
+        tell_of(tx, cx, node, action, (*id, device), EventType::SlotQuarantined).await?;
+    }
+    for (id, device) in &found {
+        tell_of(tx, cx, node, action, (*id, device), EventType::SlotFound).await?;
+    }
+    if !found.is_empty() {
+        tx.operation_wake_in_line(cx.now, IN_LINE).await?;
+    }
+    Ok(!found.is_empty())
+}
+
+pub(super) async fn add(tx: &mut Tx, slots: &[Slot], at: Timestamp) -> muster_store::Result<()> {
     for slot in slots {
         tx.slot_upsert(slot, at).await?;
     }
     Ok(())
+}
+
+async fn tell_of(
+    tx: &mut Tx,
+    cx: &Cx,
+    node: &Node,
+    action: &str,
+    (id, device): (SlotId, &str),
+    event: EventType,
+) -> muster_store::Result<()> {
+    let mut told = json!({"node_id": node.id, "device": device});
+    if event == EventType::SlotQuarantined {
+        told["reason"] = json!("its device is not there any more");
+    }
+    let news = tell::News {
+        actor: tell::agent(node.id, &node.name),
+        action,
+        target: Target { kind: "slot".to_owned(), id: id.to_string(), name: Some(device.to_owned()) },
+        subject: format!("/v1/slots/{id}"),
+        events: vec![(event, told)],
+        correlation_id: &cx.correlation_id,
+        at: cx.now,
+    };
+    cx.platform.tell(tx, news).await
 }

@@ -6,11 +6,19 @@ use muster_authz::Permission;
 use muster_model::Scope;
 use muster_model::event::EventType;
 use muster_model::node::SlotState;
+use muster_store::StoreError;
 use serde_json::json;
 
 use super::{current, path, view};
-use crate::commit::{target, told};
+use crate::commit::{WriteError, target, told};
 use crate::{Answer, Commit, Cx, Result};
+
+fn not_there() -> Problem {
+    Problem::new(
+        Code::InvalidState,
+        "the slot's device is not on the node: nobody's word brings it back, and when it is found the slot follows by itself",
+    )
+}
 
 /// Prepares `slot_approve`.
 pub async fn approve(cx: &Cx, reference: &str, body: SlotApprove) -> Result<Commit> {
@@ -40,7 +48,11 @@ pub async fn approve(cx: &Cx, reference: &str, body: SlotApprove) -> Result<Comm
             if let Some(why) = refused {
                 return Err(Problem::new(Code::InvalidState, why).into());
             }
-            tx.slot_set_state(slot.id, SlotState::Approved, None, None, now).await?;
+            let approved = tx.slot_set_state(slot.id, SlotState::Approved, None, None, now).await;
+            approved.map_err(|error| match error {
+                StoreError::Conflict(_) => WriteError::from(not_there()),
+                error => error.into(),
+            })?;
             tx.node_recount(slot.node_id).await?;
             tx.operation_wake_in_line(now, 8).await?;
             Ok(Answer::new(&view(&current(tx, &seen).await?)))

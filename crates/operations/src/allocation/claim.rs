@@ -1,7 +1,7 @@
 //! Find a node and hold what is asked for; or wait in line. The undo gives it back.
 
 use futures::future::BoxFuture;
-use muster_model::allocation::{Allocation, AllocationState, FailureReason};
+use muster_model::allocation::{Allocation, AllocationShape, AllocationState, FailureReason};
 use muster_model::event::EventType;
 use muster_model::node::Capacity;
 use muster_store::Result;
@@ -45,8 +45,22 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                         tx.allocation_move(&allocation, &waiting, now).await?;
                     }
                     let reason = format!("it waits in line for capacity, with {before} before it");
-                    return Ok(Verdict::Wait { reason, until: now + look });
+                    // Whoever gives something back wakes the first in line; this is only for what nobody told.
+                    let until = allocation.wait_until.unwrap_or(now).min(now + look * 6);
+                    return Ok(Verdict::Wait { reason, until });
                 };
+                // Who takes a whole node has all of it, so all of it counts.
+                let more = allocation.capacity.to(&placed.held);
+                if allocation.shape == AllocationShape::Baremetal
+                    && !tx.quota_take(allocation.project_id, 0, more).await?
+                {
+                    tx.node_lock(placed.node).await?;
+                    tx.unhold(placed.node, allocation.id, &placed.held, now).await?;
+                    tx.node_recount(placed.node).await?;
+                    let reason = FailureReason::QuotaExceeded;
+                    let message = reason.advice().to_owned();
+                    return Ok(Verdict::Refused { reason: reason.as_str(), message });
+                }
                 let output = json!({"node": placed.node, "slots": placed.slots, "held": placed.held});
                 let mut now_placing = allocation.clone();
                 if allocation.state == AllocationState::Requested {
@@ -59,6 +73,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                     node_id: Some(placed.node),
                     incarnation: allocation.incarnation + 1,
                     held: placed.held,
+                    capacity: placed.held,
                     operation_id: Some(operation_id),
                     reason: None,
                     message: None,

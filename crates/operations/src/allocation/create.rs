@@ -37,12 +37,7 @@ fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result
         }
         let reason = match state {
             OperationState::Cancelled => FailureReason::Cancelled,
-            _ => cx
-                .operation
-                .reason
-                .as_deref()
-                .and_then(FailureReason::parse)
-                .unwrap_or(FailureReason::PrepareFailed),
+            _ => why(cx, &allocation).await?,
         };
         let message = cx.operation.message.clone();
         let now = cx.now;
@@ -62,6 +57,18 @@ fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result
                 Ok(Verdict::done())
             })
         }))
+    })
+}
+
+/// The operation's reason, and for a deadline the one that its owner can do something about.
+async fn why(cx: &StepCx<'_>, allocation: &Allocation) -> Result<FailureReason> {
+    let given = cx.operation.reason.as_deref().and_then(FailureReason::parse);
+    let given = given.unwrap_or(FailureReason::PrepareFailed);
+    let (Some(node), FailureReason::DeadlinePassed) = (allocation.node_id, given) else { return Ok(given) };
+    let node = cx.store.node_lookup(node).await?;
+    Ok(match node {
+        Some(node) if node.unreachable_since.is_some() => FailureReason::NodeUnreachable,
+        _ => FailureReason::PrepareTimeout,
     })
 }
 

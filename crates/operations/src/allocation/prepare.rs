@@ -8,7 +8,7 @@ use muster_model::witness::Transition;
 use muster_store::Result;
 use serde_json::json;
 
-use super::subject::{ask_node, attested, evidence, subject};
+use super::subject::{ask_node, attested, evidence, on_word, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::task::Asked;
 use crate::{Act, Verdict};
@@ -46,8 +46,8 @@ fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         let Some(node) = allocation.node_id.filter(|_| allocation.held != Capacity::default()) else {
             return Ok(Verdict::said("no place was made").into());
         };
-        if attested(cx, &allocation).await?.is_some() {
-            return Ok(Verdict::said("attested by an operator").into());
+        if let Some(word) = attested(cx, &allocation).await? {
+            return Ok(on_word(&word).into());
         }
         for (kind, purpose) in [(TaskKind::Destroy, "undo destroy"), (TaskKind::Wipe, "undo wipe")] {
             match ask_node(cx, &allocation, node, kind, purpose).await? {

@@ -8,8 +8,8 @@ use muster_node_api::task::{Amount, Details};
 use muster_store::{Result, StoreError};
 use serde_json::{Value, json};
 
-use crate::StepCx;
 use crate::task::{Ask, Asked, ask};
+use crate::{StepCx, Verdict};
 
 /// The allocation that the operation works on.
 pub(crate) async fn subject(cx: &StepCx<'_>) -> Result<Allocation> {
@@ -22,7 +22,7 @@ pub(crate) fn path(allocation: &Allocation) -> String {
     format!("/v1/projects/{}/allocations/{}", allocation.project_id, allocation.id)
 }
 
-/// Which incarnation the steps of this operation speak of: the one it gave the place, or the one it found.
+/// What its place has, or should have.
 pub(crate) fn details(allocation: &Allocation, devices: Vec<String>) -> Details {
     Details {
         devices,
@@ -60,7 +60,17 @@ pub(crate) async fn ask_node(
     ask(cx, Ask { node, kind, purpose, allocation: id, incarnation, details }).await
 }
 
-/// An operator's word that nothing of this incarnation is left, where no evidence can be had.
+/// A step that rests on an operator's word instead of on what was done and seen.
+pub(crate) fn on_word(word: &Witness) -> Verdict {
+    Verdict::Done {
+        output: json!({"attested": true}),
+        message: Some("attested by an operator".to_owned()),
+        witness: Some(word.id),
+    }
+}
+
+/// An operator's word that nothing of this incarnation is left, where no evidence can be had. Whatever is made or cleaned up
+/// afterwards is of a later incarnation, so the word does not stretch to it.
 pub(crate) async fn attested(cx: &StepCx<'_>, allocation: &Allocation) -> Result<Option<Witness>> {
     let witnesses = cx.store.witness_list(allocation.id.uuid()).await?;
     let word = |witness: &Witness| {

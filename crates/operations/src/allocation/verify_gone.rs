@@ -8,7 +8,7 @@ use muster_model::witness::Transition;
 use muster_store::Result;
 use serde_json::json;
 
-use super::subject::{ask_node, attested, evidence, subject};
+use super::subject::{ask_node, attested, evidence, on_word, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::task::Asked;
 use crate::{Act, Verdict};
@@ -28,8 +28,8 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         let Some(node) = allocation.node_id.filter(|_| placed) else {
             return Ok(Verdict::said("it never had a place").into());
         };
-        if attested(cx, &allocation).await?.is_some() && cx.operation.kind != "allocation.clean" {
-            return Ok(Verdict::said("attested by an operator").into());
+        if let Some(word) = attested(cx, &allocation).await? {
+            return Ok(on_word(&word).into());
         }
         let (task, found) = match ask_node(cx, &allocation, node, TaskKind::Inspect, "inspect").await? {
             Asked::Pending(act) => return Ok(act),

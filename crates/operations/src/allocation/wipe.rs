@@ -6,7 +6,7 @@ use muster_model::node::Capacity;
 use muster_model::task::TaskKind;
 use muster_store::Result;
 
-use super::subject::{ask_node, attested, subject};
+use super::subject::{ask_node, attested, on_word, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::task::Asked;
 use crate::{Act, Verdict};
@@ -26,8 +26,8 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         let Some(node) = allocation.node_id.filter(|_| placed) else {
             return Ok(Verdict::said("it never held anything").into());
         };
-        if attested(cx, &allocation).await?.is_some() && cx.operation.kind != "allocation.clean" {
-            return Ok(Verdict::said("attested by an operator").into());
+        if let Some(word) = attested(cx, &allocation).await? {
+            return Ok(on_word(&word).into());
         }
         Ok(match ask_node(cx, &allocation, node, TaskKind::Wipe, "wipe").await? {
             Asked::Pending(act) => act,

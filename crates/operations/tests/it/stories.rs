@@ -41,6 +41,7 @@ stories! {
     a_place_that_is_not_what_was_asked_for_is_undone
     a_node_that_fails_is_undone
     a_task_that_fails_once_is_asked_for_again
+    a_node_that_does_nothing_is_undone_at_the_deadline_with_a_reason
     cancelling_undoes_what_was_done
     a_release_takes_over_from_a_create
     an_unverified_wipe_is_parked_and_can_be_retried
@@ -52,6 +53,7 @@ stories! {
     a_resize_without_room_changes_nothing
     a_whole_node_is_taken_alone
     operations_on_one_thing_run_in_order
+    who_waits_behind_what_is_parked_is_told_at_its_deadline
     a_drain_waits_for_the_tenants
     a_drain_forces_at_its_deadline
     a_drain_without_force_is_parked_at_its_deadline
@@ -105,6 +107,31 @@ async fn a_node_that_fails_is_undone(rig: &mut Rig) {
     let (id, operation) = rig.create("a", 2, None).await;
     assert_eq!(rig.drive(operation).await.state, OperationState::Failed);
     assert_eq!(rig.allocation(id).await.reason, Some(FailureReason::PrepareFailed));
+}
+
+async fn a_node_that_does_nothing_is_undone_at_the_deadline_with_a_reason(rig: &mut Rig) {
+    for (lost, reason) in [(false, FailureReason::PrepareTimeout), (true, FailureReason::NodeUnreachable)] {
+        rig.node.reachable = false;
+        let (id, operation) = rig.create("a", 1, None).await;
+        rig.engine.round().await.unwrap();
+        rig.clock.advance(TIMING.create + SignedDuration::from_secs(1));
+        if lost {
+            let mut tx = rig.store.begin().await.unwrap();
+            assert!(tx.node_lost(rig.node.id, rig.world.now()).await.unwrap());
+            tx.commit().await.unwrap();
+        }
+        rig.engine.round().await.unwrap();
+        assert_eq!(rig.operation(operation).await.state, OperationState::Compensating);
+        rig.node.reachable = !lost;
+        if lost {
+            assert_eq!(rig.drive(operation).await.state, OperationState::Parked);
+            attest(rig, id).await;
+            decide(rig, operation, Unblock::Retry).await;
+        }
+        assert_eq!(rig.drive(operation).await.state, OperationState::Failed);
+        let allocation = rig.allocation(id).await;
+        assert_eq!((allocation.state, allocation.reason), (AllocationState::Failed, Some(reason)));
+    }
 }
 
 async fn a_task_that_fails_once_is_asked_for_again(rig: &mut Rig) {
@@ -339,6 +366,7 @@ async fn a_whole_node_is_taken_alone(rig: &mut Rig) {
     assert_eq!(rig.drive(operation).await.state, OperationState::Succeeded);
     let allocation = rig.allocation(id).await;
     assert_eq!((allocation.held.gpus, allocation.held.cpus), (8, 32), "it has all of it");
+    assert_eq!(rig.store.quota_lookup(rig.project.id).await.unwrap().used.gpus, 8, "and all of it counts");
     let (_, second) = rig.create("b", 0, None).await;
     assert_eq!(rig.drive(second).await.state, OperationState::Failed, "nobody else is on it");
     let release = rig.ask(&RELEASE, "allocation", id, json!({})).await;
@@ -362,6 +390,23 @@ async fn operations_on_one_thing_run_in_order(rig: &mut Rig) {
     assert_eq!(rig.operation(first).await.state, OperationState::Succeeded);
     assert_eq!(rig.allocation(id).await.incarnation, 3);
     let _ = other;
+}
+
+async fn who_waits_behind_what_is_parked_is_told_at_its_deadline(rig: &mut Rig) {
+    let id = rig.active("a", 1).await;
+    rig.node.wrong.extend([Wrong::Fails(TaskKind::Destroy); 3]);
+    let parked = rig.ask(&RESTART, "allocation", id, json!({})).await;
+    assert_eq!(rig.drive(parked).await.state, OperationState::Parked);
+    let behind = rig.ask(&RESTART, "allocation", id, json!({})).await;
+    let ended = rig.drive(behind).await;
+    assert_eq!((ended.state, ended.reason.as_deref()), (OperationState::Failed, Some("deadline_passed")));
+    assert!(ended.message.unwrap().contains(&parked.to_string()), "it says behind whom it waited");
+    assert_eq!(rig.operation(parked).await.state, OperationState::Parked, "which keeps what it touches");
+    decide(rig, parked, Unblock::Retry).await;
+    assert_eq!(rig.drive(parked).await.state, OperationState::Succeeded);
+    // Statements only: nothing else happens while a transaction is open.
+    let held = rig.store.meter().longest_held();
+    assert!(held < std::time::Duration::from_millis(50), "a transaction was held for {held:?}");
 }
 
 async fn a_drain_waits_for_the_tenants(rig: &mut Rig) {

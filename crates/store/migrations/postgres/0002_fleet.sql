@@ -47,6 +47,10 @@ CREATE TABLE nodes (
     session_clean BOOLEAN NOT NULL,
     agent_version TEXT NOT NULL,
     certificate_until TIMESTAMPTZ NOT NULL,
+    -- SHA-256 of the key that the agent's certificate is for: another key opens nothing, and none at all opens nothing. The
+    -- one before it works until the new one was used, so that a renewal whose answer was lost costs nobody the node.
+    key_sha256 BYTEA,
+    previous_key_sha256 BYTEA,
     gpus_total BIGINT NOT NULL,
     gpus_free BIGINT NOT NULL,
     cpus_total BIGINT NOT NULL,
@@ -93,15 +97,23 @@ CREATE TABLE slots (
     reason TEXT,
     -- The allocation after which it could not be verified as clean.
     quarantined_for UUID,
+    -- Since when its device is not found on the node.
+    missing_since TIMESTAMPTZ,
     created_at TIMESTAMPTZ NOT NULL,
     updated_at TIMESTAMPTZ NOT NULL,
     version BIGINT NOT NULL CHECK (version > 0),
-    CHECK ((state = 'quarantined') = (reason IS NOT NULL))
+    CHECK (reason IS NULL OR state = 'quarantined'),
+    -- What is quarantined without a reason is so only for as long as its device is missing.
+    CHECK (state <> 'quarantined' OR reason IS NOT NULL OR missing_since IS NOT NULL),
+    -- Nobody gets a device that is not there.
+    CHECK (state <> 'approved' OR missing_since IS NULL)
 );
 CREATE UNIQUE INDEX slots_by_device ON slots (node_id, device);
 CREATE INDEX slots_by_node ON slots (node_id, ordinal);
 
--- One right to enrol one machine. Only the hash of its token is kept.
+-- One right to enrol one machine. Only the hash of its token is kept. The node is the one that joined with it, and is known
+-- from the start where an existing one is given a new certificate. With the key it was used with it can be used again, because
+-- an answer may be lost.
 CREATE TABLE enrolments (
     id UUID NOT NULL PRIMARY KEY,
     hash BYTEA NOT NULL UNIQUE,
@@ -111,7 +123,9 @@ CREATE TABLE enrolments (
     created_at TIMESTAMPTZ NOT NULL,
     expires_at TIMESTAMPTZ NOT NULL,
     used_at TIMESTAMPTZ,
-    node_id UUID REFERENCES nodes (id)
+    node_id UUID REFERENCES nodes (id),
+    key_sha256 BYTEA,
+    CHECK (used_at IS NULL OR (node_id IS NOT NULL AND key_sha256 IS NOT NULL))
 );
 
 -- The platform's own certificate authority; its key is sealed under the root key.

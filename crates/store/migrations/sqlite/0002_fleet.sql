@@ -47,6 +47,10 @@ CREATE TABLE nodes (
     session_clean INTEGER NOT NULL,
     agent_version TEXT NOT NULL,
     certificate_until INTEGER NOT NULL,
+    -- SHA-256 of the key that the agent's certificate is for: another key opens nothing, and none at all opens nothing. The
+    -- one before it works until the new one was used, so that a renewal whose answer was lost costs nobody the node.
+    key_sha256 BLOB,
+    previous_key_sha256 BLOB,
     gpus_total INTEGER NOT NULL,
     gpus_free INTEGER NOT NULL,
     cpus_total INTEGER NOT NULL,
@@ -93,15 +97,23 @@ CREATE TABLE slots (
     reason TEXT,
     -- The allocation after which it could not be verified as clean.
     quarantined_for TEXT,
+    -- Since when its device is not found on the node.
+    missing_since INTEGER,
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
     version INTEGER NOT NULL CHECK (version > 0),
-    CHECK ((state = 'quarantined') = (reason IS NOT NULL))
+    CHECK (reason IS NULL OR state = 'quarantined'),
+    -- What is quarantined without a reason is so only for as long as its device is missing.
+    CHECK (state <> 'quarantined' OR reason IS NOT NULL OR missing_since IS NOT NULL),
+    -- Nobody gets a device that is not there.
+    CHECK (state <> 'approved' OR missing_since IS NULL)
 ) STRICT;
 CREATE UNIQUE INDEX slots_by_device ON slots (node_id, device);
 CREATE INDEX slots_by_node ON slots (node_id, ordinal);
 
--- One right to enrol one machine. Only the hash of its token is kept.
+-- One right to enrol one machine. Only the hash of its token is kept. The node is the one that joined with it, and is known
+-- from the start where an existing one is given a new certificate. With the key it was used with it can be used again, because
+-- an answer may be lost.
 CREATE TABLE enrolments (
     id TEXT NOT NULL PRIMARY KEY,
     hash BLOB NOT NULL UNIQUE,
@@ -111,7 +123,9 @@ CREATE TABLE enrolments (
     created_at INTEGER NOT NULL,
     expires_at INTEGER NOT NULL,
     used_at INTEGER,
-    node_id TEXT REFERENCES nodes (id)
+    node_id TEXT REFERENCES nodes (id),
+    key_sha256 BLOB,
+    CHECK (used_at IS NULL OR (node_id IS NOT NULL AND key_sha256 IS NOT NULL))
 ) STRICT;
 
 -- The platform's own certificate authority; its key is sealed under the root key.

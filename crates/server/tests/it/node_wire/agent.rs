@@ -46,6 +46,8 @@ pub(crate) async fn enrol(store: &Store, name: Option<&str>, minutes: i64) -> St
         id: world.id::<EnrolmentId>(),
         node_name: name.map(str::to_owned),
         labels: Labels::new(),
+        node_id: None,
+        used_with: None,
     };
     let now = world.now();
     let until = now + SignedDuration::from_mins(minutes);
@@ -134,9 +136,13 @@ impl Agent {
     /// Joins at server `at` of the kit.
     pub(crate) async fn join(kit: &Kit, at: usize) -> Self {
         let token = enrol(kit.store(), None, 10).await;
+        Self::join_with(kit, at, &token, KeyPair::generate().unwrap()).await
+    }
+
+    /// Joins with this token and this key.
+    pub(crate) async fn join_with(kit: &Kit, at: usize, token: &str, key: KeyPair) -> Self {
         let authority = kit.authority().await;
-        let key = KeyPair::generate().unwrap();
-        let body = join_body(&token, &csr(&key));
+        let body = join_body(token, &csr(&key));
         let address = kit.nodes_address(at);
         let joined = send(&client(&authority, None), address, "join", &body).await.unwrap().ok();
         let certificate = joined["certificate"].as_str().unwrap().to_owned();

@@ -1,7 +1,9 @@
 //! The wire of agents over real TLS, on real databases.
 
+mod again;
 mod agent;
 mod joins;
 mod loss;
+mod missing;
 mod refusals;
 mod work;

@@ -61,10 +61,14 @@ async fn certificates_of_another_authority_and_ended_ones_are_shut_out() {
         now: platform.world.now(),
         if_match: None,
     };
-    let identity = authority::Identity { node: agent.node, until: cx.now };
+    let key = authority::requested(&csr(&agent.key)).unwrap();
+    let identity = authority::Identity { node: agent.node, until: cx.now, key };
     assert_eq!(fleet::admit(&cx, identity).await.unwrap_err().code.as_str(), "unauthenticated");
     let identity = authority::Identity { until: cx.now + SignedDuration::from_secs(1), ..identity };
     assert!(fleet::admit(&cx, identity).await.is_ok());
+    // A certificate that is good in itself, and not the one that the node has.
+    let identity = authority::Identity { key: [0; 32], ..identity };
+    assert!(fleet::admit(&cx, identity).await.unwrap_err().detail.contains("replaced"));
 
     // The listener's own certificate opens nothing.
     let server = authority::server_certificate(platform, &["localhost".to_owned()], cx.now).await.unwrap();
@@ -72,7 +76,7 @@ async fn certificates_of_another_authority_and_ended_ones_are_shut_out() {
     kit.stop().await;
 }
 
-async fn retire(kit: &Kit, agent: &Agent) {
+pub(super) async fn retire(kit: &Kit, agent: &Agent) {
     let world = World::system();
     let witness = Witness {
         id: world.id(),
