@@ -66,14 +66,15 @@ statements! {
     // The one with the lowest id among some kinds, with its free slots. For each kind the index gives its first at once;
     // another worker's choice is passed over, not waited for. The lock is on the newest version of the node's row, but slots
     // and claims are read as they were when the statement began: the last column says whether that is the same.
-    // A range of one value, in the order of the whole index: with `fit = kinds.fit`, PostgreSQL may decide to walk the nodes
-    // by id until one fits, and where that kind is rare, it walks them all.
+    // PostgreSQL is led to the index: a range of one value in the index's own order, because with `fit = kinds.fit` it may
+    // walk the nodes by id instead, and for a rare kind it walks them all; and a CASE, which it takes for true half the time,
+    // because it believes that hardly a node passes three comparisons, and would then read and sort a whole kind.
     CANDIDATE = pair(
         "WITH chosen AS (
             SELECT n.* FROM unnest($1::bigint[]) AS kinds (fit) CROSS JOIN LATERAL (
                 SELECT id, cpus_total, memory_mb_total, disk_mb_total, xmin AS written_by FROM nodes
                 WHERE state = 'ready' AND NOT exclusive AND fit >= kinds.fit AND fit <= kinds.fit
-                    AND cpus_free >= $2 AND memory_mb_free >= $3 AND disk_mb_free >= $4
+                    AND CASE WHEN cpus_free >= $2 AND memory_mb_free >= $3 AND disk_mb_free >= $4 THEN true ELSE false END
                 ORDER BY fit, id LIMIT 1 FOR UPDATE SKIP LOCKED) n
             ORDER BY n.id LIMIT 1)
          SELECT n.id, n.cpus_total, n.memory_mb_total, n.disk_mb_total, s.id, s.ordinal, s.island, s.numa,
@@ -95,10 +96,13 @@ statements! {
     NODE_WITH_ROOM = both(
         "SELECT id FROM (
             SELECT id FROM nodes WHERE state = 'ready' AND NOT exclusive AND fit >= $1 AND fit < $2
-                AND cpus_free >= $4 AND memory_mb_free >= $5 AND disk_mb_free >= $6
-            UNION ALL
+                AND CASE WHEN cpus_free >= $4 AND memory_mb_free >= $5 AND disk_mb_free >= $6 THEN true ELSE false END
+            ORDER BY fit, id LIMIT 1) held
+         UNION ALL
+         SELECT id FROM (
             SELECT id FROM nodes WHERE state = 'ready' AND NOT exclusive AND fit >= $3
-                AND cpus_free >= $4 AND memory_mb_free >= $5 AND disk_mb_free >= $6) roomy LIMIT 1");
+                AND CASE WHEN cpus_free >= $4 AND memory_mb_free >= $5 AND disk_mb_free >= $6 THEN true ELSE false END
+            ORDER BY fit, id LIMIT 1) whole");
     NODE_LOCK = pair("SELECT holders, exclusive FROM nodes WHERE id = $1 FOR UPDATE",
         "SELECT holders, exclusive FROM nodes WHERE id = $1");
     NODE_HOLD = both(
