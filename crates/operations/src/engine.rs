@@ -5,46 +5,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use muster_ids::{AuditId, EventId, NodeId, OperationId, World};
-use muster_model::audit::{Actor, Entry, Outcome, Target};
-use muster_model::event::{Draft, EventType};
-use muster_model::operation::{Operation, OperationState, StepState};
+use muster_ids::{OperationId, World};
+use muster_model::event::EventType;
+use muster_model::operation::{Operation, OperationState};
 use muster_store::{Store, StoreError, Tx};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::Notify;
 
 use crate::advance::{Turn, advance, turn};
 use crate::definition::{Definition, StepCx, Undo};
 use crate::point::{Point, Points, Strike};
+use crate::telling::{changed, end_entry, path, tell};
 use crate::verdict::{Act, Told, Verdict};
-use crate::{Timing, definition};
-
-/// Hears of an operation's kind and how it ended.
-pub type Ended = Arc<dyn Fn(&str, OperationState) + Send + Sync>;
-
-/// Whom the engine tells after a commit. Only hints: everything is in the database.
-#[derive(Clone)]
-pub struct Hooks {
-    /// Something waits for the sealer.
-    pub unsealed: Arc<dyn Fn() + Send + Sync>,
-    /// A node has a new task.
-    pub task_for: Arc<dyn Fn(NodeId) + Send + Sync>,
-    /// A write was refused, because the lease had changed hands.
-    pub fenced: Arc<dyn Fn() + Send + Sync>,
-    /// An operation of this kind ended so.
-    pub ended: Ended,
-}
-
-impl Default for Hooks {
-    fn default() -> Self {
-        Self {
-            unsealed: Arc::new(|| {}),
-            task_for: Arc::new(|_| {}),
-            fenced: Arc::new(|| {}),
-            ended: Arc::new(|_, _| {}),
-        }
-    }
-}
+use crate::{Hooks, Timing, definition};
 
 /// What one look at an operation came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -330,7 +303,7 @@ impl Engine {
         }
         told.events.extend(changed(operation, &next).events);
         tx.operation_advance(&next, now, (!waits).then_some(self.timing.lease)).await?;
-        self.tell(&mut tx, &next, &told, None, now).await?;
+        tell(&self.world, &mut tx, &next, &told, None, now).await?;
         match tx.commit().await {
             Ok(()) => {}
             // The journal knows whether it happened, and it is read before anything else.
@@ -356,7 +329,7 @@ impl Engine {
     ) -> Result<(), StoreError> {
         let mut tx = self.store.begin().await?;
         tx.operation_advance(&next, now, keep).await?;
-        self.tell(&mut tx, &next, &told, None, now).await?;
+        tell(&self.world, &mut tx, &next, &told, None, now).await?;
         tx.commit().await?;
         self.after(&told);
         next.version += 1;
@@ -402,7 +375,7 @@ impl Engine {
         ));
         tx.operation_end(&next, now).await?;
         let entry = end_entry(&next, self.world.id(), now);
-        self.tell(&mut tx, &next, &told, Some(entry), now).await?;
+        tell(&self.world, &mut tx, &next, &told, Some(entry), now).await?;
         match tx.commit().await {
             Ok(()) => {}
             Err(StoreError::Unheard) => return Ok(Tick::Lost),
@@ -413,40 +386,6 @@ impl Engine {
         self.wake.notify_one();
         *operation = next;
         Ok(Tick::Ended(state))
-    }
-
-    /// Leaves events, and the audit entry of the end, for the sealer.
-    async fn tell(
-        &self,
-        tx: &mut Tx,
-        operation: &Operation,
-        told: &Told,
-        entry: Option<Entry>,
-        now: Timestamp,
-    ) -> Result<(), StoreError> {
-        if told.events.is_empty() && entry.is_none() {
-            return Ok(());
-        }
-        let drafts: Vec<Draft> = told
-            .events
-            .iter()
-            .map(|(event_type, subject, data)| Draft {
-                id: self.world.id::<EventId>(),
-                event_type: event_type.as_str().to_owned(),
-                subject: subject.clone(),
-                at: now,
-                tenant_id: operation.tenant_id,
-                project_id: operation.project_id,
-                correlation_id: operation.correlation_id.clone(),
-                actor_id: operation.asked_by.id.clone(),
-                data: with_operation(data, operation.id),
-            })
-            .collect();
-        let entry = entry
-            .map(|entry| serde_json::to_string(&entry).expect("an audit entry is JSON"))
-            .unwrap_or_default();
-        let events = serde_json::to_string(&drafts).expect("events are JSON");
-        tx.unsealed_insert(self.world.uuid(), &operation.scope().chain(), &entry, &events).await
     }
 
     fn after(&self, told: &Told) {
@@ -467,74 +406,4 @@ async fn lost(tx: Tx, id: OperationId, why: &str) -> Result<Tick, StoreError> {
     tx.rollback().await;
     tracing::debug!(operation_id = %id, why, "somebody was faster; the step is planned again");
     Ok(Tick::Lost)
-}
-
-fn with_operation(data: &Value, id: OperationId) -> Value {
-    let mut data = data.clone();
-    if let Value::Object(object) = &mut data {
-        object.insert("operation_id".to_owned(), json!(id));
-    }
-    data
-}
-
-/// The path of an operation.
-pub(crate) fn path(operation: &Operation) -> String {
-    format!("/v1/operations/{}", operation.id)
-}
-
-/// What the change of an operation tells by itself: each step's end, and parking.
-fn changed(before: &Operation, after: &Operation) -> Told {
-    let mut told = Told::default();
-    let ended = |state: StepState| matches!(state, StepState::Done | StepState::Failed | StepState::Undone);
-    for (was, is) in before.steps.iter().zip(&after.steps) {
-        if was.state != is.state && ended(is.state) {
-            let data = json!({"kind": after.kind, "step": is.name, "state": is.state, "message": is.message});
-            told.events.push((EventType::OperationStep, path(after), data));
-        }
-    }
-    let escalated = |operation: &Operation| operation.parked.as_ref().is_some_and(|parked| parked.escalated);
-    if before.state != after.state
-        && after.state == OperationState::Parked
-        && let Some(parked) = &after.parked
-    {
-        let data = json!({"kind": after.kind, "reason": parked.reason, "unblock_by": parked.unblock_by,
-                          "escalates_at": parked.escalates_at});
-        told.events.push((EventType::OperationParked, path(after), data));
-    }
-    if escalated(after) && !escalated(before) {
-        let reason = after.parked.as_ref().map(|parked| parked.reason.clone());
-        let data = json!({"kind": after.kind, "reason": reason});
-        told.events.push((EventType::OperationEscalated, path(after), data));
-    }
-    told
-}
-
-/// The audit's line about the end; its beginning was audited with the command.
-fn end_entry(operation: &Operation, id: AuditId, now: Timestamp) -> Entry {
-    let outcome = match operation.state {
-        OperationState::Failed => Outcome::Failed,
-        _ => Outcome::Succeeded,
-    };
-    Entry {
-        id,
-        at: now,
-        actor: Actor {
-            kind: operation.asked_by.kind.clone(),
-            id: operation.asked_by.id.clone(),
-            name: operation.asked_by.name.clone(),
-        },
-        action: operation.kind.clone(),
-        outcome,
-        code: operation.reason.clone(),
-        target: Some(Target {
-            kind: operation.subject_kind.clone(),
-            id: operation.subject_id.to_string(),
-            name: Some(operation.subject_name.clone()),
-        }),
-        tenant_id: operation.tenant_id,
-        project_id: operation.project_id,
-        correlation_id: operation.correlation_id.clone(),
-        count: 1,
-        detail: json!({"operation_id": operation.id, "state": operation.state, "message": operation.message}),
-    }
 }

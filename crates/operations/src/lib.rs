@@ -12,12 +12,14 @@
 mod advance;
 mod definition;
 mod engine;
+mod hooks;
 mod kinds;
 mod placement;
 mod plan;
 mod point;
 mod supersede;
 mod task;
+mod telling;
 mod timing;
 mod unblock;
 mod verdict;
@@ -26,7 +28,8 @@ pub mod allocation;
 pub mod node;
 
 pub use definition::{Abandon, AtDeadline, Definition, OnFailure, Run, Settle, Step, StepCx, Undo};
-pub use engine::{Ended, Engine, Hooks, Tick};
+pub use engine::{Engine, Tick};
+pub use hooks::{Ended, Hooks};
 pub use kinds::{KINDS, definition};
 pub use placement::{Placed, place};
 pub use plan::{Open, open};

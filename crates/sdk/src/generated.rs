@@ -437,6 +437,8 @@ pub mod types {
         Refused,
         #[serde(rename = "denied")]
         Denied,
+        #[serde(rename = "failed")]
+        Failed,
         /// A word that this client is too old to know.
         #[serde(rename = "unrecognised", other)]
         Unrecognised,
@@ -447,6 +449,7 @@ pub mod types {
                 Self::Succeeded => f.write_str("succeeded"),
                 Self::Refused => f.write_str("refused"),
                 Self::Denied => f.write_str("denied"),
+                Self::Failed => f.write_str("failed"),
                 Self::Unrecognised => f.write_str("unrecognised"),
             }
         }
@@ -460,6 +463,7 @@ pub mod types {
                 "succeeded" => Ok(Self::Succeeded),
                 "refused" => Ok(Self::Refused),
                 "denied" => Ok(Self::Denied),
+                "failed" => Ok(Self::Failed),
                 _ => Err("invalid value".into()),
             }
         }
@@ -1377,9 +1381,13 @@ start to start. Empty where the kernel made an address up.*/
         pub expires_in_seconds: ::std::option::Option<i32>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub labels: ::std::option::Option<Labels>,
-        ///The name the node must take; the machine's own name for itself if not given.
+        ///The name a new node must take; the machine's own name for itself if not given.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub name: ::std::option::Option<::std::string::String>,
+        /**A node that is there, by id or name, for whose machine this is: its certificate has ended, or its disk was replaced.
+It keeps its name, its labels and what it holds. Not together with `name` or `labels`.*/
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub node: ::std::option::Option<::std::string::String>,
     }
     ///A right for one machine to join, once.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
@@ -1393,9 +1401,11 @@ start to start. Empty where the kernel made an address up.*/
         pub expires_at: ::jiff::Timestamp,
         pub id: EnrolmentId,
         pub labels: Labels,
-        ///The name the node must take.
+        ///The name the node must take, or has.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub name: ::std::option::Option<::std::string::String>,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub node_id: ::std::option::Option<NodeId>,
         ///True in a replayed answer: the token was in the first one and is kept nowhere.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub secret_shown_once: ::std::option::Option<bool>,
@@ -5631,7 +5641,7 @@ Arguments:
     }
     /**Give one machine the right to join
 
-The token is shown once and can be used once. What joins takes nothing until it is approved.
+The token is shown once and can be used once; only a repeat with the same key, by a machine that did not hear the answer, is answered again until the token ends. What joins as a new node takes nothing until it is approved. With `node` an existing node is given a new certificate, and from the moment of the join its old one opens nothing.
 
 Sends a `POST` request to `/v1/nodes/enrol`
 

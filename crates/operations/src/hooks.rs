@@ -1,0 +1,33 @@
+//! Whom the engine tells after a commit.
+
+use std::sync::Arc;
+
+use muster_ids::NodeId;
+use muster_model::operation::OperationState;
+
+/// Hears of an operation's kind and how it ended.
+pub type Ended = Arc<dyn Fn(&str, OperationState) + Send + Sync>;
+
+/// Whom the engine tells after a commit. Only hints: everything is in the database.
+#[derive(Clone)]
+pub struct Hooks {
+    /// Something waits for the sealer.
+    pub unsealed: Arc<dyn Fn() + Send + Sync>,
+    /// A node has a new task.
+    pub task_for: Arc<dyn Fn(NodeId) + Send + Sync>,
+    /// A write was refused, because the lease had changed hands.
+    pub fenced: Arc<dyn Fn() + Send + Sync>,
+    /// An operation of this kind ended so.
+    pub ended: Ended,
+}
+
+impl Default for Hooks {
+    fn default() -> Self {
+        Self {
+            unsealed: Arc::new(|| {}),
+            task_for: Arc::new(|_| {}),
+            fenced: Arc::new(|| {}),
+            ended: Arc::new(|_, _| {}),
+        }
+    }
+}
