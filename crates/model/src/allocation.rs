@@ -136,6 +136,43 @@ pub struct Allocation {
 }
 
 impl Allocation {
+    /// One that was just asked for: a slice, packed, with nothing beside its size.
+    pub fn requested(
+        id: AllocationId,
+        tenant_id: TenantId,
+        project_id: ProjectId,
+        name: &str,
+        capacity: Capacity,
+        at: Timestamp,
+    ) -> Self {
+        Self {
+            id,
+            tenant_id,
+            project_id,
+            name: name.to_owned(),
+            labels: Labels::new(),
+            shape: AllocationShape::GpuSlice,
+            capacity,
+            strategy: Strategy::Pack,
+            state: AllocationState::Requested,
+            node_id: None,
+            node_name: None,
+            incarnation: 0,
+            held: Capacity::default(),
+            reason: None,
+            message: None,
+            active_witness_id: None,
+            wiped_witness_id: None,
+            operation_id: None,
+            wait_until: None,
+            expires_at: None,
+            protected: false,
+            created_at: at,
+            updated_at: at,
+            version: 1,
+        }
+    }
+
     /// Where it belongs.
     pub fn scope(&self) -> Scope {
         Scope::Project(self.tenant_id, self.project_id)

@@ -5,7 +5,7 @@ use muster_api::operations::Started;
 use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_ids::{AllocationId, OperationId, TypedId as _};
-use muster_model::allocation::{Allocation, AllocationState};
+use muster_model::allocation::Allocation;
 use muster_model::event::EventType;
 use muster_model::node::Capacity;
 use muster_model::placement::{Ask, tiers};
@@ -13,10 +13,10 @@ use muster_operations::allocation::CREATE;
 use muster_operations::{Open, open};
 use serde_json::json;
 
-use super::act::started;
 use super::{path, shape_of, strategy_of};
 use crate::capacity::amounts;
 use crate::commit::target;
+use crate::operation::started;
 use crate::refuse::{Result, refuse};
 use crate::tenant::checked_labels;
 use crate::{Answer, Commit, Cx, operation};
@@ -31,36 +31,23 @@ pub async fn create(cx: &Cx, project: &str, body: AllocationCreate) -> Result<Co
         }
     }
     let operation_id: OperationId = cx.platform.world.id();
+    let capacity = Capacity {
+        gpus: body.gpus.unwrap_or(0),
+        cpus: body.cpus.unwrap_or(1),
+        memory_mb: body.memory_mb.unwrap_or(1024),
+        disk_mb: body.disk_mb.unwrap_or(1024),
+    };
+    let tenant_id = scope.tenant().ok_or_else(|| Problem::not_found("project"))?;
+    let id: AllocationId = cx.platform.world.id();
     let allocation = Allocation {
-        id: cx.platform.world.id::<AllocationId>(),
-        tenant_id: scope.tenant().ok_or_else(|| Problem::not_found("project"))?,
-        project_id,
-        name: body.name,
         labels: checked_labels(body.labels)?,
         shape: shape_of(body.shape.unwrap_or(muster_api::capacity::AllocationShape::GpuSlice)),
-        capacity: Capacity {
-            gpus: body.gpus.unwrap_or(0),
-            cpus: body.cpus.unwrap_or(1),
-            memory_mb: body.memory_mb.unwrap_or(1024),
-            disk_mb: body.disk_mb.unwrap_or(1024),
-        },
         strategy: strategy_of(body.strategy.unwrap_or_default()),
-        state: AllocationState::Requested,
-        node_id: None,
-        node_name: None,
-        incarnation: 0,
-        held: Capacity::default(),
-        reason: None,
-        message: None,
-        active_witness_id: None,
-        wiped_witness_id: None,
         operation_id: Some(operation_id),
         wait_until: body.wait_until,
         expires_at: body.expires_at,
         protected: body.protected.unwrap_or(false),
-        created_at: cx.now,
-        updated_at: cx.now,
-        version: 1,
+        ..Allocation::requested(id, tenant_id, project_id, &body.name, capacity, cx.now)
     };
     let timing = cx.platform.engine.timing();
     let deadline_at = body.wait_until.unwrap_or(cx.now) + timing.create;

@@ -3,12 +3,15 @@
 mod cancel;
 mod get;
 mod list;
+mod start;
 mod unblock;
 
 pub use cancel::cancel;
 pub use get::get;
 pub use list::list;
 pub use unblock::unblock;
+
+pub(crate) use start::{Start, start, started};
 
 use jiff::Timestamp;
 use muster_api::operations as api;

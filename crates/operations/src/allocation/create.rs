@@ -75,39 +75,14 @@ async fn why(cx: &StepCx<'_>, allocation: &Allocation) -> Result<FailureReason> 
 #[cfg(test)]
 pub(crate) mod tests {
     use muster_ids::World;
-    use muster_model::allocation::AllocationShape;
-    use muster_model::placement::Strategy;
 
     use super::*;
 
     /// An allocation for tests of pure functions.
     pub(crate) fn allocation(incarnation: i64) -> Allocation {
         let world = World::for_tests(1);
-        Allocation {
-            id: world.id(),
-            tenant_id: world.id(),
-            project_id: world.id(),
-            name: "a".to_owned(),
-            labels: muster_model::Labels::default(),
-            shape: AllocationShape::GpuSlice,
-            capacity: Capacity::default(),
-            strategy: Strategy::Pack,
-            state: AllocationState::Provisioning,
-            node_id: Some(world.id()),
-            node_name: None,
-            incarnation,
-            held: Capacity::default(),
-            reason: None,
-            message: None,
-            active_witness_id: None,
-            wiped_witness_id: None,
-            operation_id: None,
-            wait_until: None,
-            expires_at: None,
-            protected: false,
-            created_at: world.now(),
-            updated_at: world.now(),
-            version: 1,
-        }
+        let made =
+            Allocation::requested(world.id(), world.id(), world.id(), "a", Capacity::default(), world.now());
+        Allocation { state: AllocationState::Provisioning, node_id: Some(world.id()), incarnation, ..made }
     }
 }

@@ -8,7 +8,6 @@ use muster_ids::{AllocationId, ManualClock, NodeId, OperationId, SeededEntropy, 
 use muster_model::allocation::{Allocation, AllocationShape, AllocationState};
 use muster_model::node::{Capacity, Slot, SlotState};
 use muster_model::operation::{AskedBy, Operation, OperationState};
-use muster_model::placement::Strategy;
 use muster_model::{Labels, Project, Tenant};
 use muster_operations::{Definition, Engine, Hooks, Open, Strike, Timing, open};
 use muster_store::{Joining, Store};
@@ -154,31 +153,11 @@ impl Rig {
         self.clock.advance(SignedDuration::from_millis(1));
         let now = self.world.now();
         let wait_until = wait_seconds.map(|seconds| now + SignedDuration::from_secs(seconds));
+        let (tenant_id, project_id) = (self.project.tenant_id, self.project.id);
         let allocation = Allocation {
-            id: self.world.id(),
-            tenant_id: self.project.tenant_id,
-            project_id: self.project.id,
-            name: name.to_owned(),
-            labels: Labels::new(),
             shape,
-            capacity,
-            strategy: Strategy::Pack,
-            state: AllocationState::Requested,
-            node_id: None,
-            node_name: None,
-            incarnation: 0,
-            held: Capacity::default(),
-            reason: None,
-            message: None,
-            active_witness_id: None,
-            wiped_witness_id: None,
-            operation_id: None,
             wait_until,
-            expires_at: None,
-            protected: false,
-            created_at: now,
-            updated_at: now,
-            version: 1,
+            ..Allocation::requested(self.world.id(), tenant_id, project_id, name, capacity, now)
         };
         let deadline = wait_until.unwrap_or(now) + TIMING.create;
         let operation = self.opened(

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use muster_ids::{AllocationId, NodeId, TypedId as _, World};
-use muster_model::allocation::{Allocation, AllocationShape, AllocationState};
+use muster_model::allocation::{Allocation, AllocationState};
 use muster_model::node::Capacity;
-use muster_model::placement::Strategy;
 use muster_model::task::{TaskKind, TaskState};
 use muster_model::witness::{Transition, Witness, WitnessKind};
 use muster_node_api::task::{Details, Findings};
@@ -22,31 +21,11 @@ use crate::fleet_api::machine;
 pub(crate) async fn active(kit: &Kit, project: &str, name: &str) -> AllocationId {
     let world = World::system();
     let project = kit.store().project_lookup(project.parse().unwrap()).await.unwrap().unwrap();
+    let capacity = Capacity { gpus: 0, cpus: 1, memory_mb: 1, disk_mb: 1 };
+    let (tenant_id, now) = (project.tenant_id, world.now());
     let requested = Allocation {
-        id: world.id(),
-        tenant_id: project.tenant_id,
-        project_id: project.id,
-        name: name.to_owned(),
-        labels: muster_model::Labels::new(),
-        shape: AllocationShape::GpuSlice,
-        capacity: Capacity { gpus: 0, cpus: 1, memory_mb: 1, disk_mb: 1 },
-        strategy: Strategy::Pack,
-        state: AllocationState::Requested,
-        node_id: None,
-        node_name: None,
         incarnation: 1,
-        held: Capacity::default(),
-        reason: None,
-        message: None,
-        active_witness_id: None,
-        wiped_witness_id: None,
-        operation_id: None,
-        wait_until: None,
-        expires_at: None,
-        protected: false,
-        created_at: world.now(),
-        updated_at: world.now(),
-        version: 1,
+        ..Allocation::requested(world.id(), tenant_id, project.id, name, capacity, now)
     };
     let witness = Witness {
         id: world.id(),

@@ -1,5 +1,7 @@
 //! Things to put into a store: each builder fills what the test does not care about.
 
+pub(crate) mod fleet;
+
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -6,6 +6,7 @@ mod delivery;
 mod event;
 mod idempotency;
 mod lease;
+mod node;
 mod operators;
 mod project;
 mod refusal;
