@@ -4,13 +4,17 @@ The end-to-end tests are written in another language than the platform on purpos
 with it, only the wire.
 """
 
+import ctypes
 import http.client
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
+import sys
 import tempfile
+import threading
 import time
 import uuid
 from pathlib import Path
@@ -18,6 +22,18 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 # The debug build, unless told otherwise: `make test` has built it before.
 BINARY = os.environ.get("MUSTER_BINARY", str(ROOT / "target" / "debug" / "muster"))
+
+
+# A test that is told to end removes what it made: the handlers of `with` and `finally` run for an exit, not for a signal.
+if threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def die_with_parent():
+    """In the child: when this test is killed outright, the kernel ends what it started."""
+    LIBC.prctl(1, signal.SIGKILL)
 
 
 def free_port():
@@ -58,7 +74,8 @@ class Server:
         }
         command = [BINARY, "server"] + [part for name, value in flags.items() for part in (f"--{name}", value)]
         log = open(self.data / f"server-{self.port}.log", "ab")
-        self.process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self.process = subprocess.Popen(
+            command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=die_with_parent)
         log.close()
         self.wait_until_ready()
 

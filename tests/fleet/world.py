@@ -10,7 +10,7 @@ import uuid
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from platform_under_test import BINARY, Refused, Server, actors, free_port  # noqa: E402
+from platform_under_test import BINARY, Refused, Server, actors, die_with_parent, free_port  # noqa: E402
 
 # Impatient, so that a kill costs seconds: an operation is taken over after a second, a task asked for again after three.
 IMPATIENT = {
@@ -56,7 +56,8 @@ class Agents:
         clean = {name: value for name, value in os.environ.items() if not name.startswith("MUSTER_")}
         log = open(self.folder / f"agents-{self.name}.log", "ab")
         self.process = subprocess.Popen(
-            command, env={**clean, **(environment or {})}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
+            command, env={**clean, **(environment or {})}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
+            preexec_fn=die_with_parent)
         log.close()
         self.wait_for("ready")
 

@@ -95,8 +95,9 @@ statements! {
     NODE_COUNT = both(
         "SELECT state, COUNT(*), CAST(SUM(gpus_total) AS BIGINT), CAST(SUM(gpus_free) AS BIGINT) FROM nodes
          GROUP BY state ORDER BY state");
+    // In order: an agent is heard by several replicas, and two that lock the same rows the other way round lock each other out.
     HEARTBEAT_UPSERT = pair(
-        "INSERT INTO node_heartbeats (node_id, seen_at) SELECT id, $2 FROM unnest($1::uuid[]) AS seen (id)
+        "INSERT INTO node_heartbeats (node_id, seen_at) SELECT id, $2 FROM unnest($1::uuid[]) AS seen (id) ORDER BY id
          ON CONFLICT (node_id) DO UPDATE SET seen_at = excluded.seen_at",
         "INSERT INTO node_heartbeats (node_id, seen_at) SELECT value, $2 FROM json_each($1) WHERE true
          ON CONFLICT (node_id) DO UPDATE SET seen_at = excluded.seen_at");

@@ -33,9 +33,6 @@ pub struct Fixture {
     pub ids: std::collections::BTreeMap<String, String>,
 }
 
-/// Something that exists in the fixture, to be put into a path or a body.
-pub type Target<'f> = &'f str;
-
 impl Fixture {
     /// Builds it through the public API; only what the API refuses to make (an expired token) is written to the store.
     pub async fn build(kit: &Kit) -> Self {

@@ -10,6 +10,6 @@ mod kit;
 
 pub use client::{Answer, Client};
 pub use database::Database;
-pub use fixture::{ACTORS, Fixture, Target};
+pub use fixture::{ACTORS, Fixture};
 pub use golden::golden;
 pub use kit::Kit;
