@@ -251,7 +251,7 @@ pub const OPERATIONS: &[Operation] = &[
     Operation::start("node_drain", "/v1/nodes/{node}/drain", shape::<NodeDrain>(), shape::<Started>())
         .needs("node.drain")
         .summary("Empty a node")
-        .description("Keeps new allocations away, and waits until its tenants have released what they hold on it. At the deadline the rest is released if `force` says so, and otherwise the operation is parked."),
+        .description("Keeps new allocations away, and waits until its tenants have released what they hold on it. At the deadline the rest is released if `force` says so, protected or not, and otherwise the operation is parked."),
     Operation::start("node_retire", "/v1/nodes/{node}/retire", shape::<NodeRetire>(), shape::<Started>())
         .needs("node.retire")
         .summary("Take an empty node out of the fleet")

@@ -78,6 +78,7 @@ reasons! {
     VerifyFailed = "verify_failed", "The place was made but is not what was asked for: ask again, and tell the operator.";
     NodeUnreachable = "node_unreachable", "Nobody hears from the node: wait for it, or release the allocation and ask for another.";
     Cancelled = "cancelled", "It was cancelled on request; nothing of it is left.";
+    DestroyFailed = "destroy_failed", "Its place could not be destroyed; an operator has to look.";
     WipeFailed = "wipe_failed", "What it held could not be wiped and verified; an operator has to look.";
     DeadlinePassed = "deadline_passed", "It took longer than its deadline allows: ask again with a later one.";
 }

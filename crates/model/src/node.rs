@@ -9,7 +9,7 @@ use crate::state::states;
 
 states! {
     /// What a node is. The database makes it of the facts beside it (approved, cordoned, draining, unreachable since,
-    /// retired), so that it can never disagree with them; `NodeState::of` says the same in Rust.
+    /// retired), so that it can never disagree with them.
     NodeState {
         /// It has joined, and waits for an operator's approval.
         Enrolling = "enrolling" => [Ready, Cordoned, Draining, Unreachable, Retired];

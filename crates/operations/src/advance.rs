@@ -45,6 +45,7 @@ pub(crate) fn turn(
                 None => Turn::End(OperationState::Failed),
             }
         }
+        _ if operation.input["accept_partial"] == Value::Bool(true) => Turn::End(OperationState::Partial),
         // Everything is done: neither the clock nor a request changes that any more.
         _ if operation.current().is_none() => Turn::End(OperationState::Succeeded),
         _ => {

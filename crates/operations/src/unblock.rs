@@ -3,6 +3,8 @@
 use jiff::Timestamp;
 use muster_model::operation::{Operation, OperationState, Unblock};
 
+use serde_json::json;
+
 use crate::advance::{compensate, resume};
 use crate::definition::Abandon;
 use crate::{Definition, Timing};
@@ -14,8 +16,6 @@ pub enum Unblocked {
     GoesOn,
     /// The same, and the operator's word stands in for the evidence that could not be had.
     Attested,
-    /// It ends so.
-    Ends(OperationState),
 }
 
 /// Applies a decision to a parked operation; `None` when it is not one of the choices. The caller writes it down, in a
@@ -40,7 +40,13 @@ pub fn unblock(
             compensate(operation, timing, now);
             Unblocked::GoesOn
         }
-        Unblock::AcceptPartial => Unblocked::Ends(OperationState::Partial),
+        Unblock::AcceptPartial => {
+            operation.input["accept_partial"] = json!(true);
+            operation.state = OperationState::Running;
+            operation.parked = None;
+            operation.due_at = now;
+            Unblocked::GoesOn
+        }
         Unblock::Abandon => match definition.abandon {
             Abandon::Attest => {
                 resume(operation, definition, timing, now);

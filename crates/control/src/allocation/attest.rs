@@ -5,7 +5,7 @@ use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_ids::TypedId as _;
 use muster_model::event::EventType;
-use muster_model::operation::OperationState;
+use muster_model::operation::{Operation, OperationState};
 use muster_model::witness::{Transition, Witness, WitnessKind};
 use muster_operations::{definition, unblock};
 use serde_json::json;
@@ -22,9 +22,13 @@ pub async fn attest(cx: &Cx, project: &str, reference: &str, body: AllocationAtt
     let store = &cx.platform.store;
     let invalid = |detail: &str| Problem::new(Code::InvalidState, detail.to_owned());
     let under_way = store.operation_open_on(allocation.id.uuid()).await.map_err(refuse)?.pop();
-    let undoing = |state| matches!(state, OperationState::Compensating | OperationState::Parked);
+    // A place that is being made again for its owner is not given up by this; the owner releases it, and that is.
+    let undone = |operation: &Operation| {
+        let parked = operation.state == OperationState::Parked;
+        operation.kind == "allocation.create" && (parked || operation.state == OperationState::Compensating)
+    };
     let under_way = under_way
-        .filter(|operation| operation.kind == "allocation.release" || undoing(operation.state))
+        .filter(|operation| operation.kind == "allocation.release" || undone(operation))
         .ok_or_else(|| {
             invalid("release it first: an operator's word ends a release, it does not begin one")
         })?;

@@ -81,13 +81,6 @@ pub async fn unblock(cx: &Cx, reference: &str, body: OperationUnblock) -> Result
                     tx.witness_insert(&attested).await?;
                     tx.operation_advance(&fresh, now, None).await?;
                 }
-                Some(Unblocked::Ends(state)) => {
-                    fresh.state = state;
-                    fresh.parked = None;
-                    fresh.waiting = None;
-                    tx.operation_end(&fresh, now).await?;
-                    fresh.finished_at = Some(now);
-                }
             }
             debug_assert!(fresh.state != OperationState::Parked);
             fresh.version += 1;

@@ -12,8 +12,8 @@ use crate::options::Options;
 use crate::tally::Tally;
 use crate::{asks, naive};
 
-/// So many are not counted: statements are prepared and their plans settled by then.
-const WARM: usize = 16;
+/// A turn through all asks.
+const TURN: usize = 16;
 
 /// Reads what kinds of nodes there are, places, commits: what the engine's claim does, but for the journal.
 pub(crate) async fn claim(store: &Store, world: &World, allocation: &Allocation) -> Result<Option<Placed>> {
@@ -58,14 +58,15 @@ where
         }
         Ok::<_, StoreError>((taken, placed.is_some()))
     };
-    for number in 0..WARM {
+    // Not counted: statements are prepared and their plans settled by then.
+    for number in 0..options.warm {
         once(number).await?;
     }
     crate::wait_for_the_word().map_err(|error| StoreError::Unavailable(error.to_string()))?;
     let (started, length) = (Instant::now(), Duration::from_secs_f64(options.seconds));
     // Whole turns only: every run asks for the same.
     for number in (0..).take(options.most) {
-        if number % WARM == 0 && number > 0 && started.elapsed() >= length {
+        if number % TURN == 0 && number > 0 && started.elapsed() >= length {
             break;
         }
         let (taken, placed) = once(number).await?;

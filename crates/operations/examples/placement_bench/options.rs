@@ -15,6 +15,7 @@ usage: placement_bench MODE --database URL [OPTIONS]
   --project UUID       whose allocations it are [nil]
   --seconds N          how long [1]
   --most N             so many at most [no limit]
+  --warm N             so many before them that do not count [16]
   --workers N          at once, for `claims` [1]";
 
 /// What is measured.
@@ -35,6 +36,7 @@ pub(crate) struct Options {
     pub(crate) project: ProjectId,
     pub(crate) seconds: f64,
     pub(crate) most: usize,
+    pub(crate) warm: usize,
     pub(crate) workers: usize,
 }
 
@@ -58,6 +60,7 @@ impl Options {
             project: ProjectId::from_uuid(Uuid::nil()),
             seconds: 1.0,
             most: usize::MAX,
+            warm: 16,
             workers: 1,
         };
         while let Some(name) = arguments.next() {
@@ -68,6 +71,7 @@ impl Options {
                 "--project" => options.project = ProjectId::from_uuid(read(&name, &value)?),
                 "--seconds" => options.seconds = read(&name, &value)?,
                 "--most" => options.most = read(&name, &value)?,
+                "--warm" => options.warm = read(&name, &value)?,
                 "--workers" => options.workers = read::<usize>(&name, &value)?.max(1),
                 _ => return Err(format!("there is no option {name}\n\n{USAGE}")),
             }

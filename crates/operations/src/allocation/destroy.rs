@@ -1,7 +1,7 @@
 //! Have the node destroy the allocation's place.
 
 use futures::future::BoxFuture;
-use muster_model::allocation::{Allocation, AllocationState};
+use muster_model::allocation::{Allocation, AllocationState, FailureReason};
 use muster_model::event::EventType;
 use muster_model::node::Capacity;
 use muster_model::task::TaskKind;
@@ -54,7 +54,9 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         Ok(match ask_node(cx, &allocation, node, TaskKind::Destroy, "destroy").await? {
             Asked::Pending(act) => act,
             Asked::Done(..) => Verdict::done().into(),
-            Asked::Failed(message) => Verdict::Refused { reason: "wipe_failed", message }.into(),
+            Asked::Failed(message) => {
+                Verdict::Refused { reason: FailureReason::DestroyFailed.as_str(), message }.into()
+            }
         })
     })
 }

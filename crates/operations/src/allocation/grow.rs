@@ -100,15 +100,14 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                 }
                 tx.node_recount(node).await?;
                 let held = allocation.held;
-                let after = Allocation {
-                    held: Capacity {
-                        gpus: held.gpus + more.gpus,
-                        cpus: held.cpus + more.cpus,
-                        memory_mb: held.memory_mb + more.memory_mb,
-                        disk_mb: held.disk_mb + more.disk_mb,
-                    },
-                    ..allocation.clone()
+                let larger = Capacity {
+                    gpus: held.gpus + more.gpus,
+                    cpus: held.cpus + more.cpus,
+                    memory_mb: held.memory_mb + more.memory_mb,
+                    disk_mb: held.disk_mb + more.disk_mb,
                 };
+                // Its capacity is what the quota was charged, at every moment: whoever takes over gives back exactly that.
+                let after = Allocation { held: larger, capacity: larger, ..allocation.clone() };
                 tx.allocation_move(&allocation, &after, now).await?;
                 Ok(Verdict::with(json!(change)))
             })
@@ -168,7 +167,7 @@ fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                 tx.unhold_some(node, allocation.id, &change.added, &more, now).await?;
                 tx.node_recount(node).await?;
                 tx.quota_take(allocation.project_id, 0, more.to(&Capacity::default())).await?;
-                let after = Allocation { held: change.before, ..allocation.clone() };
+                let after = Allocation { held: change.before, capacity: change.before, ..allocation.clone() };
                 tx.allocation_move(&allocation, &after, now).await?;
                 Ok(Verdict::said("given back"))
             })

@@ -1,8 +1,14 @@
 //! Emptying a node: keep new work away (−let it in again) · wait until nothing is left, or release it at the deadline.
 
+use futures::future::BoxFuture;
+use muster_model::operation::OperationState;
+use muster_store::Result;
+
 use super::cordon::CORDON;
 use super::empty::EMPTY;
-use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, nothing_to_settle};
+use super::subject;
+use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, StepCx};
+use crate::{Act, Verdict};
 
 /// `node.drain`.
 pub const DRAIN: Definition = Definition {
@@ -14,5 +20,22 @@ pub const DRAIN: Definition = Definition {
     no_return: None,
     abandon: Abandon::Undo,
     unblock_by: "operator",
-    settle: nothing_to_settle,
+    settle,
 };
+
+/// A node that was accepted as it is, with something left on it, is not being emptied any more; nothing new gets in.
+fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let node = subject(cx).await?;
+        if state != OperationState::Partial || !node.draining {
+            return Ok(Verdict::done().into());
+        }
+        let now = cx.now;
+        Ok(Act::write(move |tx, _| {
+            Box::pin(async move {
+                tx.node_set_draining(node.id, false, true, now).await?;
+                Ok(Verdict::done())
+            })
+        }))
+    })
+}

@@ -62,7 +62,10 @@ pub(crate) async fn hold(rig: &Rig) {
     let quota = rig.store.quota_lookup(rig.project.id).await.unwrap();
     let living: Vec<_> = all.iter().filter(|allocation| !allocation.state.is_final()).collect();
     assert_eq!(quota.used_allocations, i64::try_from(living.len()).unwrap());
-    assert_eq!(quota.used.gpus, living.iter().map(|allocation| allocation.capacity.gpus).sum::<i64>());
+    let promised = |amount: fn(&Capacity) -> i64| living.iter().map(|a| amount(&a.capacity)).sum::<i64>();
+    assert_eq!(quota.used.gpus, promised(|capacity| capacity.gpus));
+    assert_eq!(quota.used.cpus, promised(|capacity| capacity.cpus));
+    assert_eq!(quota.used.disk_mb, promised(|capacity| capacity.disk_mb));
 }
 
 /// The judges themselves are judged: each planted fault must be seen.

@@ -44,6 +44,8 @@ stories! {
     a_node_that_does_nothing_is_undone_at_the_deadline_with_a_reason
     cancelling_undoes_what_was_done
     a_release_takes_over_from_a_create
+    a_release_takes_over_from_a_resize_at_every_step
+    a_drain_that_is_accepted_in_part_leaves_the_node_cordoned
     an_unverified_wipe_is_parked_and_can_be_retried
     an_unverified_wipe_can_be_attested_and_stays_quarantined
     what_fails_for_good_is_parked_and_asked_for_again_when_retried
@@ -212,6 +214,39 @@ async fn a_release_takes_over_from_a_create(rig: &mut Rig) {
     assert_eq!(rig.drive(release).await.state, OperationState::Succeeded);
     assert_eq!(rig.allocation(id).await.state, AllocationState::Released);
     assert!(rig.node.places.is_empty() && rig.node.dirty.is_empty());
+}
+
+async fn a_release_takes_over_from_a_resize_at_every_step(rig: &mut Rig) {
+    // More of one thing, less of another; taken over after each look that the engine has at it.
+    for looks in 0..12 {
+        let id = rig.active("a", 2).await;
+        let target = Capacity { gpus: 4, cpus: 1, memory_mb: 4096, disk_mb: 512 };
+        let resize = rig.ask(&RESIZE, "allocation", id, json!({"capacity": target})).await;
+        for _ in 0..looks {
+            rig.engine.round().await.unwrap();
+            rig.node.serve(&rig.store, rig.world.now()).await;
+        }
+        let release = match rig.operation(resize).await.state.is_final() {
+            true => rig.ask(&RELEASE, "allocation", id, json!({})).await,
+            false => release_now(rig, id).await,
+        };
+        assert_eq!(rig.drive(release).await.state, OperationState::Succeeded);
+        assert!(rig.node.places.is_empty() && rig.node.dirty.is_empty(), "after {looks} looks");
+        laws::hold(rig).await;
+        let quota = rig.store.quota_lookup(rig.project.id).await.unwrap();
+        assert_eq!((quota.used_allocations, quota.used), (0, Capacity::default()), "after {looks} looks");
+    }
+}
+
+async fn a_drain_that_is_accepted_in_part_leaves_the_node_cordoned(rig: &mut Rig) {
+    let id = rig.active("a", 1).await;
+    let drain = rig.ask(&DRAIN, "node", rig.node.id, json!({})).await;
+    assert_eq!(rig.drive(drain).await.state, OperationState::Parked);
+    decide(rig, drain, Unblock::AcceptPartial).await;
+    assert_eq!(rig.drive(drain).await.state, OperationState::Partial);
+    let node = rig.store.node_lookup(rig.node.id).await.unwrap().unwrap();
+    assert!(node.cordoned && !node.draining);
+    assert_eq!(rig.allocation(id).await.state, AllocationState::Active);
 }
 
 pub(crate) async fn retry(rig: &Rig, id: muster_ids::OperationId) {
