@@ -72,7 +72,7 @@ pub const TABLE: &[Setting] = &[
     Setting {
         key: "nodes.certificate_hours",
         default: "24",
-        meaning: "How long a node's certificate lasts; it is renewed by itself after half of that.",
+        meaning: "How long a node's certificate lasts; agents renew it by themselves long before.",
     },
     Setting {
         key: "data.dir",

@@ -66,18 +66,22 @@ statements! {
     PHASE_LIST = both(
         "SELECT state, operation_id, reason, at FROM allocation_phases WHERE allocation_id = $1 ORDER BY sequence");
     CLAIM_DELETE_OF_PROJECT = both(
-        "DELETE FROM claims WHERE allocation_id IN (SELECT id FROM allocations WHERE project_id = $1)");
+        "DELETE FROM claims WHERE allocation_id IN (
+            SELECT id FROM allocations WHERE project_id = $1 AND state IN ('released', 'failed'))");
     PHASE_DELETE_OF_PROJECT = both(
-        "DELETE FROM allocation_phases WHERE allocation_id IN (SELECT id FROM allocations WHERE project_id = $1)");
+        "DELETE FROM allocation_phases WHERE allocation_id IN (
+            SELECT id FROM allocations WHERE project_id = $1 AND state IN ('released', 'failed'))");
     // One that lives is left, and then the project cannot be removed: the foreign key sees to it, whoever was faster.
     ALLOCATION_DELETE_OF_PROJECT = both(
         "DELETE FROM allocations WHERE project_id = $1 AND state IN ('released', 'failed')");
     ALLOCATION_LIVE_OF_TENANT = both("SELECT COUNT(*) FROM allocations WHERE tenant_id = $1
          AND state NOT IN ('released', 'failed')");
     CLAIM_DELETE_OF_TENANT = both(
-        "DELETE FROM claims WHERE allocation_id IN (SELECT id FROM allocations WHERE tenant_id = $1)");
+        "DELETE FROM claims WHERE allocation_id IN (
+            SELECT id FROM allocations WHERE tenant_id = $1 AND state IN ('released', 'failed'))");
     PHASE_DELETE_OF_TENANT = both(
-        "DELETE FROM allocation_phases WHERE allocation_id IN (SELECT id FROM allocations WHERE tenant_id = $1)");
+        "DELETE FROM allocation_phases WHERE allocation_id IN (
+            SELECT id FROM allocations WHERE tenant_id = $1 AND state IN ('released', 'failed'))");
     ALLOCATION_DELETE_OF_TENANT = both(
         "DELETE FROM allocations WHERE tenant_id = $1 AND state IN ('released', 'failed')");
 }

@@ -92,6 +92,9 @@ statements! {
         "UPDATE nodes SET retired_at = $2, retired_witness_id = $3, draining = $4, updated_at = $2, version = version + 1
          WHERE id = $1 AND retired_at IS NULL AND holders = 0");
     // A sum of BIGINT is a NUMERIC on PostgreSQL, which is not among our values.
+    SLOT_RETIRE_OF_NODE = both(
+        "UPDATE slots SET state = 'retired', reason = $3, quarantined_for = $4, updated_at = $2, version = version + 1
+         WHERE node_id = $1 AND state <> 'retired'");
     NODE_COUNT = both(
         "SELECT state, COUNT(*), CAST(SUM(gpus_total) AS BIGINT), CAST(SUM(gpus_free) AS BIGINT) FROM nodes
          GROUP BY state ORDER BY state");
@@ -285,8 +288,7 @@ impl Store {
     /// Writes down that these nodes were heard: one commit for all of them.
     pub async fn heartbeat_write(&self, nodes: &[NodeId], at: Timestamp) -> Result<()> {
         let mut tx = self.begin().await?;
-        let ids = uuids(nodes, tx.is_postgres());
-        tx.execute(&HEARTBEAT_UPSERT, vec![ids, Value::from(at)]).await?;
+        tx.heartbeat_note(nodes, at).await?;
         tx.commit().await
     }
 
@@ -355,6 +357,16 @@ impl Tx {
         at: Timestamp,
     ) -> Result<()> {
         self.execute_one(&NODE_INVENTORY, args![id, session, inventory, digest, at], StoreError::Fenced).await
+    }
+
+    /// Writes down that these nodes were heard.
+    pub async fn heartbeat_note(&mut self, nodes: &[NodeId], at: Timestamp) -> Result<()> {
+        use muster_ids::TypedId as _;
+        let ids = match self.is_postgres() {
+            true => Value::Uuids(nodes.iter().map(|id| Some(id.uuid())).collect()),
+            false => Value::Json(Some(nodes.iter().map(|id| Json::from(id.uuid().to_string())).collect())),
+        };
+        self.execute(&HEARTBEAT_UPSERT, vec![ids, Value::from(at)]).await.map(drop)
     }
 
     /// The node is heard again; says whether it was unreachable.
@@ -446,6 +458,8 @@ impl Tx {
     /// The node is not ours any more.
     pub async fn node_retire(&mut self, id: NodeId, witness: WitnessId, at: Timestamp) -> Result<()> {
         let holds = StoreError::Conflict("the node still holds something".to_owned());
-        self.execute_one(&NODE_RETIRE, args![id, at, witness, false], holds).await
+        self.execute_one(&NODE_RETIRE, args![id, at, witness, false], holds).await?;
+        self.execute(&SLOT_RETIRE_OF_NODE, args![id, at, None::<String>, None::<uuid::Uuid>]).await?;
+        self.node_recount(id).await
     }
 }

@@ -82,11 +82,6 @@ statements! {
     OPERATION_WAKE_IN_LINE = both(
         "UPDATE operations SET wakes = wakes + 1, due_at = $1
          WHERE subject_id IN (SELECT id FROM allocations WHERE state = 'placing' ORDER BY id LIMIT $2)");
-    OPERATION_PARKED_OVERDUE = pair(
-        concat!("SELECT ", columns!(), " FROM operations WHERE state = 'parked' AND (parked ->> 'escalates_at') <= $1
-            AND (parked ->> 'escalated') = 'false' LIMIT 100"),
-        concat!("SELECT ", columns!(), " FROM operations WHERE state = 'parked' AND (parked ->> 'escalates_at') <= $1
-            AND (parked ->> 'escalated') = 0 LIMIT 100"));
     OPERATION_COUNT = both("SELECT state, COUNT(*) FROM operations GROUP BY state ORDER BY state");
     TOUCH_INSERT = both("INSERT INTO operation_touches (operation_id, thing, held) VALUES ($1, $2, $3)");
     TOUCH_EARLIER = both(
@@ -215,12 +210,6 @@ impl Store {
         let leased = rows.iter().map(operation).collect::<Result<_>>()?;
         tx.commit().await?;
         Ok(leased)
-    }
-
-    /// Parked operations whose time to be told about has come.
-    pub async fn operation_parked_overdue(&self, now: Timestamp) -> Result<Vec<Operation>> {
-        let rows = self.fetch_all(&OPERATION_PARKED_OVERDUE, args![now.to_string()]).await?;
-        rows.iter().map(operation).collect()
     }
 
     /// How many operations there are in each state, the finished ones not counted.

@@ -58,6 +58,8 @@ pub async fn hello(cx: &Cx, agent: &Admitted, body: Hello) -> Result<Welcome> {
     let written = async {
         let inventory = json!(body.inventory);
         let session = tx.node_hello(node.id, &body.agent_version, inventory, &digest, clean, cx.now).await?;
+        // With the return itself: what is written down with the next heartbeats would come too late for a look at who is lost.
+        tx.heartbeat_note(&[node.id], cx.now).await?;
         tx.task_requeue(node.id).await?;
         let frees = slots::write(&mut tx, cx, &node, "node.hello", &body.inventory, &found).await?;
         if clean && tx.node_back(node.id, cx.now).await? {

@@ -101,6 +101,8 @@ async fn no_state_that_needs_evidence_can_be_written_without_it() {
             "UPDATE allocations SET state = 'active' WHERE active_witness_id IS NULL",
             "UPDATE allocations SET state = 'released' WHERE wiped_witness_id IS NULL",
             "UPDATE allocations SET active_witness_id = (SELECT id FROM witnesses LIMIT 1) WHERE active_witness_id IS NULL",
+            "UPDATE allocations SET wiped_witness_id = active_witness_id WHERE active_witness_id IS NOT NULL",
+            "UPDATE witnesses SET kind = 'attested', actor_id = 'somebody'",
             "UPDATE nodes SET retired_at = created_at",
             "UPDATE nodes SET cpus_free = -1",
             "UPDATE nodes SET gpus_free = gpus_total + 1",

@@ -17,7 +17,9 @@ CREATE TABLE witnesses (
     -- An operator's word is told apart from what the platform saw.
     CHECK ((kind = 'attested') = (actor_id IS NOT NULL))
 );
-CREATE UNIQUE INDEX witnesses_of_subject ON witnesses (id, subject_id);
+-- What refers to evidence also says for what, and where only the platform's own will do, of which kind.
+CREATE UNIQUE INDEX witnesses_of_subject ON witnesses (id, subject_id, transition);
+CREATE UNIQUE INDEX witnesses_of_kind ON witnesses (id, subject_id, transition, kind);
 CREATE INDEX witnesses_by_subject ON witnesses (subject_id, at);
 
 CREATE TABLE nodes (
@@ -34,6 +36,7 @@ CREATE TABLE nodes (
     unreachable_since TIMESTAMPTZ,
     retired_at TIMESTAMPTZ,
     retired_witness_id UUID,
+    retired_transition TEXT NOT NULL GENERATED ALWAYS AS ('retired') STORED,
     -- Made of the facts above and of nothing else, so that it cannot disagree with them.
     state TEXT NOT NULL GENERATED ALWAYS AS (CASE
         WHEN retired_at IS NOT NULL THEN 'retired'
@@ -72,7 +75,7 @@ CREATE TABLE nodes (
     CHECK (disk_mb_free >= 0 AND disk_mb_free <= disk_mb_total),
     CHECK (NOT exclusive OR holders <= 1),
     CHECK (retired_at IS NULL OR (retired_witness_id IS NOT NULL AND holders = 0)),
-    FOREIGN KEY (retired_witness_id, id) REFERENCES witnesses (id, subject_id)
+    FOREIGN KEY (retired_witness_id, id, retired_transition) REFERENCES witnesses (id, subject_id, transition)
 );
 CREATE UNIQUE INDEX nodes_by_name ON nodes (name) WHERE retired_at IS NULL;
 CREATE INDEX nodes_by_fit ON nodes (fit, id) WHERE state = 'ready' AND NOT exclusive;
@@ -159,7 +162,10 @@ CREATE TABLE allocations (
     reason TEXT,
     message TEXT,
     active_witness_id UUID,
+    active_transition TEXT NOT NULL GENERATED ALWAYS AS ('active') STORED,
+    active_kind TEXT NOT NULL GENERATED ALWAYS AS ('witnessed') STORED,
     wiped_witness_id UUID,
+    wiped_transition TEXT NOT NULL GENERATED ALWAYS AS ('wiped') STORED,
     operation_id UUID,
     wait_until TIMESTAMPTZ,
     expires_at TIMESTAMPTZ,
@@ -170,8 +176,8 @@ CREATE TABLE allocations (
     CHECK (state <> 'active' OR active_witness_id IS NOT NULL),
     CHECK (state <> 'released' OR wiped_witness_id IS NOT NULL),
     CHECK (state NOT IN ('released', 'failed') OR held_gpus + held_cpus + held_memory_mb + held_disk_mb = 0),
-    FOREIGN KEY (active_witness_id, id) REFERENCES witnesses (id, subject_id),
-    FOREIGN KEY (wiped_witness_id, id) REFERENCES witnesses (id, subject_id)
+    FOREIGN KEY (active_witness_id, id, active_transition, active_kind) REFERENCES witnesses (id, subject_id, transition, kind),
+    FOREIGN KEY (wiped_witness_id, id, wiped_transition) REFERENCES witnesses (id, subject_id, transition)
 );
 CREATE UNIQUE INDEX allocations_by_name ON allocations (project_id, name) WHERE state NOT IN ('released', 'failed');
 CREATE INDEX allocations_by_project ON allocations (project_id, id);

@@ -1,16 +1,20 @@
 //! Every public function of the store, on both databases, one file a noun.
 
+mod allocation;
 mod audit;
 mod capacity;
 mod database;
 mod delivery;
+mod enrolment;
 mod event;
 mod idempotency;
 mod lease;
 mod node;
+mod operation;
 mod operators;
 mod presence;
 mod project;
+mod quota;
 mod refusal;
 mod replica;
 mod role_binding;
@@ -19,8 +23,10 @@ mod sealing_key;
 mod service_account;
 mod slot;
 mod sweep;
+mod task;
 mod tenant;
 mod token;
 mod tx;
 mod user;
 mod webhook;
+mod witness;

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use muster_ids::{NodeId, TypedId as _};
-use muster_model::node::{Capacity, Node, NodeState};
+use muster_model::node::{Capacity, Node, NodeState, SlotState};
 use muster_model::witness::Transition;
 use muster_store::{Page, Result, Standing, Store};
 use serde_json::json;
@@ -219,6 +219,12 @@ async fn heartbeats_are_written_for_many_and_the_last_one_counts(store: Store) {
     let expected = |name: &str, at: Option<Timestamp>| (name.to_owned(), at);
     assert_eq!(seen().await, [expected("a", Some(at(1))), expected("b", Some(at(2))), expected("c", None)]);
     assert_eq!(node(&store, nodes[1]).await.seen_at, Some(at(2)));
+    let undone = put(&store, async |tx| {
+        tx.heartbeat_note(&nodes, at(5)).await?;
+        tx.node_of(made::id()).await
+    });
+    made::is_gone(undone.await);
+    assert_eq!(node(&store, nodes[1]).await.seen_at, Some(at(2)), "it was part of what did not happen");
     put(&store, async |tx| tx.node_lost(nodes[0], at(9)).await).await.unwrap();
     assert_eq!(store.heartbeat_list().await.unwrap()[0].unreachable_since, Some(at(9)));
     fleet::retired(&store, nodes[0]).await;
@@ -381,9 +387,12 @@ async fn a_node_is_retired_with_evidence_and_empty(store: Store) {
     fleet::released(&store, id, holder.id, 1).await;
     made::is_gone(retire(made::id()).await);
     made::is_gone(retire(anothers.id).await);
+    let something_else = fleet::witnessed(&store, id.uuid(), Transition::Wiped).await;
+    made::is_gone(retire(something_else.id).await);
     assert_eq!(node(&store, id).await.retired_at, None);
     retire(own.id).await.unwrap();
     assert_eq!(node(&store, id).await.retired_witness_id, Some(own.id));
+    assert_eq!(store.slot_list(id).await.unwrap()[0].state, SlotState::Retired);
     made::is_conflict(retire(own.id).await);
 }
 

@@ -135,7 +135,8 @@ async fn a_slot_is_held_once(store: Store) {
     let third = fleet::requested(&store, &project, "c").await.id;
     hold(&store, &fleet::hold(id, third, &[])).await.unwrap();
     assert_eq!(free(&store, id).await, (fleet::capacity(0, 58, 988, 1976), 3));
-    made::is_gone(hold(&store, &fleet::hold(id, third, &[made::id()])).await);
+    let nowhere = Hold { amount: Capacity::default(), ..fleet::hold(id, third, &[made::id()]) };
+    made::is_gone(hold(&store, &nowhere).await);
     made::is_gone(hold(&store, &fleet::hold(made::id(), third, &[])).await);
 }
 
