@@ -104,8 +104,9 @@ def load_lines(name, figure):
 
 
 def agent_lines(name, figure):
-    yield (f"- {name}: {figure['rss_mb']} MB resident after {figure['after_s']} s; {figure['anon_mb']} its own, "
-           f"{figure['file_mb']} mapped from files, of which the kernel maps 16 pages for each that is touched.")
+    yield (f"- {name}: {', '.join(str(one['rss_mb']) for one in figure['all'])} MB resident after {figure['after_s']} s; "
+           f"of the middle one {figure['anon_mb']} are its own and {figure['file_mb']} mapped from files, of which the kernel "
+           "maps 16 pages for each that is touched.")
 
 
 def head(run):

@@ -56,19 +56,17 @@ class Simulated:
 class Agent:
     """One node as it would run on a machine: it joins with a token of its own, is approved, and serves."""
 
-    def __init__(self, bench, server, gpus):
-        folder = bench.tmp / "agent"
+    def __init__(self, binary, folder, server, gpus):
         folder.mkdir(mode=0o700)
-        self.server, self.folder = server, folder
-        enrolment, _ = call(server.address, "POST", "/v1/nodes/enrol", {"name": "alone"}, server.operator)
+        self.folder, name, data = folder, folder.name, folder / "data"
+        enrolment, _ = call(server.address, "POST", "/v1/nodes/enrol", {"name": name}, server.operator)
         (folder / "token").write_text(enrolment["token"])
-        data = folder / "data"
-        told = output_of([bench.binary, "agent", "join", "--server", f"https://{server.nodes_address}", "--data-dir", data,
-                          "--token-file", folder / "token", "--ca-sha256", enrolment["ca_sha256"], "--name", "alone",
+        told = output_of([binary, "agent", "join", "--server", f"https://{server.nodes_address}", "--data-dir", data,
+                          "--token-file", folder / "token", "--ca-sha256", enrolment["ca_sha256"], "--name", name,
                           "--pretend-gpus", gpus], env=ENVIRONMENT)
         digest = re.search(r"--digest (\S+)", told)[1]
-        call(server.address, "POST", "/v1/nodes/alone/approve", {"digest": digest}, server.operator, {"If-Match": "*"})
-        self.process = Process("the agent", [bench.binary, "agent", "run", "--data-dir", data], ENVIRONMENT, folder / "log")
+        call(server.address, "POST", f"/v1/nodes/{name}/approve", {"digest": digest}, server.operator, {"If-Match": "*"})
+        self.process = Process("the agent", [binary, "agent", "run", "--data-dir", data], ENVIRONMENT, folder / "log")
         self.pid = self.process.pid
 
     def wait(self):
@@ -77,12 +75,6 @@ class Agent:
 
     def _taken_up(self):
         return True if "has taken this node up" in (self.folder / "log").read_text() else None
-
-    def check_heard(self):
-        """It is what was meant to be measured: a node that serves, with all of its GPUs."""
-        (node,) = nodes_of(self.server)
-        if node["state"] != "ready" or not node["total"]["gpus"]:
-            raise Broken(f"the agent's node is {node['state']} with {node['total']}")
 
     def stop(self):
         self.process.stop()

@@ -130,9 +130,8 @@ pub struct NodeEnrolment {
     /// The token, in the one answer that shows it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub token: Option<String>,
-    /// What to run on the machine, with the token in it; in the one answer that shows it.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub command: Option<String>,
+    /// What to run on the machine, once the token is in a file there: command lines can be read by everybody.
+    pub command: String,
     /// True in a replayed answer: the token was in the first one and is kept nowhere.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub secret_shown_once: Option<bool>,

@@ -1394,9 +1394,8 @@ It keeps its name, its labels and what it holds. Not together with `name` or `la
     pub struct NodeEnrolment {
         ///SHA-256 of the platform's certificate authority for nodes, by which the machine knows the server.
         pub ca_sha256: ::std::string::String,
-        ///What to run on the machine, with the token in it; in the one answer that shows it.
-        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-        pub command: ::std::option::Option<::std::string::String>,
+        ///What to run on the machine, once the token is in a file there: command lines can be read by everybody.
+        pub command: ::std::string::String,
         ///Until when the token can be used.
         pub expires_at: ::jiff::Timestamp,
         pub id: EnrolmentId,
@@ -6020,7 +6019,7 @@ Arguments:
     }
     /**Empty a node
 
-Keeps new allocations away, and waits until its tenants have released what they hold on it. At the deadline the rest is released if `force` says so, and otherwise the operation is parked.
+Keeps new allocations away, and waits until its tenants have released what they hold on it. At the deadline the rest is released if `force` says so, protected or not, and otherwise the operation is parked.
 
 Sends a `POST` request to `/v1/nodes/{node}/drain`
 

@@ -38,12 +38,13 @@ statements! {
     OPERATION_CHILDREN = both("SELECT id, state FROM operations WHERE parent_id = $1
          UNION ALL SELECT id, state FROM operations_finished WHERE parent_id = $1");
     OPERATION_ANY_DUE = both("SELECT id FROM operations WHERE due_at <= $1 ORDER BY due_at LIMIT 1");
-    // With several replicas only the database's clock is everybody's.
+    // With several replicas only the database's clock is everybody's. An array, because PostgreSQL would join a subquery with
+    // the whole table, and is free to run it more than once, each time with other rows.
     OPERATION_LEASE = pair(
         concat!("UPDATE operations SET holder = $1, generation = generation + 1,
             leased_until = now() + make_interval(secs => $2 / 1000.0)
-         WHERE id IN (SELECT id FROM operations WHERE due_at <= $3 AND leased_until < now()
-                      ORDER BY due_at LIMIT $4 FOR UPDATE SKIP LOCKED) RETURNING ", columns!()),
+         WHERE id = ANY (ARRAY(SELECT id FROM operations WHERE due_at <= $3 AND leased_until < now()
+                               ORDER BY due_at LIMIT $4 FOR UPDATE SKIP LOCKED)) RETURNING ", columns!()),
         concat!("UPDATE operations SET holder = $1, generation = generation + 1, leased_until = $3 + $2 * 1000
          WHERE id IN (SELECT id FROM operations WHERE due_at <= $3 AND leased_until < $3 ORDER BY due_at LIMIT $4)
          RETURNING ", columns!()));

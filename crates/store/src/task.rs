@@ -31,8 +31,8 @@ statements! {
         concat!("WITH agent AS (SELECT id FROM nodes WHERE id = $1 AND session = $4 AND session_clean AND retired_at IS NULL
                         FOR SHARE)
          UPDATE node_tasks SET state = 'delivered', delivered_at = $2
-         WHERE id IN (SELECT id FROM node_tasks WHERE node_id = (SELECT id FROM agent) AND state = 'queued' AND expires_at > $2
-                      ORDER BY id LIMIT $3 FOR UPDATE SKIP LOCKED) RETURNING ", columns!()),
+         WHERE id = ANY (ARRAY(SELECT id FROM node_tasks WHERE node_id = (SELECT id FROM agent) AND state = 'queued'
+                               AND expires_at > $2 ORDER BY id LIMIT $3 FOR UPDATE SKIP LOCKED)) RETURNING ", columns!()),
         concat!("UPDATE node_tasks SET state = 'delivered', delivered_at = $2
          WHERE id IN (SELECT id FROM node_tasks WHERE node_id = $1 AND state = 'queued' AND expires_at > $2
                       AND EXISTS (SELECT 1 FROM nodes n WHERE n.id = $1 AND n.session = $4 AND n.session_clean

@@ -43,7 +43,7 @@ pub async fn enrol(cx: &Cx, body: NodeEnrol) -> Result<Commit> {
     };
     let lifetime = SignedDuration::from_secs(i64::from(body.expires_in_seconds.unwrap_or(LIFETIME)));
     let (now, expires_at, created_by) = (cx.now, cx.now + lifetime, cx.actor_id());
-    let shown = NodeEnrolment {
+    let mut shown = NodeEnrolment {
         id: enrolment.id,
         node_id: enrolment.node_id,
         name: enrolment.node_name.clone(),
@@ -51,14 +51,16 @@ pub async fn enrol(cx: &Cx, body: NodeEnrol) -> Result<Commit> {
         expires_at,
         ca_sha256: crate::authority::fingerprint(&cx.platform).await?,
         token: None,
-        command: None,
+        command: String::new(),
         secret_shown_once: None,
     };
-    let mut command = command(&cx.platform.options.nodes_url, secret.reveal(), &shown.ca_sha256);
+    let mut command = command(&cx.platform.options.nodes_url, &shown.ca_sha256);
     if enrolment.node_id.is_some() {
         // What the machine may still have of its old identity goes.
         command.push_str(" --force");
     }
+    // The token stays out of it: command lines can be read by everybody on the machine.
+    shown.command = command;
     let told = told(&[
         ("name", enrolment.node_name.as_ref().map(|name| json!(name))),
         ("node_id", enrolment.node_id.map(|node| json!(node))),
@@ -68,8 +70,7 @@ pub async fn enrol(cx: &Cx, body: NodeEnrol) -> Result<Commit> {
     let commit = Commit::new(Scope::Platform, named(&enrolment), move |tx| {
         Box::pin(async move {
             tx.enrolment_insert(&enrolment, &secret.hash(), &created_by, now, expires_at).await?;
-            let answer = Answer::new(&shown);
-            Ok(answer.with_secret("token", secret.reveal()).with_secret("command", &command))
+            Ok(Answer::new(&shown).with_secret("token", secret.reveal()))
         })
     });
     Ok(commit.event(cx, EventType::NodeEnrolmentIssued, "/v1/nodes".to_owned(), told))
@@ -108,6 +109,6 @@ fn named(enrolment: &Enrolment) -> Target {
     target("enrolment", enrolment.id, enrolment.node_name.as_deref().unwrap_or_default())
 }
 
-fn command(server: &str, token: &str, ca_sha256: &str) -> String {
-    format!("muster agent join --server {server} --token {token} --ca-sha256 {ca_sha256}")
+fn command(server: &str, ca_sha256: &str) -> String {
+    format!("muster agent join --server {server} --ca-sha256 {ca_sha256} --token-file FILE")
 }

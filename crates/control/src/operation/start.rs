@@ -72,6 +72,14 @@ pub(crate) fn start(cx: &Cx, start: Start) -> Commit {
         told["supersedes"] = json!(supersedes.iter().map(|old| old.id).collect::<Vec<_>>());
     }
     let now = cx.now;
+    let ended: Vec<(String, Value)> = supersedes
+        .iter()
+        .map(|old| {
+            let data =
+                json!({"kind": old.kind, "state": "superseded", "operation_id": old.id, "superseded_by": id});
+            (super::path(old), data)
+        })
+        .collect();
     let commit = Commit::new(scope, named, move |tx| {
         Box::pin(async move {
             for old in &supersedes {
@@ -81,6 +89,9 @@ pub(crate) fn start(cx: &Cx, start: Start) -> Commit {
             Ok::<_, WriteError>(started(&opened, shown))
         })
     });
+    let commit = ended
+        .into_iter()
+        .fold(commit, |commit, (path, data)| commit.event(cx, EventType::OperationEnded, path, data));
     commit.wakes_engine().event(cx, EventType::OperationAccepted, start.path, told)
 }
 

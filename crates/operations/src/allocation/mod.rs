@@ -25,3 +25,4 @@ pub use create::CREATE;
 pub use release::{RELEASE, open_release};
 pub use resize::RESIZE;
 pub use restart::RESTART;
+pub(crate) use subject::path;

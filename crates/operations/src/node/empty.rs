@@ -10,7 +10,7 @@ use muster_store::Result;
 use serde_json::json;
 
 use super::subject;
-use crate::allocation::open_release;
+use crate::allocation::{open_release, path};
 use crate::definition::{Step, StepCx, Undo};
 use crate::{Act, Verdict};
 
@@ -79,6 +79,9 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             Box::pin(async move {
                 for (allocation, open, id) in due {
                     open_release(tx, &allocation, open, id, &parent, &timing, now).await?;
+                    let data = json!({"kind": "allocation.release", "release_id": id, "name": allocation.name,
+                                      "reason": "the node is being emptied"});
+                    told.events.push((EventType::OperationAccepted, path(&allocation), data));
                 }
                 told.items = Some(items);
                 let reason = format!("its deadline has passed: {left} allocations are being released");

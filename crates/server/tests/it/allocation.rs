@@ -352,6 +352,11 @@ async fn a_request_in_line_has_a_place_and_can_be_cancelled_or_released() {
     let released = scene.admin.post(&format!("{}/second/release", scene.base), json!({})).await.ok();
     assert_eq!(scene.ended(&released).await["state"], "succeeded");
     assert_eq!(scene.ended(&second).await["state"], "superseded");
+    scene.kit.sealed().await;
+    let events =
+        scene.admin.get(&format!("/v1/events?project={}&page_size=200", scene.project)).await.ok().body;
+    let told = events["items"].as_array().unwrap().iter().any(|event| event["data"]["state"] == "superseded");
+    assert!(told, "its end is told too");
     let quota = scene.admin.get(&format!("/v1/projects/{}/quota", scene.project)).await.ok().body;
     assert_eq!(quota["used"]["allocations"], 0);
     scene.kit.stop().await;

@@ -14,15 +14,15 @@ use tokio::time::timeout;
 
 use crate::made::{self, put};
 
-const RACERS: usize = 16;
+pub(crate) const RACERS: usize = 16;
 
 /// Two replicas on one database.
-async fn replicas(database: &Database) -> [Store; 2] {
+pub(crate) async fn replicas(database: &Database) -> [Store; 2] {
     [database.open().await, database.open().await]
 }
 
 /// Runs `work` as sixteen tasks that start together, half of them on each replica.
-async fn race<T, F>(stores: &[Store; 2], work: impl Fn(usize, Store) -> F) -> Vec<T>
+pub(crate) async fn race<T, F>(stores: &[Store; 2], work: impl Fn(usize, Store) -> F) -> Vec<T>
 where
     T: Send + 'static,
     F: Future<Output = T> + Send + 'static,

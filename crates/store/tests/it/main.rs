@@ -36,7 +36,9 @@ macro_rules! on_both {
 mod concurrency;
 mod conformance;
 mod faults;
+mod fleet_races;
 mod made;
+mod plans;
 mod schema;
 mod sealer;
 mod statements;
