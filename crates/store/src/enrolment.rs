@@ -5,7 +5,7 @@ use muster_ids::{EnrolmentId, NodeId};
 use muster_model::Labels;
 
 use crate::node::KeyHash;
-use crate::sql::{args, both, statements};
+use crate::sql::{args, both, pair, statements};
 use crate::{Result, Store, StoreError, Tx};
 
 statements! {
@@ -14,6 +14,9 @@ statements! {
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8)");
     ENROLMENT_BY_HASH = both(
         "SELECT id, node_name, labels, node_id, key_sha256 FROM enrolments WHERE hash = $1 AND expires_at > $2");
+    ENROLMENT_LOCK = pair(
+        "SELECT id FROM enrolments WHERE id = $1 AND used_at IS NULL AND expires_at > $2 FOR UPDATE",
+        "SELECT id FROM enrolments WHERE id = $1 AND used_at IS NULL AND expires_at > $2");
     // The token is used up and the node is there, or neither.
     ENROLMENT_USE = both(
         "UPDATE enrolments SET used_at = $2, node_id = $3, key_sha256 = $4
@@ -107,6 +110,13 @@ impl Tx {
             expires_at
         ];
         self.insert(&ENROLMENT_INSERT, args).await
+    }
+
+    /// Keeps a right to join from others until this transaction ends; `Fenced` when somebody else was faster. It comes before
+    /// the node, so that whoever comes second with the same token does not take the first one's name for somebody else's.
+    pub async fn enrolment_lock(&mut self, id: EnrolmentId, at: Timestamp) -> Result<()> {
+        let open = self.fetch_all(&ENROLMENT_LOCK, args![id, at]).await?;
+        if open.is_empty() { Err(StoreError::Fenced) } else { Ok(()) }
     }
 
     /// Uses a right to join up, with this key; `Fenced` when somebody else was faster.

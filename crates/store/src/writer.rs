@@ -20,7 +20,8 @@ use tokio::sync::{Mutex, OwnedMutexGuard, oneshot};
 
 use crate::StoreError;
 
-/// So many transactions at most share a commit: it bounds how long the first one waits.
+/// So many transactions at most share a commit: it bounds how long the first one waits. Those that are taken back count too:
+/// else a few that fail and try again would keep the others from their commit for as long as they do, and perhaps wait for it.
 const MOST: usize = 32;
 
 /// How long a finished member waits before it looks whether somebody still holds the transaction.
@@ -37,12 +38,14 @@ struct State {
     done: Vec<oneshot::Sender<Result<(), StoreError>>>,
     /// Whether BEGIN was sent and not yet ended.
     open: bool,
+    /// How many have begun in the open transaction.
+    members: usize,
 }
 
 impl Writer {
     pub(crate) fn new(connection: SqliteConnection) -> Self {
         Self {
-            state: Arc::new(Mutex::new(State { connection, done: Vec::new(), open: false })),
+            state: Arc::new(Mutex::new(State { connection, done: Vec::new(), open: false, members: 0 })),
             waiting: Arc::new(AtomicUsize::new(0)),
         }
     }
@@ -56,6 +59,7 @@ impl Writer {
             let nested = state.open;
             // The first of a group needs no savepoint: to undo it is to roll back everything.
             state.connection.execute(if nested { "SAVEPOINT member" } else { "BEGIN IMMEDIATE" }).await?;
+            state.members = if nested { state.members + 1 } else { 1 };
             state.open = true;
             Ok(SqliteTx { state: Some(state), shared, waiting, nested })
         })
@@ -139,7 +143,7 @@ impl SqliteTx {
         }
         let (sender, mut receiver) = oneshot::channel();
         state.done.push(sender);
-        if self.waiting.load(Ordering::SeqCst) == 0 || state.done.len() >= MOST {
+        if self.waiting.load(Ordering::SeqCst) == 0 || state.members >= MOST {
             end(&mut state).await;
         }
         drop(state);
@@ -191,7 +195,7 @@ async fn undo(mut state: OwnedMutexGuard<State>, nested: bool, waiting: Arc<Atom
             }
             return;
         }
-        if waiting.load(Ordering::SeqCst) == 0 {
+        if waiting.load(Ordering::SeqCst) == 0 || state.members >= MOST {
             end(&mut state).await;
         }
     } else {

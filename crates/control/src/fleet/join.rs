@@ -1,6 +1,8 @@
 //! A machine joins with a one-time token, and becomes a node with a certificate: a new one, or one that the token names and
 //! whose machine has lost its own.
 
+use std::time::Duration;
+
 use muster_api::{Code, Problem};
 use muster_ids::NodeId;
 use muster_model::event::EventType;
@@ -14,8 +16,10 @@ use crate::Cx;
 use crate::authority::{self, Issued};
 use crate::refuse::{Result, refuse};
 
-/// So many names are tried before a machine is told to ask again.
-const ATTEMPTS: usize = 30;
+/// So many names are tried, and so often is looked who was faster, before a machine is told to ask again.
+const ATTEMPTS: u32 = 30;
+/// How long another's commit takes as a rule.
+const COMMITTED: Duration = Duration::from_millis(5);
 
 /// One answer for a token that never was, is used up or is over: whoever guesses learns nothing.
 fn refused() -> Problem {
@@ -33,6 +37,7 @@ pub async fn join(cx: &Cx, body: Join) -> Result<Joined> {
     let platform = &cx.platform;
     let fresh: NodeId = platform.world.id();
     let mut issued: Option<Issued> = None;
+    let mut names = 1;
     for attempt in 1..=ATTEMPTS {
         let enrolment = platform.store.enrolment_by_hash(&secret.hash(), cx.now).await.map_err(refuse)?;
         let enrolment = enrolment.ok_or_else(refused)?;
@@ -46,9 +51,7 @@ pub async fn join(cx: &Cx, body: Join) -> Result<Joined> {
             None => authority::issue_node(platform, &body.csr, node, cx.now).await?,
         };
         let name = enrolment.node_name.clone().unwrap_or_else(|| {
-            numbered(&fitting(&body.name), attempt, || {
-                muster_model::hex::encode(&platform.world.bytes::<3>())
-            })
+            numbered(&fitting(&body.name), names, || muster_model::hex::encode(&platform.world.bytes::<3>()))
         });
         let written = match enrolment.node_id {
             Some(_) => take_up(cx, node, &enrolment, &certificate).await,
@@ -59,15 +62,22 @@ pub async fn join(cx: &Cx, body: Join) -> Result<Joined> {
                 platform.unsealed.notify_one();
                 return Ok(joined(cx, node, name, certificate));
             }
-            // Somebody else was faster with the same token, or took the name with another. Who that was, the next look
-            // tells: it may have been this very machine.
-            Err(StoreError::Conflict(_)) if attempt > 1 && enrolment.node_name.is_some() => {
+            // Somebody else was faster with the same token. Who that was, the next look tells, as soon as it is committed: it may
+            // have been this very machine.
+            Err(StoreError::Fenced) => {
+                issued = Some(certificate);
+                tokio::time::sleep(COMMITTED * attempt).await;
+            }
+            Err(StoreError::Conflict(_)) if enrolment.node_name.is_some() => {
                 return Err(Problem::new(
                     Code::NameTaken,
                     format!("the token fixes the name {name}, and a node has it: retire that node first"),
                 ));
             }
-            Err(StoreError::Fenced | StoreError::Conflict(_)) => issued = Some(certificate),
+            Err(StoreError::Conflict(_)) => {
+                issued = Some(certificate);
+                names += 1;
+            }
             Err(StoreError::Gone(_)) => {
                 return Err(Problem::new(
                     Code::InvalidState,
@@ -178,6 +188,7 @@ async fn write(
     let told = json!({"name": name, "enrolment_id": enrolment.id, "gpus": found.len()});
     let mut tx = platform.store.begin().await?;
     let written = async {
+        tx.enrolment_lock(enrolment.id, cx.now).await?;
         tx.node_join_with(&joining, Some(issued.key)).await?;
         tx.enrolment_use(enrolment.id, node, issued.key, cx.now).await?;
         slots::add(&mut tx, &found, cx.now).await?;

@@ -265,6 +265,10 @@ async fn one_of_many_uses_the_right_to_join() {
             let (right, joining) = (right.id, fleet::joining(&format!("gpu-{round}-{n}")));
             async move {
                 put(&store, async |tx| {
+                    // Half of them without the lock: the guard is the use.
+                    if n % 2 == 0 {
+                        tx.enrolment_lock(right, at(1)).await?;
+                    }
                     tx.node_join(&joining).await?;
                     tx.enrolment_use(right, joining.id, fleet::key(), at(1)).await
                 })

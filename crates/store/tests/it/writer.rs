@@ -1,6 +1,8 @@
 //! SQLite's one writer: transactions share commits, and share nothing else.
 
 use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -265,4 +267,37 @@ async fn a_full_disk_is_told_to_everybody_it_struck() {
     large.display_name = "x".repeat(100_000);
     in_time(insert(&store, &large)).await.unwrap();
     assert!(is_there(&other, &large).await);
+}
+
+/// They come again at once, as whoever lost a race does, and may well wait to see what the others are kept from committing.
+#[tokio::test(flavor = "multi_thread")]
+async fn those_that_fail_and_try_again_do_not_keep_the_others_from_their_commit() {
+    let database = Database::sqlite();
+    let store = database.open().await;
+    let first = made::tenant("first");
+    let (over, attempts) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let open = store.begin().await.unwrap();
+    let winner = tokio::spawn({
+        let (store, first) = (store.clone(), first.clone());
+        async move { insert(&store, &first).await }
+    });
+    until_they_wait().await;
+    let mut losers = JoinSet::new();
+    for _ in 0..8 {
+        let (store, taken) = (store.clone(), Tenant { id: made::id(), ..first.clone() });
+        let (over, attempts) = (over.clone(), attempts.clone());
+        losers.spawn(async move {
+            while !over.load(Ordering::SeqCst) {
+                made::is_conflict(insert(&store, &taken).await);
+                attempts.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+    }
+    until_they_wait().await;
+    open.rollback().await;
+    in_time(winner).await.unwrap().unwrap();
+    let until_then = attempts.load(Ordering::SeqCst);
+    over.store(true, Ordering::SeqCst);
+    in_time(losers.join_all()).await;
+    assert!(until_then < 200, "{until_then} others were let go first");
 }

@@ -82,7 +82,7 @@ async fn twenty(kit: &Kit, name: Option<&str>, one_key: bool) -> Vec<Answer> {
 async fn twenty_joins_at_once_with_one_token_and_one_key_are_one_node() {
     for database in Database::both() {
         let kit = Kit::start(database, 1).await;
-        for (round, name) in [(1, None), (2, Some("rack-7"))] {
+        for (round, name) in [(1, None), (2, Some("rack-7")), (3, None), (4, Some("rack-6"))] {
             let answers: Vec<Value> = twenty(&kit, name, true).await.into_iter().map(Answer::ok).collect();
             assert!(answers.iter().all(|answer| answer["node_id"] == answers[0]["node_id"]), "{answers:?}");
             assert!(answers.iter().all(|answer| answer["name"] == answers[0]["name"]), "{answers:?}");

@@ -59,6 +59,11 @@ async fn a_right_to_join_is_used_once(store: Store) {
     for key in [key, fleet::key()] {
         made::is_fenced(with(node, key, 6).await);
     }
+    let lock = async |id, seconds| put(&store, async |tx| tx.enrolment_lock(id, at(seconds)).await).await;
+    made::is_fenced(lock(right.id, 6).await);
+    made::is_fenced(lock(made::id(), 6).await);
+    lock(other.id, 6).await.unwrap();
+    made::is_fenced(lock(other.id, 60).await);
     same(&found(&store, HASH, 7).await, &Some(used));
     same(&found(&store, [6; 32], 7).await, &Some(other));
     // A join that does not go through leaves the right as it was.
