@@ -145,10 +145,18 @@ impl Engine {
                 Ok(Tick::Moved) => lost = 0,
                 Ok(Tick::Lost) if lost < 5 => {
                     lost += 1;
+                    // Whoever was faster is done soon; the more often one loses, the longer one waits.
+                    tokio::time::sleep(Duration::from_millis(2 << lost)).await;
                     match self.store.operation_lookup(operation.id).await {
                         Ok(Some(fresh)) if fresh.generation == operation.generation => operation = fresh,
                         _ => return Tick::Lost,
                     }
+                }
+                // Others may go first, but not for as long as the lease would last.
+                Ok(Tick::Lost) => {
+                    let why = "others were faster again and again".to_owned();
+                    let _ = self.rest(&operation, self.world.now(), why).await;
+                    return Tick::Lost;
                 }
                 Ok(tick) => return tick,
                 Err(StoreError::Fenced) => {

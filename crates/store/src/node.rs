@@ -91,10 +91,10 @@ statements! {
     NODE_RETIRE = both(
         "UPDATE nodes SET retired_at = $2, retired_witness_id = $3, draining = $4, updated_at = $2, version = version + 1
          WHERE id = $1 AND retired_at IS NULL AND holders = 0");
-    // A sum of BIGINT is a NUMERIC on PostgreSQL, which is not among our values.
     SLOT_RETIRE_OF_NODE = both(
         "UPDATE slots SET state = 'retired', reason = $3, quarantined_for = $4, updated_at = $2, version = version + 1
          WHERE node_id = $1 AND state <> 'retired'");
+    // A sum of BIGINT is a NUMERIC on PostgreSQL, which is not among our values.
     NODE_COUNT = both(
         "SELECT state, COUNT(*), CAST(SUM(gpus_total) AS BIGINT), CAST(SUM(gpus_free) AS BIGINT) FROM nodes
          GROUP BY state ORDER BY state");
