@@ -10,8 +10,10 @@ use super::{view, witness};
 use crate::refuse::{Result, refuse};
 use crate::{Answer, Cx};
 
-/// How often a waiting request looks. The engine may be on another replica, whose commits wake nobody here.
-const LOOK: Duration = Duration::from_millis(200);
+/// How soon a waiting request looks again, and how seldom at last: most operations are over in a moment, and the others take
+/// their time. The engine may be on another replica, whose commits wake nobody here.
+const SOON: Duration = Duration::from_millis(20);
+const SELDOM: Duration = Duration::from_millis(200);
 
 /// Answers `operation_get`.
 pub async fn get(cx: &Cx, reference: &str, query: OperationGetQuery) -> Result<Answer> {
@@ -19,8 +21,10 @@ pub async fn get(cx: &Cx, reference: &str, query: OperationGetQuery) -> Result<A
     cx.authorize(Permission::OperationGet, operation.scope(), "operation")?;
     let seconds = u64::from(query.wait_seconds.unwrap_or(0));
     let deadline = tokio::time::Instant::now() + Duration::from_secs(seconds);
+    let mut pause = SOON;
     while !rests(&operation) && tokio::time::Instant::now() < deadline {
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(pause).await;
+        pause = (pause * 3 / 2).min(SELDOM);
         operation = cx.operation(reference).await?;
     }
     let mut view = view(&operation);
