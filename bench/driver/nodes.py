@@ -126,7 +126,8 @@ def tell_work(bench, seen):
     """The figures of a fleet that works."""
     shared = {"noise": noise(seen["others_cores"], bench.cores)}
     for verb in ("create", "release"):
-        bench.add(f"fleet-{verb}", {"value": seen[verb]["p50_ms"], **seen[verb], "operation": seen["operation"][verb], **shared})
+        inner = seen["operation"][verb]
+        bench.add(f"fleet-{verb}", {"value": seen[verb]["p50_ms"], **seen[verb], "operation": inner, **shared})
     load = {name: value for name, value in seen.items() if name not in ("create", "release", "operation")}
     bench.add("fleet-cycles", {"value": seen["per_second"], "load": load, **shared})
 

@@ -80,7 +80,8 @@ def rest_lines(name, figure):
            f"{number(rate['wal_bytes'] / 1000)} kB of log.")
     yield "- Processor time, % of a core: " + ", ".join(f"{who} {number(value * 100)}" for who, value in cores.items()) + "."
     for who, held in seen["memory"].items():
-        yield f"- Memory of {who}, MB: {held['rss_mb']} resident; {held['anon_mb']} its own, {held['file_mb']} mapped from files."
+        yield (f"- Memory of {who}, MB: {held['rss_mb']} resident; {held['anon_mb']} its own, "
+               f"{held['file_mb']} mapped from files.")
 
 
 def wait_lines(name, figure):
@@ -97,7 +98,8 @@ def load_lines(name, figure):
     spent, counted = load["cpu_us_per_request"], load["per_cycle"]
     yield (f"- {name}: {load['ok']:,} cycles in {load['seconds']:.0f} s, {load['non2xx']} answers that were no success; "
            "afterwards every node was ready and free.")
-    yield "- Processor time of a cycle, ms: " + ", ".join(f"{who} {number(value / 1000)}" for who, value in spent.items()) + "."
+    shares = ", ".join(f"{who} {number(value / 1000)}" for who, value in spent.items())
+    yield f"- Processor time of a cycle, ms: {shares}."
     yield (f"- The database, each cycle: {number(counted['commits'])} transactions committed, reading ones among them, "
            f"{number(counted['rollbacks'])} rolled back, {number(counted['writing'])} transaction numbers given out, "
            f"{number(counted['wal_bytes'] / 1000)} kB of log.")
