@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use muster_ids::{AllocationId, World};
-use muster_model::Labels;
 use muster_model::allocation::{Allocation, AllocationShape, AllocationState};
 use muster_model::node::Capacity;
 use muster_model::placement::Strategy;
@@ -108,33 +107,9 @@ fn with(
 
 /// An allocation of the fleet's project that was asked for and has no place yet.
 fn template(fleet: &Fleet, world: &World) -> Allocation {
-    let now = world.now();
-    Allocation {
-        id: world.id(),
-        tenant_id: fleet.project.tenant_id,
-        project_id: fleet.project.id,
-        name: String::new(),
-        labels: Labels::new(),
-        shape: AllocationShape::GpuSlice,
-        capacity: Capacity::default(),
-        strategy: Strategy::Pack,
-        state: AllocationState::Placing,
-        node_id: None,
-        node_name: None,
-        incarnation: 0,
-        held: Capacity::default(),
-        reason: None,
-        message: None,
-        active_witness_id: None,
-        wiped_witness_id: None,
-        operation_id: None,
-        wait_until: None,
-        expires_at: None,
-        protected: false,
-        created_at: now,
-        updated_at: now,
-        version: 1,
-    }
+    let (tenant, project) = (fleet.project.tenant_id, fleet.project.id);
+    let asked = Allocation::requested(world.id(), tenant, project, "", Capacity::default(), world.now());
+    Allocation { state: AllocationState::Placing, ..asked }
 }
 
 /// The allocation with what it was given.

@@ -6,9 +6,9 @@ mod slots;
 
 use jiff::SignedDuration;
 use muster_ids::{AllocationId, ClaimId, NodeId, SlotId, World};
-use muster_model::allocation::{Allocation, AllocationShape, AllocationState};
+use muster_model::allocation::Allocation;
 use muster_model::node::{Capacity, Slot, SlotState};
-use muster_model::placement::{Fit, Strategy};
+use muster_model::placement::Fit;
 use muster_node_api::inventory::{Cpus, Gpu, Inventory};
 use muster_store::{Hold, Joining};
 use muster_testkit::{Answer, Client, Fixture, Kit};
@@ -109,32 +109,9 @@ async fn slots(kit: &Kit, node: NodeId) -> Vec<Slot> {
 
 fn allocation(fixture: &Fixture, name: &str, gpus: i64) -> Allocation {
     let world = World::system();
-    Allocation {
-        id: world.id(),
-        tenant_id: fixture.id("acme").parse().unwrap(),
-        project_id: fixture.id("train").parse().unwrap(),
-        name: name.to_owned(),
-        labels: Default::default(),
-        shape: AllocationShape::GpuSlice,
-        capacity: Capacity { gpus, cpus: 1, memory_mb: 1, disk_mb: 1 },
-        strategy: Strategy::Pack,
-        state: AllocationState::Requested,
-        node_id: None,
-        node_name: None,
-        incarnation: 0,
-        held: Capacity::default(),
-        reason: None,
-        message: None,
-        active_witness_id: None,
-        wiped_witness_id: None,
-        operation_id: None,
-        wait_until: None,
-        expires_at: None,
-        protected: false,
-        created_at: world.now(),
-        updated_at: world.now(),
-        version: 1,
-    }
+    let (tenant, project) = (fixture.id("acme").parse().unwrap(), fixture.id("train").parse().unwrap());
+    let capacity = Capacity { gpus, cpus: 1, memory_mb: 1, disk_mb: 1 };
+    Allocation::requested(world.id(), tenant, project, name, capacity, world.now())
 }
 
 /// Has an allocation hold one slot of a node and a little of the rest, as the engine would.

@@ -4,11 +4,10 @@ use std::time::{Duration, Instant};
 
 use jiff::SignedDuration;
 use muster_ids::{AllocationId, OperationId, TaskId, World};
-use muster_model::allocation::{Allocation, AllocationShape, AllocationState};
+use muster_model::Project;
+use muster_model::allocation::{Allocation, AllocationState};
 use muster_model::node::Capacity;
-use muster_model::placement::Strategy;
 use muster_model::task::{Task, TaskKind, TaskState};
-use muster_model::{Labels, Project};
 use muster_store::Fault;
 use muster_testkit::{Database, Kit};
 use serde_json::{Value, json};
@@ -173,32 +172,8 @@ async fn allocation_on(kit: &Kit, agent: &Agent) -> Allocation {
         kit.store().project_lookup(made.text_of("id").parse().unwrap()).await.unwrap().unwrap();
     let world = World::system();
     let now = world.now();
-    let asked = Allocation {
-        id: world.id(),
-        tenant_id: project.tenant_id,
-        project_id: project.id,
-        name: "a".to_owned(),
-        labels: Labels::new(),
-        shape: AllocationShape::GpuSlice,
-        capacity: Capacity::default(),
-        strategy: Strategy::Pack,
-        state: AllocationState::Requested,
-        node_id: None,
-        node_name: None,
-        incarnation: 0,
-        held: Capacity::default(),
-        reason: None,
-        message: None,
-        active_witness_id: None,
-        wiped_witness_id: None,
-        operation_id: None,
-        wait_until: None,
-        expires_at: None,
-        protected: false,
-        created_at: now,
-        updated_at: now,
-        version: 1,
-    };
+    let asked =
+        Allocation::requested(world.id(), project.tenant_id, project.id, "a", Capacity::default(), now);
     let placing = Allocation { state: AllocationState::Placing, version: 2, ..asked.clone() };
     let placed = Allocation {
         state: AllocationState::Provisioning,

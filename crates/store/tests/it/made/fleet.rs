@@ -1,10 +1,10 @@
 //! Machines, what they have, who holds it, and what is done about it.
 
 use muster_ids::{AllocationId, ClaimId, NodeId, OperationId, SlotId, TypedId as _};
-use muster_model::allocation::{Allocation, AllocationShape, AllocationState};
+use muster_model::allocation::Allocation;
 use muster_model::node::{Capacity, Slot, SlotState};
 use muster_model::operation::{AskedBy, Operation, OperationState, StepRecord};
-use muster_model::placement::{Fit, Strategy};
+use muster_model::placement::Fit;
 use muster_model::task::{Task, TaskKind, TaskState};
 use muster_model::witness::{Transition, Witness, WitnessKind};
 use muster_model::{Labels, Project, Tenant};
@@ -84,32 +84,7 @@ pub(crate) async fn place(store: &Store) -> (Tenant, Project) {
 }
 
 pub(crate) fn allocation(project: &Project, name: &str) -> Allocation {
-    Allocation {
-        id: id(),
-        tenant_id: project.tenant_id,
-        project_id: project.id,
-        name: name.to_owned(),
-        labels: Labels::new(),
-        shape: AllocationShape::GpuSlice,
-        capacity: capacity(1, 2, 4, 8),
-        strategy: Strategy::Pack,
-        state: AllocationState::Requested,
-        node_id: None,
-        node_name: None,
-        incarnation: 0,
-        held: Capacity::default(),
-        reason: None,
-        message: None,
-        active_witness_id: None,
-        wiped_witness_id: None,
-        operation_id: None,
-        wait_until: None,
-        expires_at: None,
-        protected: false,
-        created_at: at(0),
-        updated_at: at(0),
-        version: 1,
-    }
+    Allocation::requested(id(), project.tenant_id, project.id, name, capacity(1, 2, 4, 8), at(0))
 }
 
 /// An allocation that was asked for.
