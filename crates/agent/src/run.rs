@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use futures::future::{Either, select};
+use futures::future::{BoxFuture, Either, select};
 use tokio::sync::watch;
 
 use crate::AgentError;
@@ -16,8 +16,14 @@ use crate::work::working;
 /// What runs when the agent is told to stop may take so long to finish.
 const FINISH_WITHIN: Duration = Duration::from_secs(10);
 
-/// Runs until `stop` says so, or until the server does not want this node any more.
-pub async fn run(agent: Agent, mut stop: watch::Receiver<bool>) -> Result<(), AgentError> {
+/// Runs until `stop` says so, or until the server does not want this node any more. Boxed here, so that its code is made here
+/// and lies together: an `async fn` would be made in the program, strewn among the server's, and each page of the program
+/// that an idle agent touches brings fifteen neighbours into memory.
+pub fn run(agent: Agent, stop: watch::Receiver<bool>) -> BoxFuture<'static, Result<(), AgentError>> {
+    Box::pin(serve(agent, stop))
+}
+
+async fn serve(agent: Agent, mut stop: watch::Receiver<bool>) -> Result<(), AgentError> {
     check(&agent.identity, agent.world.now())?;
     let node = Running::new(agent)?;
     let presence = Box::pin(async {
