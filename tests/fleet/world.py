@@ -96,12 +96,12 @@ class Tenant:
         self.base = f"/v1/projects/{self.project['id']}/allocations"
         self.acknowledged, self.lock = {}, threading.Lock()
 
-    def ask(self, server, path, body, key=None):
+    def ask(self, server, path, body, token=None):
         """A command, repeated with its key until somebody answers."""
-        key = key or uuid.uuid4().hex
+        key = uuid.uuid4().hex
         while True:
             try:
-                return server().call("POST", path, body, token=self.token, key=key)
+                return server().call("POST", path, body, token=token or self.token, key=key)
             except (OSError, ConnectionError):
                 time.sleep(0.1)
             except Refused as refused:
