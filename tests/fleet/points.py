@@ -178,7 +178,8 @@ def server_killed(folder, points, report):
             scene.replica.settings["engine-kill-at"] = point
             scene.replica.start()
             started = start()
-            until(f"{point} is hit", lambda: not scene.replica.is_up(), 90)
+            # Cleaning up is opened by the sweeper, whose lease the server that was aborted before still holds for a while.
+            until(f"{point} is hit", lambda: not scene.replica.is_up(), 120)
             assert scene.replica.process.returncode == -6, f"{point}: ended with {scene.replica.process.returncode}"
             scene.replica.settings["engine-kill-at"] = ""
             scene.replica.start()

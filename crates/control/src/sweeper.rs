@@ -9,7 +9,8 @@ use muster_store::{Lease, StoreError};
 
 use crate::Platform;
 
-const LEASE: SignedDuration = SignedDuration::from_secs(90);
+/// Twice the pause between two rounds and a little: after a crash, what is due waits no longer than that for another server.
+const LEASE: SignedDuration = SignedDuration::from_secs(45);
 /// Revoked and expired tokens stay visible in lists for so long.
 const TOKEN_RETENTION: SignedDuration = SignedDuration::from_hours(24 * 30);
 /// What agents were asked to do is kept for so long after its end.
