@@ -41,6 +41,14 @@ id::ids! {
     ClaimId = "clm";
     /// An operation: durable work.
     OperationId = "op";
+    /// A cell.
+    CellId = "cel";
+    /// A network.
+    NetworkId = "net";
+    /// An SSH key.
+    SshKeyId = "key";
+    /// A terminal, a command or a transfer under way between a person and a cell.
+    StreamId = "str";
     /// A witness: evidence for a transition.
     WitnessId = "wit";
     /// A task for a node's agent.

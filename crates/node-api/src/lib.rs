@@ -7,6 +7,7 @@ mod document;
 mod operation;
 mod problem;
 
+pub mod cell;
 pub mod difference;
 pub mod inventory;
 pub mod task;

@@ -1,0 +1,1 @@
+//! Cells: runc under conmon, with control groups, devices, services, logs and commands.
