@@ -66,7 +66,7 @@ class Agent:
                           "--pretend-gpus", gpus], env=ENVIRONMENT)
         digest = re.search(r"--digest (\S+)", told)[1]
         call(server.address, "POST", f"/v1/nodes/{name}/approve", {"digest": digest}, server.operator, {"If-Match": "*"})
-        self.process = Process("the agent", [binary, "agent", "run", "--data-dir", data], ENVIRONMENT, folder / "log")
+        self.process = Process("the agent", [binary, "agent", "run", "--driver", "simulated", "--data-dir", data], ENVIRONMENT, folder / "log")
         self.pid = self.process.pid
 
     def wait(self):

@@ -51,11 +51,16 @@ impl Dial {
 
     /// Connects; says under which certificate.
     pub(crate) async fn connect(&self) -> Result<(Stream, u64), CallError> {
-        let unreachable = |why: String| CallError::Unreachable(format!("{}: {why}", self.address));
+        self.connect_to(&self.address).await
+    }
+
+    /// Connects to another replica than the usual one. It must show a certificate of the same authority.
+    pub(crate) async fn connect_to(&self, address: &Address) -> Result<(Stream, u64), CallError> {
+        let unreachable = |why: String| CallError::Unreachable(format!("{address}: {why}"));
         let (edition, config) = self.config.lock().expect("no holder of this lock can panic").clone();
-        let name = self.address.server_name().map_err(|error| unreachable(error.to_string()))?;
+        let name = address.server_name().map_err(|error| unreachable(error.to_string()))?;
         let connect = async {
-            let stream = TcpStream::connect((self.address.host(), self.address.port())).await?;
+            let stream = TcpStream::connect((address.host(), address.port())).await?;
             stream.set_nodelay(true)?;
             TlsConnector::from(config).connect(name, stream).await
         };

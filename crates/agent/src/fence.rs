@@ -1,4 +1,4 @@
-//! Which incarnation of each allocation the node has seen last. Whatever speaks of an older one is refused, also after
+//! Which incarnation of each allocation and of each cell the node has seen last. Whatever speaks of an older one is refused, also after
 //! a crash: it comes from a server that was overtaken, or through a network that held it back.
 //!
 //! An incarnation that was destroyed is not made again, even if no place of it was ever there: a late "prepare" must
@@ -7,8 +7,7 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-use muster_ids::AllocationId;
-use muster_node_api::task::{Place, TaskKind};
+use muster_node_api::task::TaskKind;
 use serde::{Deserialize, Serialize};
 
 use crate::AgentError;
@@ -25,6 +24,13 @@ struct Fence {
     at: Timestamp,
 }
 
+/// What a task is about: an allocation or a cell, and which incarnation of it.
+#[derive(Clone, Copy)]
+pub(crate) struct Thing<'t> {
+    pub(crate) id: &'t dyn std::fmt::Display,
+    pub(crate) incarnation: i64,
+}
+
 /// Why a task does not pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Barred {
@@ -38,7 +44,8 @@ pub(crate) enum Barred {
 #[derive(Debug)]
 pub(crate) struct Fences {
     folder: Folder,
-    seen: BTreeMap<AllocationId, Fence>,
+    /// By the id of the allocation or the cell.
+    seen: BTreeMap<String, Fence>,
 }
 
 impl Fences {
@@ -50,12 +57,13 @@ impl Fences {
     pub(crate) fn admit(
         &mut self,
         kind: TaskKind,
-        wanted: &Place,
+        thing: Thing<'_>,
         there: Option<i64>,
         now: Timestamp,
     ) -> Result<Result<(), Barred>, AgentError> {
-        let Place { allocation_id, incarnation } = *wanted;
-        let seen = self.seen.get(&allocation_id);
+        let incarnation = thing.incarnation;
+        let id = thing.id.to_string();
+        let seen = self.seen.get(&id);
         // What is there counts as seen: its fence may be so old that it was forgotten.
         let newest = seen.map(|fence| fence.incarnation).max(there);
         if let Some(newest) = newest.filter(|newest| incarnation < *newest) {
@@ -65,18 +73,18 @@ impl Fences {
         }
         let same = seen.filter(|fence| fence.incarnation == incarnation);
         let destroyed = same.is_some_and(|fence| fence.destroyed);
-        if kind == TaskKind::Prepare {
+        if matches!(kind, TaskKind::Prepare | TaskKind::CellCreate) {
             if destroyed {
                 return Ok(Err(Barred::Stale(format!("stale incarnation: {incarnation} was destroyed"))));
             }
             // It is not remembered: whoever destroys the older one has to speak of the older one.
             if let Some(older) = there.filter(|there| *there < incarnation) {
-                return Ok(Err(Barred::Occupied(format!("the place of incarnation {older} is still there"))));
+                return Ok(Err(Barred::Occupied(format!("incarnation {older} is still there"))));
             }
         }
-        let destroyed = destroyed || kind == TaskKind::Destroy;
+        let destroyed = destroyed || matches!(kind, TaskKind::Destroy | TaskKind::CellDestroy);
         if same.is_none_or(|fence| fence.destroyed != destroyed) {
-            self.seen.insert(allocation_id, Fence { incarnation, destroyed, at: now });
+            self.seen.insert(id, Fence { incarnation, destroyed, at: now });
             self.seen.retain(|_, fence| now.duration_since(fence.at) < KEPT);
             self.folder.write_document(FILE, &self.seen)?;
         }
@@ -87,28 +95,27 @@ impl Fences {
 #[cfg(test)]
 mod tests {
     use jiff::{SignedDuration, Timestamp};
-    use muster_ids::World;
-    use muster_node_api::task::{Place, TaskKind};
+    use muster_ids::{AllocationId, World};
+    use muster_node_api::task::TaskKind;
 
-    use super::{Barred, Fences};
+    use super::{Barred, Fences, Thing};
     use crate::folder::Folder;
 
     struct Case {
         fences: Fences,
-        place: Place,
+        id: AllocationId,
         now: Timestamp,
     }
 
     fn case(folder: &Folder) -> Case {
         let world = World::for_tests(1);
-        let place = Place { allocation_id: world.id(), incarnation: 0 };
-        Case { fences: Fences::open(folder).unwrap(), place, now: world.now() }
+        Case { fences: Fences::open(folder).unwrap(), id: world.id(), now: world.now() }
     }
 
     impl Case {
         fn admit(&mut self, kind: TaskKind, incarnation: i64, there: Option<i64>) -> Result<(), Barred> {
-            let wanted = Place { incarnation, ..self.place };
-            self.fences.admit(kind, &wanted, there, self.now).unwrap()
+            let id = self.id;
+            self.fences.admit(kind, Thing { id: &id, incarnation }, there, self.now).unwrap()
         }
     }
 
@@ -156,10 +163,10 @@ mod tests {
         let mut case = case(&Folder::new(parent.path()));
         assert_eq!(case.admit(TaskKind::Destroy, 5, None), Ok(()));
         case.now += SignedDuration::from_hours(8 * 24);
-        case.place.allocation_id = World::for_tests(2).id();
+        case.id = World::for_tests(2).id();
         assert_eq!(case.admit(TaskKind::Prepare, 1, None), Ok(()));
         assert_eq!(case.fences.seen.len(), 1);
-        case.place.allocation_id = World::for_tests(1).id();
+        case.id = World::for_tests(1).id();
         assert!(matches!(case.admit(TaskKind::Destroy, 4, Some(5)), Err(Barred::Stale(_))));
     }
 }

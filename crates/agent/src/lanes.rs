@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use muster_ids::{AllocationId, TaskId};
+use muster_node_api::cell::CellPlace;
 use muster_node_api::task::{Place, Task};
 use tokio::sync::oneshot;
 
@@ -15,8 +16,17 @@ use tokio::sync::oneshot;
 pub(crate) enum Job {
     /// A task; it is reported.
     Task(Box<Task>),
-    /// A place that must not be there; whoever found it waits for the word that it is gone.
-    Ghost(Place, oneshot::Sender<bool>),
+    /// Something that must not be there; whoever found it waits for the word that it is gone.
+    Ghost(Ghost, oneshot::Sender<bool>),
+}
+
+/// Something that must not be there.
+#[derive(Debug)]
+pub(crate) enum Ghost {
+    /// A place, with everything in it.
+    Place(Place),
+    /// A cell in a place that may be there.
+    Cell(CellPlace),
 }
 
 /// A queue's name: the allocation, or none for what concerns the whole node.
@@ -26,7 +36,8 @@ impl Job {
     pub(crate) fn lane(&self) -> Lane {
         match self {
             Self::Task(task) => task.allocation_id,
-            Self::Ghost(place, _) => Some(place.allocation_id),
+            Self::Ghost(Ghost::Place(place), _) => Some(place.allocation_id),
+            Self::Ghost(Ghost::Cell(cell), _) => Some(cell.allocation_id),
         }
     }
 }
@@ -107,7 +118,7 @@ mod tests {
     use muster_ids::World;
     use muster_node_api::task::{Details, Place, Task, TaskKind};
 
-    use super::{Job, Lane, Lanes};
+    use super::{Ghost, Job, Lane, Lanes};
 
     fn task(world: &World, lane: Lane) -> Job {
         Job::Task(Box::new(Task {
@@ -155,7 +166,7 @@ mod tests {
         lanes.add(task(&world, a));
         let Some(Job::Task(first)) = lanes.begin().pop() else { unreachable!() };
         let (gone, _) = tokio::sync::oneshot::channel();
-        lanes.add(Job::Ghost(Place { allocation_id, incarnation: 1 }, gone));
+        lanes.add(Job::Ghost(Ghost::Place(Place { allocation_id, incarnation: 1 }), gone));
         assert!(lanes.begin().is_empty());
         lanes.end(a, Some(first.id));
         assert_eq!(lanes.begin().len(), 1);

@@ -3,6 +3,7 @@
 mod address;
 mod backoff;
 mod dial;
+mod driver;
 mod error;
 mod fence;
 mod folder;
@@ -21,11 +22,14 @@ mod pretence;
 mod renew;
 mod report;
 mod run;
+pub mod real;
 pub mod sim;
+pub mod stream;
 mod trust;
 mod work;
 
 pub use address::Address;
+pub use driver::Driver;
 pub use error::AgentError;
 pub use folder::{Folder, Lock};
 pub use identity::{Identity, Node};

@@ -49,6 +49,12 @@ pub enum CallError {
 }
 
 impl CallError {
+    /// From an answer that is a problem document.
+    pub(crate) fn refused(status: u16, body: &[u8]) -> Self {
+        let problem: Problem = serde_json::from_slice(body).unwrap_or_default();
+        Self::Refused { status, code: problem.code, detail: problem.detail }
+    }
+
     /// The status of a refusal.
     pub(crate) fn status(&self) -> Option<u16> {
         match self {
@@ -113,8 +119,7 @@ impl Link {
         if (200..300).contains(&status) {
             return serde_json::from_slice(&body).map_err(|error| CallError::Strange(error.to_string()));
         }
-        let problem: Problem = serde_json::from_slice(&body).unwrap_or_default();
-        Err(CallError::Refused { status, code: problem.code, detail: problem.detail })
+        Err(CallError::refused(status, &body))
     }
 
     /// A connection is taken out while it is used: if this is given up half-way, it is not used again.

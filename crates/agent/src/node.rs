@@ -7,6 +7,7 @@ use tokio::sync::{Notify, watch};
 
 use crate::AgentError;
 use crate::dial::Dial;
+use crate::driver::Driver;
 use crate::fence::Fences;
 use crate::folder::Folder;
 use crate::identity::Identity;
@@ -14,7 +15,7 @@ use crate::lanes::{Job, Lanes};
 use crate::link::CallError;
 use crate::machine::Machine;
 use crate::outbox::Outbox;
-use crate::sim::Driver;
+use crate::stream::Streams;
 use crate::trust;
 
 /// How far a node has come.
@@ -60,6 +61,7 @@ pub(crate) struct Running {
     /// Something ended: a job, or a report was taken.
     pub(crate) settled: Notify,
     pub(crate) outbox: Outbox,
+    pub(crate) streams: Streams,
     /// The session, while the server and we agree on one.
     pub(crate) session: watch::Sender<Option<i64>>,
     /// The digest of the hardware that the server was told of.
@@ -79,6 +81,7 @@ impl Running {
             queued: Notify::new(),
             settled: Notify::new(),
             outbox: Outbox::default(),
+            streams: Streams::default(),
             session: watch::Sender::new(None),
             told_digest: Mutex::default(),
             folder,

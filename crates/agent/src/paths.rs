@@ -6,6 +6,8 @@ pub(crate) const HELLO: &str = "/node/v1/hello";
 pub(crate) const POLL: &str = "/node/v1/poll";
 pub(crate) const REPORT: &str = "/node/v1/report";
 pub(crate) const INVENTORY: &str = "/node/v1/inventory";
+/// Behind it comes the stream's id.
+pub(crate) const STREAMS: &str = "/node/v1/streams/";
 
 #[cfg(test)]
 mod tests {
@@ -15,5 +17,6 @@ mod tests {
         let contract: Vec<&str> =
             muster_node_api::OPERATIONS.iter().map(|operation| operation.path).collect();
         assert_eq!(contract, ours);
+        assert_eq!(muster_node_api::STREAM.path, format!("{}{{stream}}", super::STREAMS));
     }
 }

@@ -4,18 +4,21 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use muster_ids::TaskId;
-use muster_node_api::task::{Ending, Findings, Place, Report, Task};
+use muster_node_api::cell::Wanted;
+use muster_node_api::task::{Ending, Findings, Report, Task, TaskKind};
 use muster_node_api::wire::{Hello, Poll, Welcome};
 use serde::Deserialize;
 use tokio::sync::oneshot;
 
 use crate::AgentError;
 use crate::backoff::Backoff;
-use crate::lanes::Job;
+use crate::lanes::{Ghost, Job};
 use crate::link::{CallError, Link};
 use crate::node::{Phase, Running, unless_retired};
 use crate::paths;
 
+/// The pause before something that did not work is tried again.
+const FOLLOW_AGAIN: Duration = Duration::from_secs(1);
 /// Beyond the time that the server was asked to wait.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// A session that was over sooner was taken by somebody else, and is not taken back in haste.
@@ -51,7 +54,9 @@ async fn take_up(node: &Running, link: &mut Link) -> Result<Option<Welcome>, Age
     let mut hello = Hello {
         agent_version: env!("CARGO_PKG_VERSION").to_owned(),
         inventory,
-        places: node.driver.places(),
+        places: node.driver.places()?,
+        cells: node.driver.cells()?,
+        address: node.driver.address(),
     };
     loop {
         let answer = unless_retired(link.call(paths::HELLO, &hello, PATIENCE).await)?;
@@ -65,21 +70,22 @@ async fn take_up(node: &Running, link: &mut Link) -> Result<Option<Welcome>, Age
         *node.told_digest.lock().expect("no holder of this lock can panic") = digest.clone();
         // The server hands out again what was not begun, unless it changed its mind meanwhile.
         node.lanes.lock().expect("no holder of this lock can panic").forget_waiting();
-        if welcome.ghosts.is_empty() {
+        if welcome.ghosts.is_empty() && welcome.ghost_cells.is_empty() {
             return Ok(Some(welcome));
         }
-        if !destroy_ghosts(node, welcome.ghosts).await {
+        let cells = welcome.ghost_cells.into_iter().map(Ghost::Cell);
+        if !destroy_ghosts(node, cells.chain(welcome.ghosts.into_iter().map(Ghost::Place))).await {
             return Ok(None);
         }
-        hello.places = node.driver.places();
+        (hello.places, hello.cells) = (node.driver.places()?, node.driver.cells()?);
     }
 }
 
 /// Whether all are gone. Each waits for what runs in its allocation's queue.
-async fn destroy_ghosts(node: &Running, ghosts: Vec<Place>) -> bool {
+async fn destroy_ghosts(node: &Running, ghosts: impl Iterator<Item = Ghost>) -> bool {
     let mut waiting = Vec::new();
     for ghost in ghosts {
-        tracing::warn!(allocation = %ghost.allocation_id, incarnation = ghost.incarnation, "a ghost: destroying it");
+        tracing::warn!(?ghost, "a ghost: destroying it");
         let (gone, heard) = oneshot::channel();
         node.queue(Job::Ghost(ghost, gone));
         waiting.push(heard);
@@ -95,6 +101,8 @@ async fn destroy_ghosts(node: &Running, ghosts: Vec<Place>) -> bool {
 #[derive(Deserialize)]
 struct Handed {
     tasks: Vec<serde_json::Value>,
+    #[serde(default)]
+    wanted: Option<Wanted>,
 }
 
 /// The part of a task that every version has.
@@ -107,6 +115,8 @@ struct Named {
 
 fn receive(node: &Running, task: serde_json::Value) {
     match Task::deserialize(&task) {
+        // It has no lane: see `stream`.
+        Ok(task) if task.kind == TaskKind::Stream => node.streams.add(Box::new(task)),
         Ok(task) => {
             let (id, kind, correlation_id) = (task.id, task.kind, task.correlation_id.clone());
             let fresh = node.queue(Job::Task(Box::new(task)));
@@ -123,6 +133,20 @@ fn receive(node: &Running, task: serde_json::Value) {
     }
 }
 
+/// Brings about what the node should have beside its places. What does not work is tried again with the next answer, after a
+/// pause, because the server will send it again at once.
+async fn follow(node: &Running, wanted: Wanted, so_far: i64) -> i64 {
+    let revision = wanted.revision;
+    match node.driver.follow(wanted).await {
+        Ok(reached) => reached,
+        Err(error) => {
+            tracing::error!(revision, %error, "what the node should have could not be brought about; trying again");
+            tokio::time::sleep(FOLLOW_AGAIN).await;
+            so_far
+        }
+    }
+}
+
 /// Asks for work until the session is over.
 async fn ask_for_work(
     node: &Running,
@@ -132,18 +156,21 @@ async fn ask_for_work(
 ) -> Result<(), AgentError> {
     // The server hears us when a poll begins, so one may not last as long as it would wait for the next.
     let wait_seconds = (welcome.heartbeat_seconds * 3 / 4).clamp(1, 60);
-    let poll = Poll { session: welcome.session, wait_seconds };
+    let mut poll = Poll { session: welcome.session, wait_seconds, revision: 0 };
     let patience = Duration::from_secs(wait_seconds) + PATIENCE;
     loop {
-        tokio::time::sleep(node.driver.faults().heartbeat_jitter()).await;
+        tokio::time::sleep(node.driver.heartbeat_jitter()).await;
         let answer = tokio::select! {
             answer = link.call(paths::POLL, &poll, patience) => answer,
             () = node.session_over(welcome.session) => return Ok(()),
         };
         match unless_retired(answer)? {
-            Ok(Handed { tasks }) => {
+            Ok(Handed { tasks, wanted }) => {
                 backoff.reset();
                 tasks.into_iter().for_each(|task| receive(node, task));
+                if let Some(wanted) = wanted {
+                    poll.revision = follow(node, wanted, poll.revision).await;
+                }
             }
             Err(CallError::Refused { status: 409, detail, .. }) => {
                 tracing::warn!(detail, "the session is over; saying hello again");

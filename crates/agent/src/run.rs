@@ -11,6 +11,7 @@ use crate::node::{Agent, Running};
 use crate::poll::polling;
 use crate::renew::{check, renewing};
 use crate::report::reporting;
+use crate::stream::streaming;
 use crate::work::working;
 
 /// What runs when the agent is told to stop may take so long to finish.
@@ -33,6 +34,8 @@ async fn serve(agent: Agent, mut stop: watch::Receiver<bool>) -> Result<(), Agen
     let mut service = Box::pin(async {
         tokio::select! {
             never = working(&node) => Ok(never),
+            never = streaming(&node) => Ok(never),
+            never = node.driver.supervise(&node.world) => Ok(never),
             ended = reporting(&node) => ended,
         }
     });

@@ -4,13 +4,14 @@ use std::convert::Infallible;
 
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
+use muster_node_api::cell::CellOrder;
 use muster_node_api::task::{Details, Ending, Findings, Place, Report, Task, TaskKind};
 
 use crate::AgentError;
-use crate::fence::Barred;
-use crate::lanes::{Job, Lane};
+use crate::driver::{Order, Outcome};
+use crate::fence::{Barred, Thing};
+use crate::lanes::{Ghost, Job, Lane};
 use crate::node::Running;
-use crate::sim::Order;
 
 /// Begins what can begin, for ever.
 pub(crate) async fn working(node: &Running) -> Infallible {
@@ -34,12 +35,12 @@ pub(crate) async fn working(node: &Running) -> Infallible {
 
 async fn perform(node: &Running, job: Job) -> (Lane, Option<Report>) {
     let lane = job.lane();
-    tokio::time::sleep(node.driver.faults().latency()).await;
+    tokio::time::sleep(node.driver.latency()).await;
     match job {
-        Job::Ghost(place, gone) => {
-            let done = banish(node, &place);
+        Job::Ghost(ghost, gone) => {
+            let done = banish(node, &ghost).await;
             if let Err(why) = &done {
-                tracing::error!(allocation = %place.allocation_id, why, "a ghost could not be destroyed");
+                tracing::error!(?ghost, why, "a ghost could not be destroyed");
             }
             // Who asked may have given up meanwhile.
             let _ = gone.send(done.is_ok());
@@ -52,7 +53,7 @@ async fn perform(node: &Running, job: Job) -> (Lane, Option<Report>) {
             node.lanes.lock().expect("no holder of this lock can panic").release(id);
             (lane, None)
         }
-        Job::Task(task) => match outcome(node, &task) {
+        Job::Task(task) => match outcome(node, &task).await {
             Ok(outcome) => (lane, Some(report(node, &task, outcome))),
             // Nobody knows whether it happened, so nothing is said of it: the server will ask again.
             Err(error) => {
@@ -65,44 +66,72 @@ async fn perform(node: &Running, job: Job) -> (Lane, Option<Report>) {
     }
 }
 
-fn banish(node: &Running, place: &Place) -> Result<(), String> {
-    let admitted = node.fences.lock().expect("no holder of this lock can panic").admit(
-        TaskKind::Destroy,
-        place,
-        node.driver.incarnation(place.allocation_id),
-        node.world.now(),
-    );
-    match admitted.map_err(|error| error.to_string())? {
+async fn banish(node: &Running, ghost: &Ghost) -> Result<(), String> {
+    let (kind, place, details) = match ghost {
+        Ghost::Place(place) => (TaskKind::Destroy, place.clone(), Details::default()),
+        Ghost::Cell(cell) => {
+            let order = CellOrder {
+                cell_id: cell.cell_id,
+                name: String::new(),
+                incarnation: cell.incarnation,
+                spec: None,
+                attachment: None,
+            };
+            // Of its allocation nothing is known here but whose it is, and its fence is not to be raised by a ghost.
+            let place = Place { allocation_id: cell.allocation_id, incarnation: 0 };
+            (TaskKind::CellDestroy, place, Details { cell: Some(order), ..Details::default() })
+        }
+    };
+    let order = Order { kind, place: Some(place), details, task: None };
+    match admit(node, &order, matches!(ghost, Ghost::Place(_))).map_err(|error| error.to_string())? {
         // What the server saw is gone already; what is there now is newer.
         Err(Barred::Stale(_)) => return Ok(()),
         Err(Barred::Occupied(why)) => return Err(why),
         Ok(()) => {}
     }
-    let order = Order { kind: TaskKind::Destroy, place, details: &Details::default(), task: None };
-    node.driver.carry_out(order).map_err(|error| error.to_string())?.map(drop)
+    node.driver.carry_out(order).await.map_err(|error| error.to_string())?.map(drop)
+}
+
+/// Whether an order passes the fences of its allocation (unless that is not asked) and of its cell.
+fn admit(node: &Running, order: &Order, of_place: bool) -> Result<Result<(), Barred>, AgentError> {
+    let Some(place) = &order.place else { return Ok(Ok(())) };
+    let now = node.world.now();
+    let there = node.driver.incarnation(place.allocation_id)?;
+    let cell = order.details.cell.as_ref();
+    let cell_there = cell.map(|cell| node.driver.cell_incarnation(cell.cell_id)).transpose()?.flatten();
+    let mut fences = node.fences.lock().expect("no holder of this lock can panic");
+    if of_place {
+        let thing = Thing { id: &place.allocation_id, incarnation: place.incarnation };
+        if let Err(barred) = fences.admit(order.kind.of_place(), thing, there, now)? {
+            return Ok(Err(barred));
+        }
+    }
+    match cell {
+        Some(cell) => {
+            let thing = Thing { id: &cell.cell_id, incarnation: cell.incarnation };
+            fences.admit(order.kind, thing, cell_there, now)
+        }
+        None => Ok(Ok(())),
+    }
 }
 
 /// How a task ended. The inner error is "surely not done".
-fn outcome(node: &Running, task: &Task) -> Result<Result<Findings, String>, AgentError> {
-    if task.kind == TaskKind::Survey {
-        return Ok(node.driver.survey());
-    }
-    let Some(allocation_id) = task.allocation_id else {
+async fn outcome(node: &Running, task: &Task) -> Outcome {
+    let alone = matches!(task.kind, TaskKind::Survey | TaskKind::Sweep);
+    if task.allocation_id.is_none() && !alone {
         return Ok(Err(format!("{:?} needs an allocation", task.kind)));
+    }
+    let incarnation = task.incarnation;
+    let order = Order {
+        kind: task.kind,
+        place: task.allocation_id.map(|allocation_id| Place { allocation_id, incarnation }),
+        details: task.details.clone(),
+        task: Some(task.id),
     };
-    let place = Place { allocation_id, incarnation: task.incarnation };
-    let order = Order { kind: task.kind, place: &place, details: &task.details, task: Some(task.id) };
-    let there = node.driver.incarnation(allocation_id);
-    let admitted = node.fences.lock().expect("no holder of this lock can panic").admit(
-        task.kind,
-        &place,
-        there,
-        node.world.now(),
-    )?;
-    match admitted {
-        Ok(()) => node.driver.carry_out(order),
+    match admit(node, &order, true)? {
+        Ok(()) => node.driver.carry_out(order).await,
         Err(Barred::Stale(why)) => {
-            node.driver.refused_stale(order, &why)?;
+            node.driver.refused_stale(&order, &why)?;
             Ok(Err(why))
         }
         Err(Barred::Occupied(why)) => Ok(Err(why)),

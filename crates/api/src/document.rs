@@ -62,7 +62,10 @@ fn components(operations: &[Operation]) -> Value {
 
 fn answer_shape(operation: &Operation) -> Shape {
     match operation.answer {
-        Answer::Json(shape) | Answer::EventStream(shape) | Answer::JsonLines(shape) => shape,
+        Answer::Json(shape)
+        | Answer::EventStream(shape)
+        | Answer::JsonLines(shape)
+        | Answer::Socket(shape) => shape,
     }
 }
 
@@ -177,10 +180,11 @@ fn query_parameters(query: Shape) -> Vec<Value> {
 }
 
 fn responses(operation: &Operation) -> Value {
-    let (media_type, schema) = match operation.answer {
-        Answer::Json(shape) => ("application/json", reference(shape)),
-        Answer::EventStream(_) => ("text/event-stream", json!({"type": "string"})),
-        Answer::JsonLines(_) => ("application/x-ndjson", json!({"type": "string"})),
+    let content = match operation.answer {
+        Answer::Json(shape) => Some(("application/json", reference(shape))),
+        Answer::EventStream(_) => Some(("text/event-stream", json!({"type": "string"}))),
+        Answer::JsonLines(_) => Some(("application/x-ndjson", json!({"type": "string"}))),
+        Answer::Socket(_) => None,
     };
     let mut headers = json!({"X-Correlation-Id": {"description": "The thread through audit, events and logs.",
                                                   "schema": {"type": "string"}}});
@@ -193,10 +197,11 @@ fn responses(operation: &Operation) -> Value {
                                                  "schema": {"type": "string"}});
     }
     let mut responses = Map::new();
-    responses.insert(
-        operation.status.to_string(),
-        json!({"description": operation.summary, "headers": headers, "content": {media_type: {"schema": schema}}}),
-    );
+    let mut success = json!({"description": operation.summary, "headers": headers});
+    if let Some((media_type, schema)) = content {
+        success["content"] = json!({media_type: {"schema": schema}});
+    }
+    responses.insert(operation.status.to_string(), success);
     let mut by_status: BTreeMap<u16, Vec<&str>> = BTreeMap::new();
     for code in Code::ALL.iter().filter(|code| can_answer(operation, **code)) {
         by_status.entry(code.status()).or_default().push(code.as_str());
@@ -218,7 +223,8 @@ fn can_answer(operation: &Operation, code: Code) -> bool {
         Code::Internal => false,
         Code::MethodNotAllowed => false,
         Code::IdempotencyKeyRequired | Code::IdempotencyKeyReused => operation.needs_idempotency_key(),
-        Code::NameTaken | Code::NotEmpty | Code::InvalidState | Code::LastOperator => command,
+        Code::InvalidState => command || operation.id == "stream_join",
+        Code::NameTaken | Code::NotEmpty | Code::LastOperator => command,
         Code::QuotaExceeded => command && operation.id.starts_with("allocation_"),
         Code::CsrfRequired | Code::OriginNotAllowed => command,
         Code::VersionMismatch | Code::VersionRequired => operation.if_match,

@@ -12,8 +12,10 @@ mod shape;
 pub mod allocation;
 pub mod audit;
 pub mod capacity;
+pub mod cell;
 pub mod event;
 pub mod me;
+pub mod network;
 pub mod node;
 pub mod operations;
 pub mod project;
@@ -22,7 +24,9 @@ pub mod role_binding;
 pub mod service_account;
 pub mod session;
 pub mod slot;
+pub mod ssh_key;
 pub mod status;
+pub mod stream;
 pub mod tenant;
 pub mod token;
 pub mod user;
@@ -49,6 +53,10 @@ pub fn operations() -> Vec<Operation> {
         quota::OPERATIONS,
         capacity::OPERATIONS,
         allocation::OPERATIONS,
+        cell::OPERATIONS,
+        network::OPERATIONS,
+        ssh_key::OPERATIONS,
+        stream::OPERATIONS,
         operations::OPERATIONS,
         event::OPERATIONS,
         webhook::OPERATIONS,

@@ -201,6 +201,16 @@ pub struct NodeDrain {
     pub dry_run: Option<bool>,
 }
 
+/// How a node is compared with what is written of it.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NodeAudit {
+    /// Remove what belongs to nothing.
+    pub mend: Option<bool>,
+    /// Only show the plan.
+    pub dry_run: Option<bool>,
+}
+
 /// How a node leaves the fleet.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -251,6 +261,10 @@ pub const OPERATIONS: &[Operation] = &[
         .needs("node.drain")
         .summary("Empty a node")
         .description("Keeps new allocations away, and waits until its tenants have released what they hold on it. At the deadline the rest is released if `force` says so, protected or not, and otherwise the operation is parked."),
+    Operation::start("node_audit", "/v1/nodes/{node}/audit", shape::<NodeAudit>(), shape::<Started>())
+        .needs("node.audit")
+        .summary("Compare a node with what is written of it, both ways")
+        .description("Finds things on the node without rows, and rows without things. With `mend`, the node removes what belongs to nothing and is looked at again; what is missing is only told of."),
     Operation::start("node_retire", "/v1/nodes/{node}/retire", shape::<NodeRetire>(), shape::<Started>())
         .needs("node.retire")
         .summary("Take an empty node out of the fleet")

@@ -67,6 +67,8 @@ pub enum Answer {
     EventStream(Shape),
     /// Newline-delimited JSON, a line of this shape each.
     JsonLines(Shape),
+    /// A WebSocket, on which this shape is said beside bytes.
+    Socket(Shape),
 }
 
 /// One operation.
@@ -133,7 +135,8 @@ impl Operation {
 
     /// A read that streams.
     pub const fn stream(id: &'static str, path: &'static str, answer: Answer) -> Self {
-        Self::new(Method::Get, Kind::Read, id, path, 200, answer)
+        let status = if matches!(answer, Answer::Socket(_)) { 101 } else { 200 };
+        Self::new(Method::Get, Kind::Read, id, path, status, answer)
     }
 
     /// A command that makes something.

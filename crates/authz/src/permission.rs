@@ -74,6 +74,7 @@ permissions! {
     NodeUncordon = "node.uncordon": "O";
     NodeDrain = "node.drain": "O";
     NodeRetire = "node.retire": "O";
+    NodeAudit = "node.audit": "O";
 
     SlotList = "slot.list": "O";
     SlotQuarantine = "slot.quarantine": "O";
@@ -93,6 +94,23 @@ permissions! {
     AllocationRestart = "allocation.restart": "TAS";
     AllocationResize = "allocation.resize": "TAS";
     AllocationAttest = "allocation.attest": "O";
+
+    StreamCreate = "stream.create": "TAS";
+    StreamLogs = "stream.logs": "TAVS";
+
+    CellCreate = "cell.create": "TAS";
+    CellList = "cell.list": "OTAVS";
+    CellGet = "cell.get": "OTAVS";
+    CellRestart = "cell.restart": "TAS";
+    CellDestroy = "cell.destroy": "TAS";
+    CellKeptLogs = "cell.kept_logs": "TAVS";
+
+    NetworkList = "network.list": "OTAVS";
+    NetworkGet = "network.get": "OTAVS";
+
+    SshKeyCreate = "ssh_key.create": "TAV";
+    SshKeyList = "ssh_key.list": "OTAVS";
+    SshKeyDelete = "ssh_key.delete": "TAV";
 
     OperationList = "operation.list": "OTAVS";
     OperationGet = "operation.get": "OTAVS";
@@ -153,7 +171,7 @@ mod tests {
     fn a_viewer_holds_only_reads() {
         for permission in Permission::ALL.iter().filter(|p| p.held_by(Role::ProjectViewer)) {
             let verb = permission.as_str().rsplit('.').next().unwrap();
-            assert!(["list", "get", "stream", "timeline"].contains(&verb), "{}", permission.as_str());
+            assert!(["list", "get", "stream", "timeline", "logs"].contains(&verb), "{}", permission.as_str());
         }
     }
 }

@@ -1,1 +1,47 @@
 //! Cells: runc under conmon, with control groups, devices, services, logs and commands.
+//!
+//! A cell is one container: it has namespaces of its own, a range of ids of its own, a control group under its allocation's,
+//! and the devices that were claimed and no others. Its first process only reaps orphans; services and commands are started
+//! into it, each under a monitor that outlives the agent. All that is needed to go on after a crash, or to remove a cell from
+//! any state, lies on disk before it is done. What is said about a cell comes from looking at the kernel and the disk.
+//!
+//! All of this blocks; it is meant to be called from threads that may.
+
+mod bundle;
+mod cells;
+mod cgroup;
+mod check;
+mod destroy;
+mod document;
+mod error;
+mod exec;
+mod file;
+mod idmap;
+mod leftover;
+mod log;
+mod look;
+mod make;
+mod monitor;
+mod mount_attr;
+mod plan;
+mod probe;
+mod process;
+mod range;
+mod record;
+mod root;
+mod seccomp;
+mod service;
+mod settings;
+mod supervise;
+mod tool;
+
+pub use cells::Cells;
+pub use cgroup::{GroupFindings, Limits};
+pub use destroy::DestroyOptions;
+pub use error::{CellError, CellResult};
+pub use exec::{Attached, Command, CommandFindings, CommandState, Streams};
+pub use file::NewFile;
+pub use log::{LogCursor, LogLine, LogQuery, Stream};
+pub use make::{Made, Make};
+pub use record::{Device, RootSource};
+pub use settings::{LogLimits, POINTS, Reach, Settings, Tools};

@@ -13,6 +13,7 @@ use crate::authn::Authn;
 use crate::envelope::Envelope;
 use crate::fleet::Fleet;
 use crate::places::Places;
+use crate::stream::Streams;
 use crate::{Limits, Metrics, RootKeys, Tail};
 
 /// Settings that use-cases need.
@@ -47,6 +48,10 @@ pub struct Options {
     pub node_certificate: SignedDuration,
     /// How long the steps of operations may take.
     pub timing: Timing,
+    /// Where agents reach this very replica, as `host:port`; where they usually dial if absent.
+    pub nodes_advertise: Option<String>,
+    /// Streams to cells that one tenant may have at this server at once.
+    pub streams_per_tenant: u32,
 }
 
 impl Default for Options {
@@ -66,6 +71,8 @@ impl Default for Options {
             heartbeat: Duration::from_secs(10),
             node_certificate: SignedDuration::from_hours(24),
             timing: Timing::default(),
+            nodes_advertise: None,
+            streams_per_tenant: 64,
         }
     }
 }
@@ -117,6 +124,8 @@ pub struct Platform {
     pub limits: Limits,
     /// The agents' side: who waits for work, who was heard.
     pub fleet: Fleet,
+    /// Streams to cells that were joined here.
+    pub streams: Streams,
     /// What carries operations out.
     pub engine: Arc<Engine>,
     /// True once the server stops: streams end then, instead of holding it up.
@@ -148,6 +157,7 @@ impl Platform {
             metrics: Metrics::default(),
             tail: Tail::default(),
             fleet: Fleet::default(),
+            streams: Streams::default(),
             stopping: tokio::sync::watch::Sender::new(false),
             unsealed: Notify::new(),
             world,

@@ -2,8 +2,9 @@
 
 use muster_api::{Code, Problem};
 use muster_authz::PrincipalKind;
-use muster_ids::{AllocationId, NodeId, OperationId, ProjectId, ServiceAccountId, TenantId, UserId};
+use muster_ids::{AllocationId, CellId, NodeId, OperationId, ProjectId, ServiceAccountId, TenantId, UserId};
 use muster_model::allocation::Allocation;
+use muster_model::cell::Cell;
 use muster_model::node::{Node, Slot};
 use muster_model::operation::Operation;
 use muster_model::token::Token;
@@ -203,6 +204,17 @@ impl Cx {
             .map_err(refuse)?
             .filter(|allocation| allocation.project_id == project)
             .ok_or_else(|| Problem::not_found("allocation"))
+    }
+
+    /// A cell of a project, by id or by name: the one that lives, or else the last.
+    pub(crate) async fn cell(&self, project: &str, reference: &str) -> Result<Cell> {
+        let (project, _) = self.project_scope(project).await?;
+        let store = &self.platform.store;
+        let found = match reference.parse::<CellId>() {
+            Ok(id) => store.cell_lookup(id).await,
+            Err(_) => store.cell_by_name(project, reference).await,
+        };
+        found.map_err(refuse)?.filter(|cell| cell.project_id == project).ok_or_else(|| Problem::not_found("cell"))
     }
 
     /// An operation by id; those of the platform are seen by operators only.

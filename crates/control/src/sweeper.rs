@@ -13,8 +13,12 @@ use crate::Platform;
 const LEASE: SignedDuration = SignedDuration::from_secs(45);
 /// Revoked and expired tokens stay visible in lists for so long.
 const TOKEN_RETENTION: SignedDuration = SignedDuration::from_hours(24 * 30);
+/// Streams that can be joined no more are kept for so long: whoever comes late is told why.
+const STREAM_RETENTION: SignedDuration = SignedDuration::from_mins(5);
 /// What agents were asked to do is kept for so long after its end.
 const TASK_RETENTION: SignedDuration = SignedDuration::from_hours(24);
+/// The last that the services of cells wrote that are gone is kept for so long.
+const LOG_RETENTION: SignedDuration = SignedDuration::from_hours(24 * 7);
 /// What was sent to webhooks stays visible for so long.
 const DELIVERY_RETENTION: SignedDuration = SignedDuration::from_hours(24 * 7);
 
@@ -86,7 +90,9 @@ impl Platform {
         tx.sweep_tokens(now - TOKEN_RETENTION).await?;
         tx.sweep_deliveries(now - DELIVERY_RETENTION).await?;
         tx.task_prune(now - TASK_RETENTION).await?;
+        tx.cell_log_prune(now - LOG_RETENTION).await?;
         tx.enrolment_prune(now - TOKEN_RETENTION).await?;
+        tx.stream_prune(now - STREAM_RETENTION).await?;
         if let Some(kept) = self.options.event_retention {
             tx.sweep_events(now - kept).await?;
         }

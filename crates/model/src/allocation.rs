@@ -5,6 +5,7 @@ use muster_ids::{AllocationId, NodeId, OperationId, ProjectId, TenantId, Witness
 
 use crate::node::Capacity;
 use crate::placement::Strategy;
+use crate::reason::reasons;
 use crate::state::states;
 use crate::{Labels, Scope};
 
@@ -40,36 +41,9 @@ states! {
     }
 }
 
-macro_rules! reasons {
-    ($($variant:ident = $word:literal, $advice:literal;)*) => {
-        /// Why an allocation did not come to be or cannot go on: a closed list, each with what its owner can do.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-        #[serde(rename_all = "snake_case")]
-        pub enum FailureReason { $(#[doc = $advice] $variant,)* }
-
-        impl FailureReason {
-            /// All of them.
-            pub const ALL: &'static [FailureReason] = &[$(FailureReason::$variant,)*];
-
-            /// The word on the wire and in the database.
-            pub fn as_str(self) -> &'static str {
-                match self { $(FailureReason::$variant => $word,)* }
-            }
-
-            /// The reason that is written so.
-            pub fn parse(text: &str) -> Option<Self> {
-                Self::ALL.iter().copied().find(|reason| reason.as_str() == text)
-            }
-
-            /// What to do next.
-            pub fn advice(self) -> &'static str {
-                match self { $(FailureReason::$variant => $advice,)* }
-            }
-        }
-    };
-}
-
 reasons! {
+    /// Why an allocation did not come to be or cannot go on: a closed list, each with what its owner can do.
+    FailureReason;
     NoCapacity = "no_capacity", "No node has so much free: ask for less, ask with `wait_until`, or see `muster capacity`.";
     QuotaExceeded = "quota_exceeded", "The project's quota does not allow so much: release something, or ask an operator for more.";
     WaitExpired = "wait_expired", "It waited in line until the time that was given: ask again with a later one, or for less.";

@@ -73,6 +73,7 @@ event_types! {
     WebhookDeleted = "webhook.deleted", "A webhook was removed.";
     NodeDraining = "node.draining", "A node is being emptied and takes nothing new.";
     NodeDrained = "node.drained", "Nothing is left on a node; it stays cordoned.";
+    NodeAudited = "node.audited", "A node was compared with what is written of it, both ways.";
     NodeRetired = "node.retired", "A node left the fleet.";
     AllocationRequested = "allocation.requested", "An allocation was asked for.";
     AllocationUpdated = "allocation.updated", "An allocation's labels, expiry or protection changed.";
@@ -82,6 +83,14 @@ event_types! {
     AllocationReleased = "allocation.released", "Nothing of an allocation is left, witnessed or attested.";
     AllocationFailed = "allocation.failed", "An allocation did not come to be, and nothing of it is left.";
     AllocationAttested = "allocation.attested", "An operator gave their word that nothing of an allocation is left.";
+    CellRequested = "cell.requested", "A cell was asked for.";
+    CellRunning = "cell.running", "A cell is there and everything in it is ready, witnessed.";
+    CellDestroying = "cell.destroying", "A cell is being destroyed.";
+    CellGone = "cell.gone", "Nothing of a cell is left, witnessed or attested.";
+    CellFailed = "cell.failed", "A cell did not come to be, and nothing of it is left.";
+    StreamGranted = "stream.granted", "Somebody asked for a terminal, a command, a transfer or logs of a cell.";
+    SshKeyCreated = "ssh_key.created", "A person's SSH key was added to a project.";
+    SshKeyDeleted = "ssh_key.deleted", "A person's SSH key was removed from a project.";
     OperationAccepted = "operation.accepted", "An operation was written down.";
     OperationStep = "operation.step", "A step of an operation ended.";
     OperationParked = "operation.parked", "An operation cannot go on by itself; it says why and who can unblock it.";

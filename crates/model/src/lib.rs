@@ -2,6 +2,7 @@
 
 pub mod allocation;
 pub mod audit;
+pub mod cell;
 pub mod event;
 pub mod hex;
 pub mod identity;
@@ -10,6 +11,7 @@ pub mod name;
 pub mod node;
 pub mod operation;
 pub mod placement;
+mod reason;
 pub mod role;
 pub mod scope;
 mod state;

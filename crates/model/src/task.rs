@@ -39,6 +39,18 @@ states! {
         Wipe = "wipe" => [];
         /// List everything of ours on the node.
         Survey = "survey" => [];
+        /// Make a cell in a place.
+        CellCreate = "cell_create" => [];
+        /// Look at a cell.
+        CellInspect = "cell_inspect" => [];
+        /// Destroy a cell.
+        CellDestroy = "cell_destroy" => [];
+        /// Say the last of what services wrote.
+        KeepLogs = "keep_logs" => [];
+        /// Join a stream to a cell.
+        Stream = "stream" => [];
+        /// Remove things that nothing knows.
+        Sweep = "sweep" => [];
     }
 }
 

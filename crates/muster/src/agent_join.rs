@@ -9,7 +9,7 @@ use muster_agent::{Folder, Invitation, Machine, Trust, authority_fingerprint, ch
 use muster_ids::World;
 
 use crate::agent::{data_dir, pretend_gpus, start_logs, with_logs};
-use crate::agent_run;
+use crate::{agent_driver, agent_run};
 
 pub(crate) fn command() -> Command {
     let join = Command::new("join")
@@ -71,11 +71,13 @@ pub(crate) fn command() -> Command {
         )
         .arg(Arg::new("run").long("run").action(ArgAction::SetTrue).help("Go on as `muster agent run` would"));
     // The rest of what `run` takes, for --run.
-    agent_run::with_driver(with_logs(join.arg(data_dir()).arg(pretend_gpus()), "info"))
+    agent_driver::with_driver(with_logs(join.arg(data_dir()).arg(pretend_gpus()), "info"))
 }
 
 pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
-    agent_run::check_driver(matches)?;
+    if matches.get_flag("run") {
+        agent_driver::check_driver(matches)?;
+    }
     let trust = match matches.get_one::<String>("ca-sha256") {
         Some(digits) => Trust::fingerprint(digits)?,
         None if matches.get_flag("trust-on-first-use") => Trust::FirstUse,

@@ -2,18 +2,16 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
-use clap::{Arg, ArgMatches, Command, value_parser};
-use muster_agent::sim::{Driver, Faults, Surroundings};
+use clap::{ArgMatches, Command};
 use muster_agent::{Agent, Folder, Identity, Machine, Phase, pretence};
 use muster_ids::World;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::agent::{data_dir, pretend_gpus, start_logs, with_logs};
-use crate::agent_knobs::{journal, kill_points, odds, seed, with_knobs};
+use crate::agent_driver::{self, check_driver, with_driver};
 
 pub(crate) fn command() -> Command {
     let run = Command::new("run")
@@ -26,25 +24,6 @@ pub(crate) fn command() -> Command {
         .arg(data_dir())
         .arg(pretend_gpus());
     with_driver(with_logs(run, "info"))
-}
-
-pub(crate) fn with_driver(command: Command) -> Command {
-    let driver = Arg::new("driver")
-        .long("driver")
-        .value_name("DRIVER")
-        .value_parser(value_parser!(String))
-        .default_value("simulated")
-        .help("What makes the places. `simulated` keeps them as records only; it is the only one today");
-    with_knobs(command.arg(driver))
-}
-
-pub(crate) fn check_driver(matches: &ArgMatches) -> anyhow::Result<()> {
-    match matches.get_one::<String>("driver").map_or("", String::as_str) {
-        "simulated" => Ok(()),
-        other => {
-            bail!("there is no driver {other:?}: `simulated`, which isolates nothing, is the only one today")
-        }
-    }
 }
 
 pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
@@ -68,16 +47,10 @@ pub(crate) async fn serve(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let _lock = folder.lock()?;
     let name = identity.node.name.clone();
     let pretend = pretence(&folder, matches.get_one::<u32>("pretend-gpus").copied(), &name, &world)?;
-    let around = Surroundings {
-        journal: journal(matches)?,
-        faults: Arc::new(Faults::new(odds(matches)?, seed(matches), &name)),
-        kill: kill_points()?,
-    };
-    let driver = Driver::open(&name, &folder, &world, around)?;
-    tracing::warn!(node = name, "the driver is simulated: places are records, and nothing is isolated");
+    let machine = Machine::This { data_dir: folder.path().to_owned(), pretend };
+    let driver = agent_driver::open(matches, &identity, &folder, &machine, &world).await?;
     let (stop, stopped) = watch::channel(false);
     let (_switch, cut) = watch::channel(false);
-    let machine = Machine::This { data_dir: folder.path().to_owned(), pretend };
     let phase = watch::Sender::new(Phase::Away);
     let agent = Agent { folder, identity, machine, driver, world, cut, phase };
     let signals = async {

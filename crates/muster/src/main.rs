@@ -1,6 +1,7 @@
 //! `muster`: the server, everything on one machine, and the command line, in one program.
 
 mod agent;
+mod agent_driver;
 mod agent_enrolment;
 mod agent_inventory;
 mod agent_join;

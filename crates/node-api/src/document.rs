@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::operation::{OPERATIONS, Operation, Schemas, Shape, shape};
+use crate::operation::{OPERATIONS, Operation, STREAM, Schemas, Shape, shape};
 use crate::problem::Problem;
 
 /// The version of this contract: additive changes raise the minor number.
@@ -28,10 +28,11 @@ const REFUSALS: &[(u16, &str)] = &[
 
 /// The whole document.
 pub fn document() -> Value {
-    let paths: Map<String, Value> = OPERATIONS
+    let mut paths: Map<String, Value> = OPERATIONS
         .iter()
         .map(|operation| (operation.path.to_owned(), json!({"post": describe(operation)})))
         .collect();
+    paths.insert(STREAM.path.to_owned(), json!({"get": describe_stream()}));
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -60,6 +61,7 @@ fn components() -> Value {
         operation.body.collect(&mut collected);
         operation.answer.collect(&mut collected);
     }
+    STREAM.control.collect(&mut collected);
     let schemas: BTreeMap<String, Value> = collected
         .into_iter()
         .map(|(name, schema)| {
@@ -130,6 +132,33 @@ fn describe(operation: &Operation) -> Value {
         described["security"] = json!([]);
     }
     described
+}
+
+/// Refused are those that come without a certificate, and those for whom nobody waits here.
+fn describe_stream() -> Value {
+    let problem = |description: &str| {
+        json!({"description": description,
+               "content": {"application/problem+json": {"schema": reference(shape::<Problem>())}}})
+    };
+    json!({
+        "operationId": STREAM.id,
+        "summary": STREAM.summary,
+        "description": format!(
+            "An upgrade to WebSocket. Messages are binary; the first byte says what the rest is: 0 input, 1 output, 2 error \
+             output, 3 {} as JSON.", STREAM.control.name()),
+        "x-kind": "machine",
+        "x-control": reference(STREAM.control),
+        "parameters": [{"name": "stream", "in": "path", "required": true, "description": "The stream's id.",
+                        "schema": {"type": "string", "minLength": 1, "maxLength": 254}}],
+        "responses": {
+            "101": {"description": STREAM.summary},
+            "400": problem("It is no upgrade to WebSocket: a fault of the agent"),
+            "401": problem("The certificate is missing or over, or the node is retired"),
+            "404": problem("Nobody waits here for this stream from this node: another replica does, or nobody does any more"),
+            "500": problem("The server failed"),
+            "503": problem("The server cannot answer now: try again"),
+        },
+    })
 }
 
 #[cfg(test)]

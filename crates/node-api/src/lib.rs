@@ -10,9 +10,10 @@ mod problem;
 pub mod cell;
 pub mod difference;
 pub mod inventory;
+pub mod stream;
 pub mod task;
 pub mod wire;
 
 pub use document::{VERSION, document};
-pub use operation::{OPERATIONS, Operation};
+pub use operation::{OPERATIONS, Operation, STREAM, Upgrade};
 pub use problem::Problem;

@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
 
+use crate::stream::Control;
 use crate::wire::{Changed, Heard, Hello, Join, Joined, Noted, Poll, Renew, Renewed, Reports, Welcome, Work};
 
 /// Named schemas, as they are collected for the document.
@@ -106,3 +107,25 @@ pub const OPERATIONS: &[Operation] = &[
         answer: shape::<Noted>(),
     },
 ];
+
+/// What an agent asks for by an upgrade to WebSocket: to be joined with whoever waits for a stream. The last part of the path is
+/// the stream's id, as the task said it. What travels on it is in [`stream`](crate::stream).
+#[derive(Debug, Clone, Copy)]
+pub struct Upgrade {
+    /// Its name.
+    pub id: &'static str,
+    /// The path, with the stream's id in its place.
+    pub path: &'static str,
+    /// One line.
+    pub summary: &'static str,
+    /// What is said on it beside bytes.
+    pub control: Shape,
+}
+
+/// The one upgrade there is. It is a GET, needs the certificate of the cell's own node, and is taken once.
+pub const STREAM: Upgrade = Upgrade {
+    id: "stream",
+    path: "/node/v1/streams/{stream}",
+    summary: "Join a stream that this server waits for",
+    control: shape::<Control>(),
+};

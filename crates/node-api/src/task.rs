@@ -1,9 +1,12 @@
 //! What an agent is asked to do, and what it says of it.
 
 use jiff::Timestamp;
-use muster_ids::{AllocationId, TaskId};
+use muster_ids::{AllocationId, CellId, NetworkId, TaskId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+
+use crate::cell::{CellFindings, CellOrder};
+use crate::stream::StreamOrder;
 
 /// What can be asked of an agent. No free shell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -19,8 +22,30 @@ pub enum TaskKind {
     Destroy,
     /// Wipe the devices and the disk that the place held.
     Wipe,
-    /// List every place on the node.
+    /// List everything of ours on the node, found by looking.
     Survey,
+    /// Make a cell in an allocation's place, and start what runs in it.
+    CellCreate,
+    /// Look at a cell and its services, and say what is there, or what is left. Never answered from memory.
+    CellInspect,
+    /// Destroy a cell; its state directories stay with the allocation.
+    CellDestroy,
+    /// Say the last of what the services of an allocation's cells wrote, before the cells go.
+    KeepLogs,
+    /// Dial the server, and join a terminal, a command or a transfer to a cell.
+    Stream,
+    /// Remove things that nothing on the platform knows.
+    Sweep,
+}
+
+impl TaskKind {
+    /// What it means for the allocation's place: what is about a cell leaves that as it is.
+    pub fn of_place(self) -> Self {
+        match self {
+            Self::CellCreate | Self::CellInspect | Self::CellDestroy | Self::KeepLogs | Self::Stream => Self::Inspect,
+            kind => kind,
+        }
+    }
 }
 
 /// An amount of each thing that a place has.
@@ -43,6 +68,18 @@ pub struct Details {
     pub amount: Amount,
     /// Whether nobody else may be on the node.
     pub exclusive: bool,
+    /// The cell it is about.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(required = false)]
+    pub cell: Option<CellOrder>,
+    /// The stream to join.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(required = false)]
+    pub stream: Option<StreamOrder>,
+    /// What to sweep away.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    #[schema(required = false)]
+    pub things: Vec<Thing>,
 }
 
 /// A task.
@@ -87,6 +124,64 @@ pub struct Place {
     pub incarnation: i64,
 }
 
+/// Something of ours that an agent found on its node, whether it knows of it or not.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+pub struct Thing {
+    /// What it is.
+    pub kind: ThingKind,
+    /// How the node calls it.
+    pub name: String,
+    /// Whose it is, as far as its name says.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(required = false)]
+    pub allocation_id: Option<AllocationId>,
+    /// Which cell's.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(required = false)]
+    pub cell_id: Option<CellId>,
+    /// Which network's.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(required = false)]
+    pub network_id: Option<NetworkId>,
+}
+
+/// What can be found on a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ThingKind {
+    /// A running cell, or what the runtime remembers of one.
+    Cell,
+    /// A process.
+    Process,
+    /// A mount.
+    Mount,
+    /// A namespace that is kept open.
+    Namespace,
+    /// A network link.
+    Link,
+    /// A rule or a table of rules.
+    Rule,
+    /// A control group.
+    ControlGroup,
+    /// A disk, or the device that presents it.
+    Disk,
+    /// A folder or a file.
+    File,
+}
+
+/// The last that a service wrote.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct KeptLog {
+    /// In which cell.
+    pub cell_id: CellId,
+    /// Which service.
+    pub service: String,
+    /// What it wrote, a line each: time, stream, text.
+    pub text: String,
+    /// Whether there was more.
+    pub truncated: bool,
+}
+
 /// What an agent saw.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Findings {
@@ -104,6 +199,26 @@ pub struct Findings {
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     #[schema(required = false)]
     pub places: Vec<Place>,
+    /// What was looked for, and where.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    #[schema(required = false)]
+    pub checked: Vec<String>,
+    /// What of the place is left, in words: processes, mounts, namespaces, links, rules, control groups, files.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    #[schema(required = false)]
+    pub left: Vec<String>,
+    /// What was seen of a cell.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(required = false)]
+    pub cell: Option<CellFindings>,
+    /// What services wrote last.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    #[schema(required = false)]
+    pub logs: Vec<KeptLog>,
+    /// Everything of ours on the node, in the answer to a survey.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    #[schema(required = false)]
+    pub things: Vec<Thing>,
 }
 
 /// What an agent says of a task.

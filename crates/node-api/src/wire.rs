@@ -4,6 +4,7 @@ use muster_ids::{NodeId, TaskId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::cell::{CellPlace, Wanted};
 use crate::inventory::Inventory;
 use crate::task::{Place, Report, Task};
 
@@ -76,6 +77,14 @@ pub struct Hello {
     /// Every place on it.
     #[schema(max_items = 10000)]
     pub places: Vec<Place>,
+    /// Every cell on it.
+    #[serde(default)]
+    #[schema(required = false, max_items = 10000)]
+    pub cells: Vec<CellPlace>,
+    /// The address under which other nodes reach this one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(required = false, nullable = false, max_length = 45)]
+    pub address: Option<String>,
 }
 
 /// The server knows the agent.
@@ -86,6 +95,10 @@ pub struct Welcome {
     /// Places that must not be there: they are destroyed before anything else, and another hello follows. No task is
     /// handed out before one comes without any.
     pub ghosts: Vec<Place>,
+    /// Cells that must not be there, in places that may: likewise.
+    #[serde(default)]
+    #[schema(required = false)]
+    pub ghost_cells: Vec<CellPlace>,
     /// How often the agent must be heard.
     pub heartbeat_seconds: u64,
 }
@@ -100,6 +113,10 @@ pub struct Poll {
     /// For how long it will wait when there is none; the server waits for a heartbeat at the most.
     #[schema(maximum = 60)]
     pub wait_seconds: u64,
+    /// What it has of what the node should have beside its places; 0 after its start.
+    #[serde(default)]
+    #[schema(required = false)]
+    pub revision: i64,
 }
 
 /// Work.
@@ -107,6 +124,10 @@ pub struct Poll {
 pub struct Work {
     /// What to do, in this order for each allocation; different allocations at once.
     pub tasks: Vec<Task>,
+    /// What the node should have beside its places, when that is newer than what the agent has.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(required = false)]
+    pub wanted: Option<Wanted>,
 }
 
 /// What became of tasks.

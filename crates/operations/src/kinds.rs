@@ -1,7 +1,7 @@
 //! Every kind of operation there is.
 
 use crate::definition::Definition;
-use crate::{allocation, node};
+use crate::{allocation, cell, node};
 
 /// All of them. A journal of an older release names its kind and its steps, so neither is ever renamed.
 pub const KINDS: &[Definition] = &[
@@ -10,8 +10,12 @@ pub const KINDS: &[Definition] = &[
     allocation::RESTART,
     allocation::RESIZE,
     allocation::CLEAN,
+    cell::CREATE,
+    cell::RESTART,
+    cell::DESTROY,
     node::DRAIN,
     node::RETIRE,
+    node::AUDIT,
 ];
 
 /// The definition of a kind.

@@ -25,6 +25,7 @@ mod unblock;
 mod verdict;
 
 pub mod allocation;
+pub mod cell;
 pub mod node;
 
 pub use definition::{Abandon, AtDeadline, Definition, OnFailure, Run, Settle, Step, StepCx, Undo};

@@ -38,12 +38,12 @@ const TRIES: usize = 3;
 
 /// Asks, or finds how what was asked stands. An agent that says nothing in time may have done it: it is asked again, and every
 /// task is such that doing it twice is doing it once, so asking again is also how it is read back.
-pub(crate) async fn ask(cx: &StepCx<'_>, ask: Ask) -> Result<Asked> {
+pub(crate) async fn ask(cx: &StepCx<'_>, ask: &Ask) -> Result<Asked> {
     let round = cx.operation.input["round"].as_i64().unwrap_or(0);
     let prefix = format!("{}/{}/{round}/", cx.step, ask.purpose);
     let tasks = cx.store.task_list(cx.operation.id).await?;
     let mine: Vec<&Task> = tasks.iter().filter(|task| task.key.starts_with(&prefix)).collect();
-    let Some(latest) = mine.last() else { return Ok(Asked::Pending(queue(cx, &ask, &prefix, 0, None)?)) };
+    let Some(latest) = mine.last() else { return Ok(Asked::Pending(queue(cx, ask, &prefix, 0, None)?)) };
     match latest.state {
         TaskState::Done => {
             let findings = latest.result.clone().unwrap_or_default();
@@ -63,17 +63,24 @@ pub(crate) async fn ask(cx: &StepCx<'_>, ask: Ask) -> Result<Asked> {
                 let reason = format!("the node could not {}: {why}; it is asked again", ask.kind);
                 return Ok(Asked::Pending(Verdict::Wait { reason, until: again_at }.into()));
             }
-            Ok(Asked::Pending(queue(cx, &ask, &prefix, mine.len(), None)?))
+            Ok(Asked::Pending(queue(cx, ask, &prefix, mine.len(), None)?))
         }
-        TaskState::Expired => Ok(Asked::Pending(queue(cx, &ask, &prefix, mine.len(), None)?)),
+        TaskState::Expired => Ok(Asked::Pending(queue(cx, ask, &prefix, mine.len(), None)?)),
         TaskState::Queued | TaskState::Delivered | TaskState::Running if cx.now >= latest.expires_at => {
-            Ok(Asked::Pending(queue(cx, &ask, &prefix, mine.len(), Some(latest.id))?))
+            Ok(Asked::Pending(queue(cx, ask, &prefix, mine.len(), Some(latest.id))?))
         }
         TaskState::Queued | TaskState::Delivered | TaskState::Running => {
             let until = latest.expires_at.min(cx.now + cx.timing.look * 3);
-            Ok(Asked::Pending(Verdict::Wait { reason: waiting(cx, &ask).await?, until }.into()))
+            Ok(Asked::Pending(Verdict::Wait { reason: waiting(cx, ask).await?, until }.into()))
         }
     }
+}
+
+/// Asks for the same once more, although it was answered: what was seen then may be otherwise now.
+pub(crate) fn ask_anew(cx: &StepCx<'_>, ask: &Ask, answered: &Task) -> Result<Act> {
+    let (prefix, attempt) = answered.key.rsplit_once('/').ok_or(StoreError::Corrupt("a task's key"))?;
+    let attempt: usize = attempt.parse().map_err(|_| StoreError::Corrupt("a task's key"))?;
+    queue(cx, ask, &format!("{prefix}/"), attempt + 1, None)
 }
 
 async fn waiting(cx: &StepCx<'_>, ask: &Ask) -> Result<String> {

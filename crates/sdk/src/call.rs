@@ -231,6 +231,10 @@ impl Connection {
                         .map_err(|error| Error::Answer { status, why: format!("it is not JSON: {error}") })?,
                 )
             }
+            Answer::Socket => {
+                let why = "it is joined as a stream, not called".to_owned();
+                return Err(Error::Answer { status, why });
+            }
             Answer::EventStream | Answer::JsonLines => {
                 Body::Stream(Chunks { response, server: self.server.clone() })
             }
@@ -246,7 +250,7 @@ impl Connection {
     }
 }
 
-fn refusal(status: u16, headers: &HeaderMap, body: &[u8]) -> Error {
+pub(crate) fn refusal(status: u16, headers: &HeaderMap, body: &[u8]) -> Error {
     match serde_json::from_slice::<Problem>(body) {
         Ok(mut problem) => {
             problem.retry_after = header(headers, "retry-after").and_then(|text| text.parse().ok());

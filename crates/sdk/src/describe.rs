@@ -38,6 +38,8 @@ pub enum Answer {
     EventStream,
     /// A JSON document a line.
     JsonLines,
+    /// A WebSocket.
+    Socket,
 }
 
 /// One operation.
@@ -190,6 +192,8 @@ fn operation(document: &Value, path: &str, method: &str, described: &Value) -> O
             Answer::EventStream
         } else if answered_as("application/x-ndjson") {
             Answer::JsonLines
+        } else if described["responses"]["101"].is_object() {
+            Answer::Socket
         } else {
             Answer::Json
         },

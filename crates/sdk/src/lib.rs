@@ -19,12 +19,14 @@ mod events;
 pub mod generated;
 mod problem;
 mod sse;
+mod stream;
 
 pub use call::{Arguments, Body, Chunks, Response};
 pub use connect::{Connection, Connector, Exchange, connect, fresh_key};
 pub use events::{EventStream, Follow, Item};
 pub use generated::{ByteStream, Client, Error as ClientError, ResponseValue, types};
 pub use problem::{Error, FieldError, Problem};
+pub use stream::{Said, StreamInput, StreamOutput};
 
 /// The API's description, as it was when this client was built.
 pub const DOCUMENT: &str = include_str!("../../../openapi/platform.json");

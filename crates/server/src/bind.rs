@@ -3,14 +3,15 @@
 use axum::body::Body;
 use futures::future::BoxFuture;
 use http::Response;
-use muster_control::{Answer, Commit, Cx, Result};
+use muster_control::{Answer, Commit, Cx, Result, stream as streams};
 use muster_control::{
-    allocation, audit, capacity, event, me, node, operation, project, quota, role_binding, service_account,
-    session, slot, status, tenant, token, user, webhook,
+    allocation, audit, capacity, cell, event, me, network, node, operation, project, quota, role_binding, service_account,
+    session, slot, ssh_key, status, tenant, token, user, webhook,
 };
 
 use crate::input::Input;
 use crate::stream;
+use crate::websocket::{self, Serve};
 
 /// How an operation is answered.
 #[derive(Clone, Copy)]
@@ -21,6 +22,8 @@ pub(crate) enum Handler {
     Read(fn(Cx, Input) -> BoxFuture<'static, Result<Answer>>),
     /// A stream writes its own body.
     Stream(fn(Cx, Input) -> BoxFuture<'static, Result<Response<Body>>>),
+    /// A socket is joined; the door makes it once the use-case has agreed.
+    Socket(fn(Cx, Input) -> BoxFuture<'static, Result<Serve>>),
 }
 
 macro_rules! handlers {
@@ -95,6 +98,7 @@ handlers! {
     Command "quota_set" => |cx, input| quota::set(cx, input.path(0), input.body()?);
     Read "capacity_get" => |cx, input| capacity::get(cx, input.path(0), input.query()?);
     Command "node_drain" => |cx, input| node::drain(cx, input.path(0), input.body()?);
+    Command "node_audit" => |cx, input| node::audit(cx, input.path(0), input.body()?);
     Command "node_retire" => |cx, input| node::retire(cx, input.path(0), input.body()?);
     Command "allocation_create" => |cx, input| allocation::create(cx, input.path(0), input.body()?);
     Read "allocation_list" => |cx, input| allocation::list(cx, input.path(0), input.query()?);
@@ -105,6 +109,20 @@ handlers! {
     Command "allocation_restart" => |cx, input| allocation::restart(cx, input.path(0), input.path(1), input.body()?);
     Command "allocation_resize" => |cx, input| allocation::resize(cx, input.path(0), input.path(1), input.body()?);
     Command "allocation_attest" => |cx, input| allocation::attest(cx, input.path(0), input.path(1), input.body()?);
+    Command "cell_create" => |cx, input| cell::create(cx, input.path(0), input.body()?);
+    Read "cell_list" => |cx, input| cell::list(cx, input.path(0), input.query()?);
+    Read "cell_get" => |cx, input| cell::get(cx, input.path(0), input.path(1));
+    Command "cell_restart" => |cx, input| cell::restart(cx, input.path(0), input.path(1), input.body()?);
+    Command "cell_destroy" => |cx, input| cell::destroy(cx, input.path(0), input.path(1), input.body()?);
+    Read "cell_kept_logs" => |cx, input| cell::kept_logs(cx, input.path(0), input.path(1));
+    Read "network_list" => |cx, input| network::list(cx, input.path(0));
+    Read "network_get" => |cx, input| network::get(cx, input.path(0), input.path(1));
+    Command "ssh_key_create" => |cx, input| ssh_key::create(cx, input.path(0), input.body()?);
+    Read "ssh_key_list" => |cx, input| ssh_key::list(cx, input.path(0), input.query()?);
+    Command "ssh_key_delete" => |cx, input| ssh_key::delete(cx, input.path(0), input.path(1));
+    Command "stream_create" => |cx, input| streams::create(cx, input.path(0), input.path(1), input.body()?);
+    Command "stream_logs" => |cx, input| streams::logs(cx, input.path(0), input.path(1), input.body()?);
+    Socket "stream_join" => |cx, input| websocket::join(cx, input);
     Read "operation_list" => |cx, input| operation::list(cx, input.query()?);
     Read "operation_get" => |cx, input| operation::get(cx, input.path(0), input.query()?);
     Command "operation_cancel" => |cx, input| operation::cancel(cx, input.path(0), input.body()?);

@@ -22,6 +22,7 @@ use crate::input::{Input, correlation_id, idempotency_key, if_match, read_json};
 use crate::listen::Peer;
 use crate::respond;
 use crate::schema::Schemas;
+use crate::websocket::Upgrade;
 
 /// What every request needs.
 pub(crate) struct Server {
@@ -52,10 +53,10 @@ impl Server {
         request: Request<Body>,
     ) -> Response<Body> {
         let started = Instant::now();
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
         let correlation = self.correlation(&parts.headers);
         let mut body = Some(body);
-        let inside = self.pass(&operation, handler, path, &parts, &mut body, &correlation);
+        let inside = self.pass(&operation, handler, path, &mut parts, &mut body, &correlation);
         let result = match AssertUnwindSafe(inside).catch_unwind().await {
             Ok(result) => result,
             Err(_) => Err(Problem::new(
@@ -113,7 +114,7 @@ impl Server {
         operation: &Operation,
         handler: Handler,
         path: Vec<String>,
-        parts: &Parts,
+        parts: &mut Parts,
         body: &mut Option<Body>,
         correlation: &str,
     ) -> Result<Response<Body>> {
@@ -164,6 +165,11 @@ impl Server {
         match handler {
             Handler::Read(read) => Ok(respond::answer(operation.status, &read(cx, input).await?)),
             Handler::Stream(stream) => stream(cx, input).await,
+            // Whether it can become a socket is read first: a stream is joined once, and must not be used up by a mistake.
+            Handler::Socket(join) => {
+                let upgrade = Upgrade::read(parts).await?;
+                Ok(upgrade.serve(join(cx, input).await?))
+            }
             Handler::Command(prepare) => {
                 let command = Command {
                     action: operation.action(),

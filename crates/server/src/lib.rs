@@ -13,6 +13,7 @@ mod run;
 mod schema;
 mod settings;
 mod stream;
+mod websocket;
 
 pub use bind::handled;
 pub use run::{Running, StartError, start};

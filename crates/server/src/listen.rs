@@ -1,7 +1,9 @@
 //! Accepting connections: plain on loopback, TLS anywhere else; slow clients are timed out, and stopping is graceful.
 
+use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -11,13 +13,12 @@ use http::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio_rustls::TlsAcceptor;
 
 use crate::StartError;
@@ -52,7 +53,7 @@ pub(crate) async fn serve(
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(timeout).max_buf_size(64 * 1024);
     let builder = Arc::new(builder);
-    let graceful = GracefulShutdown::new();
+    let (alive, mut all_gone) = mpsc::channel::<Infallible>(1);
     let slots = Arc::new(Semaphore::new(connections));
     loop {
         let (stream, peer, slot) = tokio::select! {
@@ -62,20 +63,19 @@ pub(crate) async fn serve(
             },
             _ = stop.changed() => break,
         };
-        let mut named = Named { router: router.clone(), peer: Peer(peer.ip()), certificate: None };
-        let (builder, acceptor) = (builder.clone(), acceptor.clone());
-        let watcher = graceful.watcher();
+        let connected = Connected(Arc::new((slot, alive.clone())));
+        let mut named = Named { router: router.clone(), peer: Peer(peer.ip()), certificate: None, connected };
+        let (builder, acceptor, stop) = (builder.clone(), acceptor.clone(), stop.clone());
         tokio::spawn(async move {
-            let _slot = slot;
             match acceptor {
-                None => connection(&builder, stream, named, watcher).await,
+                None => connection(&builder, stream, named, stop).await,
                 Some(acceptor) => match tokio::time::timeout(timeout, acceptor.accept(stream)).await {
                     Ok(Ok(stream)) => {
                         let chain = stream.get_ref().1.peer_certificates();
                         named.certificate = chain
                             .and_then(|chain| chain.first())
                             .map(|certificate| PeerCertificate(certificate.as_ref().into()));
-                        connection(&builder, stream, named, watcher).await;
+                        connection(&builder, stream, named, stop).await;
                     }
                     Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
                     Err(_) => tracing::debug!("a TLS handshake took too long"),
@@ -83,8 +83,9 @@ pub(crate) async fn serve(
             }
         });
     }
-    drop(listener);
-    if tokio::time::timeout(Duration::from_secs(10), graceful.shutdown()).await.is_err() {
+    drop((listener, alive));
+    // Nothing is ever sent: this ends when the last connection has given its end up.
+    if tokio::time::timeout(Duration::from_secs(10), all_gone.recv()).await.is_err() {
         tracing::warn!("some requests were still under way after ten seconds and were cut off");
     }
 }
@@ -92,7 +93,7 @@ pub(crate) async fn serve(
 async fn accept(
     listener: &TcpListener,
     slots: &Arc<Semaphore>,
-) -> Option<(TcpStream, SocketAddr, tokio::sync::OwnedSemaphorePermit)> {
+) -> Option<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
     let slot = slots.clone().acquire_owned().await.ok()?;
     match listener.accept().await {
         Ok((stream, peer)) => {
@@ -112,15 +113,33 @@ async fn connection<S>(
     builder: &http1::Builder,
     stream: S,
     named: Named,
-    watcher: hyper_util::server::graceful::Watcher,
+    mut stop: watch::Receiver<bool>,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(named));
-    if let Err(error) = watcher.watch(connection).await {
+    let mut connection = pin!(connection.with_upgrades());
+    let stopped = async { drop(stop.wait_for(|stop| *stop).await) };
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = stopped => {
+            // The request under way is finished, and no other is taken.
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended badly");
     }
 }
+
+/// A connection's place among those at once, and in what a server that stops waits for. Whoever makes something of the
+/// connection that outlives its requests keeps it.
+#[derive(Debug, Clone)]
+pub(crate) struct Connected(
+    #[expect(dead_code, reason = "it is held, and given up by being dropped")]
+    Arc<(OwnedSemaphorePermit, mpsc::Sender<Infallible>)>,
+);
 
 /// Where a request comes from: the share of callers without a credential is counted by it.
 #[derive(Debug, Clone, Copy)]
@@ -136,6 +155,7 @@ struct Named {
     router: Router,
     peer: Peer,
     certificate: Option<PeerCertificate>,
+    connected: Connected,
 }
 
 impl tower::Service<Request<Incoming>> for Named {
@@ -149,6 +169,7 @@ impl tower::Service<Request<Incoming>> for Named {
 
     fn call(&mut self, mut request: Request<Incoming>) -> Self::Future {
         request.extensions_mut().insert(self.peer);
+        request.extensions_mut().insert(self.connected.clone());
         if let Some(certificate) = &self.certificate {
             request.extensions_mut().insert(certificate.clone());
         }

@@ -152,6 +152,8 @@ fn options(settings: &Settings, secure: bool) -> Result<Options, SettingsError> 
         },
         secure_cookies: secure,
         nodes_url: node::url(settings)?,
+        nodes_advertise: node::advertised(settings)?,
+        streams_per_tenant: settings.parsed::<u32>("streams.per_tenant")?.max(1),
         heartbeat: Duration::from_secs(settings.parsed::<u64>("nodes.heartbeat_seconds")?.max(1)),
         node_certificate: SignedDuration::from_hours(
             settings.parsed::<u32>("nodes.certificate_hours")?.max(1).into(),

@@ -65,6 +65,11 @@ pub const TABLE: &[Setting] = &[
         meaning: "Names and addresses by which agents dial, besides localhost and nodes.listen's own, with commas between.",
     },
     Setting {
+        key: "nodes.advertise",
+        default: "",
+        meaning: "HOST:PORT under which agents reach this very replica, to join streams that were joined here. Empty: where they usually dial.",
+    },
+    Setting {
         key: "nodes.heartbeat_seconds",
         default: "10",
         meaning: "How often a node must be heard; after three times as long it counts as unreachable.",
@@ -101,6 +106,11 @@ pub const TABLE: &[Setting] = &[
         key: "limits.tenant_in_flight",
         default: "64",
         meaning: "Requests of one tenant that may be under way at once.",
+    },
+    Setting {
+        key: "streams.per_tenant",
+        default: "64",
+        meaning: "Terminals, commands, transfers and logs that one tenant may have open at this server at once.",
     },
     Setting {
         key: "engine.lease_milliseconds",

@@ -1,1 +1,12 @@
 //! What tenants leave behind: an allocation's disk and the memory of devices, how they are made, wiped, and looked at.
+//!
+//! A wipe is done only when what was wiped has been read again and nothing was found. Where that cannot be seen, the answer
+//! says so, and is no success.
+
+mod device;
+mod disk;
+
+pub use device::{Found, Unproven, Wiped, plant, search, wipe};
+pub use disk::{
+    DiskFile, DiskId, DiskIdError, DiskState, DiskWiped, Disks, Error, Look, LoopDevice, Mount, Point, Survey,
+};

@@ -12,10 +12,12 @@ mod writer;
 
 mod allocation;
 mod audit;
+mod cell;
 mod enrolment;
 mod event;
 mod idempotency;
 mod lease;
+mod network;
 mod node;
 mod operation;
 mod presence;
@@ -28,6 +30,8 @@ mod seal;
 mod sealing_key;
 mod service_account;
 mod slot;
+mod ssh_key;
+mod stream;
 mod sweep;
 mod task;
 mod tenant;
@@ -42,12 +46,14 @@ use sqlx::{PgPool, SqlitePool};
 
 pub use allocation::AllocationFilter;
 pub use audit::AuditFilter;
+pub use cell::CellFilter;
 pub use enrolment::{Authority, Enrolment};
 pub use error::StoreError;
 pub use event::EventFilter;
 pub use fault::{Fault, Faults};
 pub use idempotency::{Door, Replay};
 pub use lease::Lease;
+pub use network::NetworkNeighbour;
 pub use node::{Heard, Joining, KeyHash, NodeCount, Standing};
 pub use open::{Location, newest_migration};
 pub use operation::OperationFilter;
@@ -59,6 +65,7 @@ pub use seal::{SealBatch, UnsealedRow};
 pub use sealing_key::SealingKey;
 pub use slot::{Candidate, FitCount, Hold, Room};
 pub use sql::Sql;
+pub use stream::Stream;
 pub use task::TaskReport;
 pub use token::Credential;
 pub use tx::{Meter, Tx};
@@ -171,10 +178,12 @@ pub fn statements() -> Vec<Sql> {
     let mut all: Vec<Sql> = [
         allocation::ALL,
         audit::ALL,
+        cell::ALL,
         enrolment::ALL,
         event::ALL,
         idempotency::ALL,
         lease::ALL,
+        network::ALL,
         node::ALL,
         operation::ALL,
         presence::ALL,
@@ -187,6 +196,8 @@ pub fn statements() -> Vec<Sql> {
         sealing_key::ALL,
         service_account::ALL,
         slot::ALL,
+        ssh_key::ALL,
+        stream::ALL,
         sweep::ALL,
         task::ALL,
         tenant::ALL,

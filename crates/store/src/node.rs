@@ -36,19 +36,25 @@ statements! {
     NODE_STANDING = both(
         "SELECT id, session, retired_at, unreachable_since, session_clean,
             EXISTS (SELECT 1 FROM node_tasks t WHERE t.node_id = nodes.id AND t.state = 'queued' AND t.expires_at > $2),
-            key_sha256, previous_key_sha256
+            key_sha256, previous_key_sha256,
+            COALESCE((SELECT w.wanted FROM node_wanted w WHERE w.node_id = nodes.id), 0),
+            COALESCE((SELECT w.applied FROM node_wanted w WHERE w.node_id = nodes.id), 0)
          FROM nodes WHERE id = $1");
     // Of all nodes whose polls wait, in one read.
     NODE_STANDINGS = pair(
-        "SELECT id, session, retired_at, unreachable_since, session_clean, false, key_sha256, previous_key_sha256 FROM nodes
-         WHERE id = ANY ($1::uuid[])",
-        "SELECT id, session, retired_at, unreachable_since, session_clean, 0, key_sha256, previous_key_sha256 FROM nodes
-         WHERE id IN (SELECT value FROM json_each($1))");
+        "SELECT id, session, retired_at, unreachable_since, session_clean, false, key_sha256, previous_key_sha256,
+            COALESCE(w.wanted, 0), COALESCE(w.applied, 0)
+         FROM nodes LEFT JOIN node_wanted w ON w.node_id = id WHERE id = ANY ($1::uuid[])",
+        "SELECT id, session, retired_at, unreachable_since, session_clean, 0, key_sha256, previous_key_sha256,
+            COALESCE(w.wanted, 0), COALESCE(w.applied, 0)
+         FROM nodes LEFT JOIN node_wanted w ON w.node_id = id WHERE id IN (SELECT value FROM json_each($1))");
     NODE_IN_SESSION = both("SELECT id FROM nodes WHERE id = $1 AND session = $2 AND retired_at IS NULL");
     NODE_HELLO = both(
         "UPDATE nodes SET session = session + 1, session_clean = $6, agent_version = $2, inventory = $3,
             inventory_digest = $4, updated_at = $5, version = version + CASE WHEN inventory_digest = $4 THEN 0 ELSE 1 END
          WHERE id = $1 AND retired_at IS NULL RETURNING session");
+    NODE_ADDRESS = both(
+        "UPDATE nodes SET address = $2 WHERE id = $1 AND (address IS NULL OR address <> $2) AND retired_at IS NULL");
     NODE_INVENTORY = both(
         "UPDATE nodes SET inventory = $3, inventory_digest = $4, updated_at = $5,
             version = version + CASE WHEN inventory_digest = $4 THEN 0 ELSE 1 END
@@ -188,6 +194,10 @@ pub struct Standing {
     pub key: Option<KeyHash>,
     /// The key before that, until the new one was used.
     pub previous_key: Option<KeyHash>,
+    /// The number of what it should have beside its places; 0 as long as that is nothing.
+    pub wanted: i64,
+    /// The number of what its agent said it has.
+    pub applied: i64,
 }
 
 fn standing(row: &Row) -> Result<Standing> {
@@ -199,6 +209,8 @@ fn standing(row: &Row) -> Result<Standing> {
         waiting: row.get(5)?,
         key: row.get(6)?,
         previous_key: row.get(7)?,
+        wanted: row.get(8)?,
+        applied: row.get(9)?,
     })
 }
 
@@ -345,6 +357,11 @@ impl Tx {
         let args = args![id, agent_version, inventory, digest, at, clean];
         let rows = self.fetch_all(&NODE_HELLO, args).await?;
         rows.first().ok_or(StoreError::Fenced)?.get(0)
+    }
+
+    /// Where other nodes reach it; says whether that is new.
+    pub async fn node_address(&mut self, id: NodeId, address: &str) -> Result<bool> {
+        self.execute(&NODE_ADDRESS, args![id, address]).await.map(|changed| changed > 0)
     }
 
     /// What the node has now, as the agent of this session found it; `Fenced` for another session.

@@ -29,6 +29,12 @@ const MIGRATIONS: &[(i64, &str, &str, &str)] = &[
         include_str!("../migrations/postgres/0002_fleet.sql"),
         include_str!("../migrations/sqlite/0002_fleet.sql"),
     ),
+    (
+        3,
+        "cells",
+        include_str!("../migrations/postgres/0003_cells.sql"),
+        include_str!("../migrations/sqlite/0003_cells.sql"),
+    ),
 ];
 
 fn migrator(texts: fn(&(i64, &'static str, &'static str, &'static str)) -> &'static str) -> Migrator {

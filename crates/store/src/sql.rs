@@ -131,6 +131,10 @@ values! {
     muster_ids::NodeId => Uuid TypedId::uuid;
     muster_ids::SlotId => Uuid TypedId::uuid;
     muster_ids::AllocationId => Uuid TypedId::uuid;
+    muster_ids::CellId => Uuid TypedId::uuid;
+    muster_ids::NetworkId => Uuid TypedId::uuid;
+    muster_ids::SshKeyId => Uuid TypedId::uuid;
+    muster_ids::StreamId => Uuid TypedId::uuid;
     muster_ids::ClaimId => Uuid TypedId::uuid;
     muster_ids::OperationId => Uuid TypedId::uuid;
     muster_ids::WitnessId => Uuid TypedId::uuid;
@@ -268,6 +272,7 @@ id_columns! {
     muster_ids::TenantId, muster_ids::ProjectId, muster_ids::UserId, muster_ids::ServiceAccountId,
     muster_ids::RoleBindingId, muster_ids::TokenId, muster_ids::WebhookId, muster_ids::DeliveryId,
     muster_ids::EventId, muster_ids::ReplicaId, muster_ids::NodeId, muster_ids::SlotId, muster_ids::AllocationId, muster_ids::ClaimId, muster_ids::OperationId, muster_ids::WitnessId, muster_ids::TaskId, muster_ids::EnrolmentId,
+    muster_ids::CellId, muster_ids::NetworkId, muster_ids::SshKeyId, muster_ids::StreamId,
 }
 
 impl Column for muster_model::Labels {

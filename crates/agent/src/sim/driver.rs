@@ -2,15 +2,18 @@
 
 use std::sync::{Arc, Mutex};
 
-use muster_ids::{AllocationId, TaskId, World};
-use muster_node_api::task::{Details, Findings, Place, TaskKind};
+use muster_ids::World;
+use muster_node_api::cell::CellPlace;
+use muster_node_api::task::{Findings, Place, TaskKind};
 
 use super::faults::Faults;
 use super::holdings::{Holdings, Plan};
 use super::journal::{Effect, Journal, Line};
 use super::kill::{KillPoints, Stage};
 use crate::AgentError;
+use crate::driver::{Order, Outcome};
 use crate::folder::Folder;
+use crate::stream::{Inside, Toy};
 
 const FILE: &str = "places.json";
 const FAILURE: &str = "simulated failure: nothing was done";
@@ -34,15 +37,6 @@ pub struct Driver {
     world: World,
     around: Surroundings,
     holdings: Mutex<Holdings>,
-}
-
-/// Something that is asked of the driver.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Order<'o> {
-    pub(crate) kind: TaskKind,
-    pub(crate) place: &'o Place,
-    pub(crate) details: &'o Details,
-    pub(crate) task: Option<TaskId>,
 }
 
 impl Driver {
@@ -69,6 +63,11 @@ impl Driver {
         }
     }
 
+    /// What streams find inside its cells.
+    pub(crate) fn inside(&self) -> Arc<dyn Inside> {
+        Arc::new(Toy)
+    }
+
     /// The chance that rules here.
     pub(crate) fn faults(&self) -> &Faults {
         &self.around.faults
@@ -79,12 +78,13 @@ impl Driver {
         self.holdings.lock().expect("no holder of this lock can panic").places()
     }
 
-    pub(crate) fn incarnation(&self, allocation: AllocationId) -> Option<i64> {
-        self.holdings.lock().expect("no holder of this lock can panic").incarnation(allocation)
+    /// Every cell on the node.
+    pub(crate) fn cells(&self) -> Vec<CellPlace> {
+        self.holdings.lock().expect("no holder of this lock can panic").cells()
     }
 
     /// Lists what is there.
-    pub(crate) fn survey(&self) -> Result<Findings, String> {
+    fn survey(&self) -> Result<Findings, String> {
         self.reach(TaskKind::Survey, Stage::Begin);
         if self.around.faults.fails() {
             return Err(FAILURE.to_owned());
@@ -93,12 +93,13 @@ impl Driver {
     }
 
     /// Carries an order out, and looks what is there afterwards. The inner error is "surely not done".
-    pub(crate) fn carry_out(&self, order: Order<'_>) -> Result<Result<Findings, String>, AgentError> {
+    pub(crate) fn carry_out(&self, order: &Order) -> Outcome {
+        let Some(place) = &order.place else { return Ok(self.survey()) };
         self.reach(order.kind, Stage::Begin);
         let mut holdings = self.holdings.lock().expect("no holder of this lock can panic");
         self.catch_up(&holdings)?;
-        let allocation = order.place.allocation_id;
-        match holdings.plan(order.kind, order.place, order.details) {
+        let allocation = place.allocation_id;
+        match holdings.plan(order.kind, place, &order.details) {
             Plan::Nothing if order.kind == TaskKind::Inspect && self.around.faults.fails() => {
                 return Ok(Err(FAILURE.to_owned()));
             }
@@ -106,7 +107,7 @@ impl Driver {
             Plan::Refuse(why) => return Ok(Err(why)),
             Plan::Violation(why) => {
                 tracing::error!(node = %self.node, %allocation, why, "violation: this was not done");
-                self.note(&holdings, Effect::Violation, order, &why)?;
+                self.note(&holdings, Effect::Violation, (order, place), &why)?;
                 return Ok(Err(format!("violation: {why}")));
             }
             // Only what has not been done can fail as "surely not done": a repetition of what was done succeeds.
@@ -114,7 +115,7 @@ impl Driver {
             // The tools said that they were done. What is left is seen only by looking.
             Plan::Change(Effect::Wiped, ..) if self.around.faults.wipe_fails() => {}
             Plan::Change(effect, devices, mut next) => {
-                let mut line = self.line(&holdings, effect, order);
+                let mut line = self.line(&holdings, effect, (order, place));
                 line.devices = devices.into_iter().collect();
                 line.seq = next.effects;
                 if effect == Effect::Destroyed {
@@ -132,13 +133,14 @@ impl Driver {
                 self.catch_up(&holdings)?;
             }
         }
-        Ok(Ok(holdings.look(allocation, order.details)))
+        Ok(Ok(holdings.look(allocation, &order.details)))
     }
 
     /// Writes down that something old was asked for and refused.
-    pub(crate) fn refused_stale(&self, order: Order<'_>, why: &str) -> Result<(), AgentError> {
+    pub(crate) fn refused_stale(&self, order: &Order, why: &str) -> Result<(), AgentError> {
+        let Some(place) = &order.place else { return Ok(()) };
         let holdings = self.holdings.lock().expect("no holder of this lock can panic");
-        self.note(&holdings, Effect::RefusedStale, order, why)
+        self.note(&holdings, Effect::RefusedStale, (order, place), why)
     }
 
     /// The report is next.
@@ -154,7 +156,7 @@ impl Driver {
         &self,
         holdings: &Holdings,
         effect: Effect,
-        order: Order<'_>,
+        (order, place): (&Order, &Place),
         why: &str,
     ) -> Result<(), AgentError> {
         match &self.around.journal {
@@ -164,20 +166,21 @@ impl Driver {
                 journal.append(&Line {
                     devices,
                     why: Some(why.to_owned()),
-                    ..self.line(holdings, effect, order)
+                    ..self.line(holdings, effect, (order, place))
                 })
             }
         }
     }
 
-    fn line(&self, holdings: &Holdings, effect: Effect, order: Order<'_>) -> Line {
+    fn line(&self, holdings: &Holdings, effect: Effect, (order, place): (&Order, &Place)) -> Line {
         Line {
             at: self.world.now(),
             node: self.node.clone(),
             seq: holdings.effects,
             effect,
-            allocation_id: order.place.allocation_id,
-            incarnation: order.place.incarnation,
+            allocation_id: place.allocation_id,
+            incarnation: place.incarnation,
+            cell_id: order.details.cell.as_ref().map(|cell| cell.cell_id),
             devices: Vec::new(),
             task_id: order.task,
             why: None,

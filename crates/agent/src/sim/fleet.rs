@@ -135,7 +135,7 @@ impl Fleet {
             kill: self.kill.clone(),
         };
         let agent = Agent {
-            driver: Driver::open(&name, &folder, &self.world, around)?,
+            driver: crate::Driver::Simulated(Arc::new(Driver::open(&name, &folder, &self.world, around)?)),
             folder,
             identity,
             machine,

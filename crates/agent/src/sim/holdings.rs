@@ -6,7 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use muster_ids::AllocationId;
+use muster_ids::{AllocationId, CellId};
+use muster_node_api::cell::{CellFindings, CellPlace, ServiceFindings, ServiceState};
 use muster_node_api::task::{Amount, Details, Findings, Place, TaskKind};
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +23,16 @@ pub(super) struct Held {
     devices: BTreeSet<String>,
     amount: Amount,
     exclusive: bool,
+    #[serde(default)]
+    cells: BTreeMap<CellId, HeldCell>,
+}
+
+/// A cell in a place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct HeldCell {
+    incarnation: i64,
+    address: Option<String>,
+    services: Vec<String>,
 }
 
 /// Everything on a node that outlives its agent.
@@ -58,6 +69,17 @@ impl Holdings {
         self.places.iter().map(place).collect()
     }
 
+    pub(super) fn cells(&self) -> Vec<CellPlace> {
+        let cells = |(id, held): (&AllocationId, &Held)| {
+            let allocation_id = *id;
+            let cells = held.cells.iter();
+            let cells = cells
+                .map(|(id, cell)| CellPlace { allocation_id, cell_id: *id, incarnation: cell.incarnation });
+            cells.collect::<Vec<_>>()
+        };
+        self.places.iter().flat_map(cells).collect()
+    }
+
     /// Which incarnation of an allocation's place is there.
     pub(super) fn incarnation(&self, allocation: AllocationId) -> Option<i64> {
         self.places.get(&allocation).map(|held| held.incarnation)
@@ -79,7 +101,8 @@ impl Holdings {
             devices: held.map(|held| held.devices.iter().cloned().collect()).unwrap_or_default(),
             amount: held.map(|held| held.amount).unwrap_or_default(),
             residue,
-            places: Vec::new(),
+            cell: details.cell.as_ref().map(|order| look_at_cell(held, order.cell_id)),
+            ..Findings::default()
         }
     }
 
@@ -91,6 +114,9 @@ impl Holdings {
             TaskKind::Destroy => self.plan_destroy(place),
             TaskKind::Wipe => self.plan_wipe(place, details),
             TaskKind::Inspect | TaskKind::Survey => Plan::Nothing,
+            TaskKind::CellCreate => self.plan_cell_create(place, details),
+            TaskKind::CellDestroy => self.plan_cell_destroy(place, details),
+            TaskKind::CellInspect | TaskKind::KeepLogs | TaskKind::Stream | TaskKind::Sweep => Plan::Nothing,
         }
     }
 
@@ -117,6 +143,7 @@ impl Holdings {
             devices: wanted.clone(),
             amount: details.amount,
             exclusive: details.exclusive,
+            cells: BTreeMap::new(),
         };
         self.change(Effect::Prepared, wanted, |next| next.put(place.allocation_id, held))
     }
@@ -177,6 +204,44 @@ impl Holdings {
         })
     }
 
+    fn plan_cell_create(&self, place: &Place, details: &Details) -> Plan {
+        let Some(held) = self.places.get(&place.allocation_id) else {
+            return Plan::Refuse("the place of its allocation is not there".to_owned());
+        };
+        let Some((order, spec)) = details.cell.as_ref().and_then(|order| Some((order, order.spec.as_ref()?))) else {
+            return Plan::Refuse("it is not said what it is made of".to_owned());
+        };
+        match held.cells.get(&order.cell_id) {
+            Some(there) if there.incarnation == order.incarnation => return Plan::Nothing,
+            Some(there) => return Plan::Refuse(format!("incarnation {} is still there", there.incarnation)),
+            None => {}
+        }
+        let made = HeldCell {
+            incarnation: order.incarnation,
+            address: order.attachment.as_ref().map(|attachment| attachment.address.clone()),
+            services: spec.services.iter().map(|service| service.name.clone()).collect(),
+        };
+        self.change(Effect::CellCreated, BTreeSet::new(), |next| {
+            let held = next.places.get_mut(&place.allocation_id);
+            held.expect("it was just looked up").cells.insert(order.cell_id, made);
+        })
+    }
+
+    fn plan_cell_destroy(&self, place: &Place, details: &Details) -> Plan {
+        let Some(order) = &details.cell else { return Plan::Refuse("no cell is named".to_owned()) };
+        let held = self.places.get(&place.allocation_id);
+        match held.and_then(|held| held.cells.get(&order.cell_id)) {
+            None => Plan::Nothing,
+            Some(there) if there.incarnation > order.incarnation => {
+                Plan::Refuse(format!("it is of incarnation {}", there.incarnation))
+            }
+            Some(_) => self.change(Effect::CellDestroyed, BTreeSet::new(), |next| {
+                let held = next.places.get_mut(&place.allocation_id);
+                held.expect("it was just looked up").cells.remove(&order.cell_id);
+            }),
+        }
+    }
+
     fn change(&self, effect: Effect, devices: BTreeSet<String>, apply: impl FnOnce(&mut Self)) -> Plan {
         let mut next = self.clone();
         apply(&mut next);
@@ -216,6 +281,30 @@ impl Holdings {
         } else {
             format!("the whole node belongs to {other}")
         })
+    }
+}
+
+/// What there is to see of a cell: everything in it is ready as soon as it is there.
+fn look_at_cell(held: Option<&Held>, cell: CellId) -> CellFindings {
+    let Some(there) = held.and_then(|held| held.cells.get(&cell)) else {
+        return CellFindings { checked: vec!["the records of the simulated node".to_owned()], ..CellFindings::default() };
+    };
+    let service = |name: &String| ServiceFindings {
+        name: name.clone(),
+        state: ServiceState::Running,
+        pid: 1,
+        ready: true,
+        restarts: 0,
+        exit: None,
+        message: None,
+    };
+    CellFindings {
+        present: true,
+        incarnation: there.incarnation,
+        pid: 1,
+        address: there.address.clone(),
+        services: there.services.iter().map(service).collect(),
+        ..CellFindings::default()
     }
 }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use jiff::Timestamp;
-use muster_ids::{AllocationId, TaskId};
+use muster_ids::{AllocationId, CellId, TaskId};
 use serde::{Deserialize, Serialize};
 
 use crate::AgentError;
@@ -27,6 +27,10 @@ pub enum Effect {
     Destroyed,
     /// Devices, or the disk, were wiped.
     Wiped,
+    /// A cell was made in a place.
+    CellCreated,
+    /// A cell was destroyed.
+    CellDestroyed,
     /// Something was asked for that would have let one tenant reach another's; it was not done.
     Violation,
     /// Something old was asked for; it was not done.
@@ -48,6 +52,9 @@ pub struct Line {
     pub allocation_id: AllocationId,
     /// Which incarnation of it was spoken of.
     pub incarnation: i64,
+    /// Which cell in it, where one was meant.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cell_id: Option<CellId>,
     /// The devices.
     pub devices: Vec<String>,
     /// By which task; none for a ghost that was destroyed after a hello.

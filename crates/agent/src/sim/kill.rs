@@ -25,9 +25,34 @@ pub const KILL_POINTS: &[&str] = &[
     "survey:after-effect-before-report",
 ];
 
+/// The stages that every order to the real driver goes through; what is behind the colon of a point.
+const REAL_STAGES: &[&str] = &["begun", "journalled", "done", "reporting"];
+
+/// Every kind of task that a driver is given.
+const KINDS: &[TaskKind] = &[
+    TaskKind::Prepare,
+    TaskKind::Inspect,
+    TaskKind::Resize,
+    TaskKind::Destroy,
+    TaskKind::Wipe,
+    TaskKind::Survey,
+    TaskKind::CellCreate,
+    TaskKind::CellInspect,
+    TaskKind::CellDestroy,
+    TaskKind::KeepLogs,
+    TaskKind::Sweep,
+];
+
+/// Every place where an agent with the real driver can be made to end.
+pub fn real_points() -> Vec<String> {
+    let stages = KINDS.iter().flat_map(|kind| REAL_STAGES.iter().map(|stage| format!("{}:{stage}", word(*kind))));
+    let inside = [muster_cell::POINTS, muster_network::POINTS, crate::real::DISK_POINTS].concat();
+    stages.chain(inside.into_iter().map(str::to_owned)).collect()
+}
+
 /// Where the process ends itself; nowhere, as a rule.
 #[derive(Debug, Default)]
-pub struct KillPoints(Mutex<BTreeMap<&'static str, u64>>);
+pub struct KillPoints(Mutex<BTreeMap<String, u64>>);
 
 impl KillPoints {
     /// Reads `POINT[@N]|POINT[@N]…`: the process ends when it comes to the point for the N-th time.
@@ -35,16 +60,16 @@ impl KillPoints {
         let mut points = BTreeMap::new();
         for word in text.split(['|', ',']).map(str::trim).filter(|word| !word.is_empty()) {
             let (name, times) = word.split_once('@').unwrap_or((word, "1"));
-            let known = KILL_POINTS.iter().find(|point| **point == name);
-            let known = known.ok_or_else(|| {
-                format!(
-                    "{name:?} is no point where an agent can be killed; these are: {}",
-                    KILL_POINTS.join(", ")
-                )
-            })?;
+            if !KILL_POINTS.contains(&name) && !real_points().iter().any(|point| point == name) {
+                return Err(format!(
+                    "{name:?} is no point where an agent can be killed; these are: {}, and with real cells: {}",
+                    KILL_POINTS.join(", "),
+                    real_points().join(", ")
+                ));
+            }
             let times = times.parse().ok().filter(|times| *times > 0);
             points.insert(
-                *known,
+                name.to_owned(),
                 times.ok_or_else(|| format!("{word:?}: a number from 1 on belongs after the @"))?,
             );
         }
@@ -53,18 +78,30 @@ impl KillPoints {
 
     /// Ends the process if this is the place.
     pub(crate) fn reach(&self, kind: TaskKind, stage: Stage) {
-        if self.is_due(kind, stage) {
-            eprintln!("killed at {}, as MUSTER_AGENT_KILL_AT says", name(kind, stage));
+        self.reach_point(&name(kind, stage));
+    }
+
+    /// The same for a stage of the real driver.
+    pub(crate) fn reach_named(&self, kind: TaskKind, stage: &'static str) {
+        if !self.0.lock().expect("no holder of this lock can panic").is_empty() {
+            self.reach_point(&format!("{}:{stage}", word(kind)));
+        }
+    }
+
+    /// The same for a point by its name.
+    pub(crate) fn reach_point(&self, point: &str) {
+        if self.is_due(point) {
+            eprintln!("killed at {point}, as MUSTER_AGENT_KILL_AT says");
             std::process::abort();
         }
     }
 
-    fn is_due(&self, kind: TaskKind, stage: Stage) -> bool {
+    fn is_due(&self, point: &str) -> bool {
         let mut points = self.0.lock().expect("no holder of this lock can panic");
-        let Some(left) = points.get_mut(name(kind, stage).as_str()) else { return false };
+        let Some(left) = points.get_mut(point) else { return false };
         *left -= 1;
         if *left == 0 {
-            points.remove(name(kind, stage).as_str());
+            points.remove(point);
             return true;
         }
         false
@@ -79,21 +116,30 @@ pub(crate) enum Stage {
     Report,
 }
 
-fn name(kind: TaskKind, stage: Stage) -> String {
-    let kind = match kind {
+fn word(kind: TaskKind) -> &'static str {
+    match kind {
         TaskKind::Prepare => "prepare",
         TaskKind::Inspect => "inspect",
         TaskKind::Resize => "resize",
         TaskKind::Destroy => "destroy",
         TaskKind::Wipe => "wipe",
         TaskKind::Survey => "survey",
-    };
+        TaskKind::CellCreate => "cell_create",
+        TaskKind::CellInspect => "cell_inspect",
+        TaskKind::CellDestroy => "cell_destroy",
+        TaskKind::KeepLogs => "keep_logs",
+        TaskKind::Stream => "stream",
+        TaskKind::Sweep => "sweep",
+    }
+}
+
+fn name(kind: TaskKind, stage: Stage) -> String {
     let stage = match stage {
         Stage::Begin => "before-effect",
         Stage::Journal => "after-effect-before-journal",
         Stage::Report => "after-effect-before-report",
     };
-    format!("{kind}:{stage}")
+    format!("{}:{stage}", word(kind))
 }
 
 #[cfg(test)]
@@ -105,13 +151,13 @@ mod tests {
     #[test]
     fn a_point_is_due_once_at_the_time_that_was_said() {
         let points = KillPoints::parse("prepare:before-effect@2|wipe:after-effect-before-report").unwrap();
-        let due = |kind, stage| points.is_due(kind, stage);
+        let due = |kind, stage| points.is_due(&name(kind, stage));
         assert!(!due(TaskKind::Prepare, Stage::Begin));
         assert!(!due(TaskKind::Prepare, Stage::Report));
         assert!(due(TaskKind::Prepare, Stage::Begin));
         assert!(!due(TaskKind::Prepare, Stage::Begin));
         assert!(due(TaskKind::Wipe, Stage::Report));
-        assert!(!KillPoints::parse("").unwrap().is_due(TaskKind::Wipe, Stage::Report));
+        assert!(!KillPoints::parse("").unwrap().is_due("wipe:after-effect-before-report"));
     }
 
     #[test]

@@ -11,9 +11,8 @@ mod kill;
 
 pub use control::Word;
 pub use descriptors::raise_descriptors;
-pub(crate) use driver::Order;
 pub use driver::{Driver, Surroundings};
 pub use faults::{Faults, Odds};
 pub use fleet::{Fleet, Member};
 pub use journal::{Effect, Journal, Line};
-pub use kill::{KILL_POINTS, KillPoints};
+pub use kill::{KILL_POINTS, KillPoints, real_points};

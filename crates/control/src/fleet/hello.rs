@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 
 use muster_api::Problem;
 use muster_model::allocation::Allocation;
+use muster_model::cell::Cell;
 use muster_model::event::EventType;
 use muster_model::node::Node;
 use muster_node_api::difference::{Change, difference};
 use muster_node_api::inventory::Inventory;
+use muster_node_api::cell::CellPlace;
 use muster_node_api::task::Place;
 use muster_node_api::wire::{Hello, Welcome};
 use muster_store::StoreError;
@@ -30,10 +32,30 @@ fn ghosts(places: &[Place], live: &[Allocation]) -> Vec<Place> {
     ghosts.into_iter().cloned().collect()
 }
 
+/// The cells that must not be there, in places that may: of no cell that lives there, or of another incarnation.
+fn ghost_cells(found: &[CellPlace], places: &[Place], live: &[Cell]) -> Vec<CellPlace> {
+    let known = |place: &CellPlace| {
+        live.iter().any(|cell| {
+            cell.id == place.cell_id
+                && cell.allocation_id == place.allocation_id
+                && cell.incarnation == place.incarnation
+        })
+    };
+    // A place that goes takes its cells along.
+    let going = |cell: &CellPlace| places.iter().any(|place| place.allocation_id == cell.allocation_id);
+    let ghosts: BTreeSet<&CellPlace> = found.iter().filter(|cell| !known(cell) && !going(cell)).collect();
+    ghosts.into_iter().cloned().collect()
+}
+
 /// Carries out `hello`.
 pub async fn hello(cx: &Cx, agent: &Admitted, body: Hello) -> Result<Welcome> {
     let platform = &cx.platform;
     let store = &platform.store;
+    if let Some(address) = &body.address
+        && address.parse::<std::net::Ipv4Addr>().is_err()
+    {
+        return Err(Problem::field("/address", "it is not an IPv4 address"));
+    }
     let node = store.node_lookup(agent.node).await.map_err(refuse)?.ok_or_else(retired)?;
     // A place is made only after its allocation is written down, so what was read before the transaction can take a place
     // that has just become a ghost for a living one, which the engine destroys anyway, but never the other way about.
@@ -44,15 +66,21 @@ pub async fn hello(cx: &Cx, agent: &Admitted, body: Hello) -> Result<Welcome> {
         &body.inventory,
         &store.slot_list(node.id).await.map_err(refuse)?,
     );
+    let cells = store.cell_live_on(node.id).await.map_err(refuse)?;
     let ghosts = ghosts(&body.places, &live);
+    let ghost_cells = ghost_cells(&body.cells, &ghosts, &cells);
     let digest = body.inventory.hardware_digest();
     let mut events: Vec<(EventType, Value)> = Vec::new();
+    if !ghost_cells.is_empty() {
+        let shown: Vec<&CellPlace> = ghost_cells.iter().take(TOLD).collect();
+        events.push((EventType::NodeGhostsFound, json!({"count": ghost_cells.len(), "cells": shown})));
+    }
     if !ghosts.is_empty() {
         let shown: Vec<&Place> = ghosts.iter().take(TOLD).collect();
         events.push((EventType::NodeGhostsFound, json!({"count": ghosts.len(), "places": shown})));
     }
     events.extend(inventory_changed(&node, &body.inventory, &digest));
-    let clean = ghosts.is_empty();
+    let clean = ghosts.is_empty() && ghost_cells.is_empty();
 
     let mut tx = store.begin().await.map_err(refuse)?;
     let written = async {
@@ -61,6 +89,11 @@ pub async fn hello(cx: &Cx, agent: &Admitted, body: Hello) -> Result<Welcome> {
         // With the return itself: what is written down with the next heartbeats would come too late for a look at who is lost.
         tx.heartbeat_note(&[node.id], cx.now).await?;
         tx.task_requeue(node.id).await?;
+        if let Some(address) = &body.address
+            && tx.node_address(node.id, address).await?
+        {
+            tx.wanted_raise_node(node.id).await?;
+        }
         let frees = slots::write(&mut tx, cx, &node, "node.hello", &body.inventory, &found).await?;
         if clean && tx.node_back(node.id, cx.now).await? {
             let since = node.unreachable_since;
@@ -92,7 +125,7 @@ pub async fn hello(cx: &Cx, agent: &Admitted, body: Hello) -> Result<Welcome> {
     if frees {
         platform.engine.wake.notify_one();
     }
-    Ok(Welcome { session, ghosts, heartbeat_seconds: platform.options.heartbeat.as_secs() })
+    Ok(Welcome { session, ghosts, ghost_cells, heartbeat_seconds: platform.options.heartbeat.as_secs() })
 }
 
 fn welcomed(cx: &Cx, node: &Node, session: i64, ghosts: &[Place]) {

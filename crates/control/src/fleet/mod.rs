@@ -17,6 +17,7 @@ mod renew;
 mod report;
 mod slots;
 mod tell;
+mod wanted;
 
 use std::collections::HashSet;
 use std::sync::Mutex;

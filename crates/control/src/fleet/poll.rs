@@ -3,11 +3,13 @@
 use std::pin::pin;
 use std::time::Duration;
 
+use muster_ids::NodeId;
 use muster_model::task::Task;
 use muster_node_api::task::{Details, Task as Wired, TaskKind};
 use muster_node_api::wire::{Poll, Work};
 
 use super::admit::{Admitted, look_up};
+use super::wanted::wanted;
 use crate::refuse::{Result, refuse};
 use crate::{Cx, Platform};
 
@@ -39,32 +41,51 @@ pub async fn poll(cx: &Cx, agent: &Admitted, body: Poll) -> Result<Work> {
     let wait = Duration::from_secs(body.wait_seconds).min(platform.options.heartbeat);
     let mut over = pin!(tokio::time::sleep(wait));
     let mut stopping = platform.stopping.subscribe();
-    let seat = platform.fleet.polls.enter(agent.node, &agent.standing);
+    if body.revision != agent.standing.applied && agent.standing.wanted > 0 {
+        applied(platform, agent.node, body.revision).await?;
+    }
+    let seat = platform.fleet.polls.enter(agent.node, &agent.standing, body.revision);
     let _counted = Counted::new(platform);
     let mut agent = *agent;
     loop {
         // Before the look, so that what is queued during it is not slept over.
         let mut woken = pin!(seat.notify.notified());
         woken.as_mut().enable();
-        if agent.standing.clean && agent.standing.waiting {
-            let tasks = deliver(platform, &agent, body.session).await?;
-            if !tasks.is_empty() {
-                return Ok(Work { tasks });
-            }
+        let wanted = match agent.standing.clean && agent.standing.wanted > body.revision {
+            true => Some(wanted(&platform.store, agent.node).await.map_err(refuse)?),
+            false => None,
+        };
+        let tasks = match agent.standing.clean && agent.standing.waiting {
+            true => deliver(platform, &agent, body.session).await?,
+            false => Vec::new(),
+        };
+        if !tasks.is_empty() || wanted.is_some() {
+            return Ok(Work { tasks, wanted });
         }
         if *stopping.borrow_and_update() {
-            return Ok(Work { tasks: Vec::new() });
+            return Ok(nothing());
         }
         tokio::select! {
             () = woken => {}
-            () = &mut over => return Ok(Work { tasks: Vec::new() }),
+            () = &mut over => return Ok(nothing()),
             // The agent asks another replica then, instead of holding this one up.
-            _ = stopping.changed() => return Ok(Work { tasks: Vec::new() }),
+            _ = stopping.changed() => return Ok(nothing()),
         }
         agent = look_up(platform, agent.node, agent.key).await?;
         agent.current(body.session)?;
         agent.reachable()?;
     }
+}
+
+fn nothing() -> Work {
+    Work { tasks: Vec::new(), wanted: None }
+}
+
+/// Writes down how far the agent has followed; whoever waits for that is woken.
+async fn applied(platform: &Platform, node: NodeId, revision: i64) -> Result<()> {
+    let mut tx = platform.store.begin().await.map_err(refuse)?;
+    tx.wanted_applied(node, revision).await.map_err(refuse)?;
+    tx.commit().await.map_err(refuse)
 }
 
 async fn deliver(platform: &Platform, agent: &Admitted, session: i64) -> Result<Vec<Wired>> {

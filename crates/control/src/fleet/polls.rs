@@ -26,6 +26,8 @@ struct Waiting {
     session: i64,
     /// Whether it may be given work.
     clean: bool,
+    /// What it has of what its node should have.
+    revision: i64,
     count: usize,
 }
 
@@ -60,19 +62,20 @@ impl Polls {
         self.waiting.lock().expect("no holder of this lock can panic")
     }
 
-    pub(super) fn enter(&self, node: NodeId, standing: &Standing) -> Seat<'_> {
+    pub(super) fn enter(&self, node: NodeId, standing: &Standing, revision: i64) -> Seat<'_> {
         let mut waiting = self.lock();
         let here = waiting.entry(node).or_insert_with(|| Waiting {
             notify: Arc::new(Notify::new()),
             session: standing.session,
             clean: standing.clean,
+            revision,
             count: 0,
         });
         if here.session != standing.session {
             // The older agent's poll has no business here any more.
             here.notify.notify_waiters();
         }
-        (here.session, here.clean) = (standing.session, standing.clean);
+        (here.session, here.clean, here.revision) = (standing.session, standing.clean, revision);
         here.count += 1;
         let notify = here.notify.clone();
         drop(waiting);
@@ -102,7 +105,10 @@ impl Polls {
         let waiting = self.lock();
         for (node, here) in asked.iter().filter_map(|node| Some((node, waiting.get(node)?))) {
             let fine = standings.get(node).is_some_and(|standing| {
-                !standing.retired && !standing.unreachable && standing.session == here.session
+                !standing.retired
+                    && !standing.unreachable
+                    && standing.session == here.session
+                    && standing.wanted <= here.revision
             });
             if !fine {
                 here.notify.notify_waiters();

@@ -1,6 +1,6 @@
 //! An agent says what became of its tasks.
 
-use muster_model::task::{Task, TaskState};
+use muster_model::task::{Task, TaskKind, TaskState};
 use muster_node_api::task::{Ending, Report};
 use muster_node_api::wire::{Heard, Reports};
 use muster_store::{StoreError, TaskReport};
@@ -58,7 +58,10 @@ async fn take(cx: &Cx, agent: &Admitted, session: i64, said: &TaskReport) -> mus
     }
     let mut tx = store.begin().await?;
     let written = async {
-        tx.operation_wake(task.operation_id, cx.now).await?;
+        // Behind a stream there is no operation: who waits for it sees the agent come.
+        if task.kind != TaskKind::Stream {
+            tx.operation_wake(task.operation_id, cx.now).await?;
+        }
         tx.task_report(agent.node, said, cx.now).await?;
         tx.node_in_session(agent.node, session).await
     };

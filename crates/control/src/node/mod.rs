@@ -1,6 +1,7 @@
 //! Nodes, as operators see them. What their agents say is in `fleet`.
 
 mod approve;
+mod audit;
 mod cordon;
 mod drain;
 mod enrol;
@@ -11,6 +12,7 @@ mod uncordon;
 mod update;
 
 pub use approve::approve;
+pub use audit::audit;
 pub use cordon::cordon;
 pub use drain::drain;
 pub use enrol::enrol;

@@ -71,6 +71,7 @@ fn subject_id(operation: &Operation) -> String {
     match operation.subject_kind.as_str() {
         "node" => muster_ids::NodeId::from_uuid(operation.subject_id).to_string(),
         "allocation" => muster_ids::AllocationId::from_uuid(operation.subject_id).to_string(),
+        "cell" => muster_ids::CellId::from_uuid(operation.subject_id).to_string(),
         _ => operation.subject_id.to_string(),
     }
 }

@@ -24,6 +24,9 @@ pub async fn delete(cx: &Cx, reference: &str, query: DeleteQuery) -> Result<Comm
         Box::pin(async move {
             refuse_if_alive("project", tx.allocation_live_of_project(id).await?)?;
             let mut removed = BTreeMap::new();
+            removed.insert("cells", counted(tx.cell_delete_of_project(id).await?));
+            removed.insert("networks", counted(tx.network_delete_of_project(id).await?));
+            removed.insert("ssh_keys", counted(tx.ssh_key_delete_of_project(id).await?));
             removed.insert("allocations", counted(tx.allocation_delete_of_project(id).await?));
             removed.insert("webhooks", tx.webhook_delete_of_project(id).await?);
             removed.insert("tokens", tx.token_delete_of_project(id).await?);

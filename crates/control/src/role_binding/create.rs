@@ -45,11 +45,15 @@ pub async fn create(cx: &Cx, body: RoleBindingCreate) -> Result<Commit> {
         scope,
         created_at: cx.now,
     };
+    let tenant = scope.tenant();
     let subject = format!("/v1/role-bindings/{}", binding.id);
     let told = json!({"user_id": binding.user_id, "user_email": binding.user_email, "role": role.as_str()});
     let commit = Commit::new(scope, target("role_binding", binding.id, role.as_str()), move |tx| {
         Box::pin(async move {
             tx.role_binding_insert(&binding).await?;
+            if let Some(tenant) = tenant {
+                tx.wanted_raise_keys(tenant).await?;
+            }
             Ok(Answer::new(&view(&binding)))
         })
     });

@@ -20,6 +20,7 @@ pub async fn delete(cx: &Cx, reference: &str) -> Result<Commit> {
     only_by_the_tenant(cx, binding.scope)?;
     cx.expect_version(1)?;
     let (id, role, user) = (binding.id, binding.role, binding.user_id);
+    let tenant = binding.scope.tenant();
     let told = json!({"user_id": user, "user_email": binding.user_email, "role": role.as_str()});
     let commit = Commit::new(binding.scope, target("role_binding", id, role.as_str()), move |tx| {
         Box::pin(async move {
@@ -27,6 +28,9 @@ pub async fn delete(cx: &Cx, reference: &str) -> Result<Commit> {
                 keep_an_operator(tx, user).await?;
             }
             tx.role_binding_delete(id).await?;
+            if let Some(tenant) = tenant {
+                tx.wanted_raise_keys(tenant).await?;
+            }
             Ok(Answer::new(&removed_view(&id, BTreeMap::new())))
         })
     });

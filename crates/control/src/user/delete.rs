@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{keep_an_operator, path};
 use crate::commit::target;
-use crate::tenant::removed_view;
+use crate::tenant::{counted, removed_view};
 use crate::{Answer, Commit, Cx, Result};
 
 /// Prepares `user_delete`.
@@ -17,13 +17,17 @@ pub async fn delete(cx: &Cx, reference: &str) -> Result<Commit> {
     cx.authorize(Permission::UserDelete, user.scope(), "person")?;
     cx.expect_version(user.version)?;
     let (subject, told) = (path(&user), json!({"email": user.email}));
-    let (id, version) = (user.id, user.version);
+    let (id, version, tenant) = (user.id, user.version, user.tenant_id);
     let commit = Commit::new(user.scope(), target("user", id, &user.email), move |tx| {
         Box::pin(async move {
             keep_an_operator(tx, id).await?;
             let mut removed = BTreeMap::new();
             removed.insert("tokens", tx.token_delete_of_user(id).await?);
             removed.insert("role_bindings", tx.role_binding_delete_of_user(id).await?);
+            removed.insert("ssh_keys", counted(tx.ssh_key_delete_of_user(id).await?));
+            if let Some(tenant) = tenant {
+                tx.wanted_raise_keys(tenant).await?;
+            }
             tx.user_delete(id, version).await?;
             Ok(Answer::new(&removed_view(&id, removed)))
         })

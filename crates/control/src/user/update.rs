@@ -23,6 +23,7 @@ pub async fn update(cx: &Cx, reference: &str, body: UserUpdate) -> Result<Commit
     if let Some(name) = body.display_name {
         user.display_name = name;
     }
+    let disabled = body.disabled.is_some();
     let shuts_out = body.disabled == Some(true) && !user.disabled;
     if let Some(disabled) = body.disabled {
         user.disabled = disabled;
@@ -39,6 +40,9 @@ pub async fn update(cx: &Cx, reference: &str, body: UserUpdate) -> Result<Commit
                 keep_an_operator(tx, user.id).await?;
             }
             tx.user_update(&user).await?;
+            if let Some(tenant) = user.tenant_id.filter(|_| disabled) {
+                tx.wanted_raise_keys(tenant).await?;
+            }
             Ok(Answer::new(&view(&user)))
         })
     });

@@ -24,7 +24,7 @@ pub(super) const APPLY: Step = Step {
 /// The details of a place of this size.
 pub(super) fn sized(size: &Capacity, devices: &[String]) -> Details {
     let amount = Amount { cpus: size.cpus, memory_mb: size.memory_mb, disk_mb: size.disk_mb };
-    Details { devices: devices.to_vec(), amount, exclusive: false }
+    Details { devices: devices.to_vec(), amount, ..Details::default() }
 }
 
 async fn ask_for(
@@ -36,7 +36,7 @@ async fn ask_for(
 ) -> Result<Asked> {
     let node = allocation.node_id.ok_or(StoreError::Corrupt("a node"))?;
     let incarnation = allocation.incarnation;
-    ask(cx, Ask { node, kind, purpose, allocation: Some(allocation.id), incarnation, details }).await
+    ask(cx, &Ask { node, kind, purpose, allocation: Some(allocation.id), incarnation, details }).await
 }
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {

@@ -1,12 +1,14 @@
 //! The operations on allocations, and their steps, one a file.
 
 mod apply;
+mod cells;
 mod claim;
 mod clean;
 mod create;
 mod destroy;
 mod free;
 mod grow;
+mod keep_logs;
 mod prepare;
 mod reincarnate;
 mod release;
@@ -22,7 +24,9 @@ mod wipe;
 
 pub use clean::CLEAN;
 pub use create::CREATE;
+#[cfg(test)]
+pub(crate) use create::tests;
 pub use release::{RELEASE, open_release};
 pub use resize::RESIZE;
 pub use restart::RESTART;
-pub(crate) use subject::path;
+pub(crate) use subject::{details, devices, path};

@@ -1,4 +1,4 @@
-//! Giving an allocation back, honestly: destroy · see that it is gone · wipe · see that it is wiped · free.
+//! Giving an allocation back, honestly: keep logs · destroy · see that it is gone · wipe · see that it is wiped · free.
 
 use jiff::Timestamp;
 use muster_ids::{OperationId, TypedId as _};
@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::destroy::DESTROY;
 use super::free::FREE;
+use super::keep_logs::KEEP_LOGS;
 use super::verify_gone::VERIFY_GONE;
 use super::verify_wiped::VERIFY_WIPED;
 use super::wipe::WIPE;
@@ -18,7 +19,7 @@ use crate::{Open, Timing, open, supersede};
 /// `allocation.release`. There is no way back from it: what cannot go on is parked.
 pub const RELEASE: Definition = Definition {
     kind: "allocation.release",
-    steps: &[DESTROY, VERIFY_GONE, WIPE, VERIFY_WIPED, FREE],
+    steps: &[KEEP_LOGS, DESTROY, VERIFY_GONE, WIPE, VERIFY_WIPED, FREE],
     on_failure: OnFailure::Park,
     at_deadline: AtDeadline::Park,
     cancellable: false,

@@ -32,6 +32,7 @@ pub(crate) fn details(allocation: &Allocation, devices: Vec<String>) -> Details 
             disk_mb: allocation.held.disk_mb,
         },
         exclusive: allocation.shape == muster_model::allocation::AllocationShape::Baremetal,
+        ..Details::default()
     }
 }
 
@@ -57,7 +58,7 @@ pub(crate) async fn ask_node(
 ) -> Result<Asked> {
     let details = details(allocation, devices(cx, allocation).await?);
     let (id, incarnation) = (Some(allocation.id), allocation.incarnation);
-    ask(cx, Ask { node, kind, purpose, allocation: id, incarnation, details }).await
+    ask(cx, &Ask { node, kind, purpose, allocation: id, incarnation, details }).await
 }
 
 /// A step that rests on an operator's word instead of on what was done and seen.

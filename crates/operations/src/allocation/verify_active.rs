@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn every_difference_between_what_is_there_and_what_was_asked_for_is_found() {
         let amount = Amount { cpus: 4, memory_mb: 8, disk_mb: 9 };
-        let expected = Details { devices: vec!["a".into(), "b".into()], amount, exclusive: false };
+        let expected = Details { devices: vec!["a".into(), "b".into()], amount, ..Details::default() };
         let good = Findings {
             present: true,
             incarnation: 2,

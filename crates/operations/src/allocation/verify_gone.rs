@@ -8,6 +8,7 @@ use muster_model::witness::Transition;
 use muster_store::Result;
 use serde_json::json;
 
+use super::cells::gone;
 use super::subject::{ask_node, attested, evidence, on_word, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::task::Asked;
@@ -28,8 +29,15 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         let Some(node) = allocation.node_id.filter(|_| placed) else {
             return Ok(Verdict::said("it never had a place").into());
         };
+        let cells = cx.store.cell_live_in(allocation.id).await?;
+        let (now, world) = (cx.now, cx.world.clone());
         if let Some(word) = attested(cx, &allocation).await? {
-            return Ok(on_word(&word).into());
+            return Ok(Act::write(move |tx, told| {
+                Box::pin(async move {
+                    gone(tx, told, &world, &cells, &word, now).await?;
+                    Ok(on_word(&word))
+                })
+            }));
         }
         let (task, found) = match ask_node(cx, &allocation, node, TaskKind::Inspect, "inspect").await? {
             Asked::Pending(act) => return Ok(act),
@@ -43,11 +51,16 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             let message = "the node says that it destroyed the place, but it is still there".to_owned();
             return Ok(Verdict::Refused { reason: FailureReason::VerifyFailed.as_str(), message }.into());
         }
-        let witness = evidence(cx, &allocation, Transition::Gone, &task, json!(["the place is gone"]));
-        let now = cx.now;
-        Ok(Act::write(move |tx, _| {
+        if !found.left.is_empty() {
+            let message = format!("the place is gone, but something of it is left: {}", found.left.join("; "));
+            return Ok(Verdict::Refused { reason: FailureReason::VerifyFailed.as_str(), message }.into());
+        }
+        let checked = if found.checked.is_empty() { json!(["the place is gone"]) } else { json!(found.checked) };
+        let witness = evidence(cx, &allocation, Transition::Gone, &task, checked);
+        Ok(Act::write(move |tx, told| {
             Box::pin(async move {
                 tx.witness_insert(&witness).await?;
+                gone(tx, told, &world, &cells, &witness, now).await?;
                 if allocation.state == AllocationState::Releasing {
                     let after = Allocation { state: AllocationState::Wiping, ..allocation.clone() };
                     tx.allocation_move(&allocation, &after, now).await?;

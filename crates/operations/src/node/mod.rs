@@ -1,12 +1,16 @@
 //! The operations on nodes, and their steps, one a file.
 
+mod audit;
+mod compare;
 mod cordon;
 mod drain;
 mod empty;
+mod mend;
 mod retire;
 mod sign_off;
 mod survey;
 
+pub use audit::AUDIT;
 pub use drain::DRAIN;
 pub use retire::RETIRE;
 

@@ -49,15 +49,19 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             None => {
                 let details = Details::default();
                 let (kind, purpose) = (TaskKind::Survey, "survey");
-                let asked =
-                    ask(cx, Ask { node: node.id, kind, purpose, allocation: None, incarnation: 0, details });
-                match asked.await? {
+                let wanted = Ask { node: node.id, kind, purpose, allocation: None, incarnation: 0, details };
+                match ask(cx, &wanted).await? {
                     Asked::Pending(act) => return Ok(act),
                     Asked::Failed(message) => {
                         return Ok(Verdict::Refused { reason: "verify_failed", message }.into());
                     }
                     Asked::Done(_, found) if !found.places.is_empty() => {
                         let message = format!("{} places are still on it", found.places.len());
+                        return Ok(Verdict::Refused { reason: "verify_failed", message }.into());
+                    }
+                    Asked::Done(_, found) if !found.things.is_empty() => {
+                        let named: Vec<&str> = found.things.iter().take(10).map(|thing| thing.name.as_str()).collect();
+                        let message = format!("{} things of ours are still on it: {}", found.things.len(), named.join(", "));
                         return Ok(Verdict::Refused { reason: "verify_failed", message }.into());
                     }
                     Asked::Done(task, _) => {

@@ -63,22 +63,30 @@ impl NodeDoor {
             let drain = Limited::new(unread, BODY_LIMIT).collect();
             let _ = tokio::time::timeout(Duration::from_secs(2), drain).await;
         }
+        let result = result.map(|answer| respond::answer(200, &answer));
+        self.respond(operation.id, result, &correlation_id, started)
+    }
+
+    /// The answer, or the refusal; counted and noted either way.
+    pub(super) fn respond(
+        &self,
+        operation: &'static str,
+        result: Result<Response<Body>>,
+        correlation_id: &str,
+        started: Instant,
+    ) -> Response<Body> {
         let detail = result.as_ref().err().map(|problem| problem.detail.clone());
-        let mut response = match result {
-            Ok(answer) => respond::answer(200, &answer),
-            Err(problem) => respond::problem(problem, &correlation_id),
-        };
+        let mut response = result.unwrap_or_else(|problem| respond::problem(problem, correlation_id));
         // It names the public API's scheme, and no certificate has one.
         response.headers_mut().remove(WWW_AUTHENTICATE);
-        if let Ok(value) = HeaderValue::from_str(&correlation_id) {
+        if let Ok(value) = HeaderValue::from_str(correlation_id) {
             response.headers_mut().insert(respond::CORRELATION, value);
         }
         let status = response.status().as_u16();
         // Apart from the public API's, and without their times: a poll takes as long as it waits.
-        let labels = RequestLabels { operation: format!("agent_{}", operation.id), status };
+        let labels = RequestLabels { operation: format!("agent_{operation}"), status };
         self.platform.metrics.requests.get_or_create(&labels).inc();
         let milliseconds = started.elapsed().as_secs_f64() * 1000.0;
-        let operation = operation.id;
         if status >= 500 {
             tracing::error!(
                 operation,
@@ -101,13 +109,7 @@ impl NodeDoor {
         body: &mut Option<Body>,
         correlation_id: &str,
     ) -> Result<Answer> {
-        let cx = Cx {
-            platform: self.platform.clone(),
-            actor: None,
-            correlation_id: correlation_id.to_owned(),
-            now: self.platform.world.now(),
-            if_match: None,
-        };
+        let cx = self.cx(correlation_id);
         if !operation.certificate {
             self.take_share(parts)?;
             let body = self.read(operation, parts, body).await?;
@@ -117,13 +119,7 @@ impl NodeDoor {
             }
             return answer(&joined?);
         }
-        let certificate = parts.extensions.get::<PeerCertificate>();
-        let certificate = certificate.ok_or_else(|| {
-            unauthenticated("this needs the node's client certificate, which joining gives")
-        })?;
-        let identity = authority::identity(&certificate.0)
-            .ok_or_else(|| unauthenticated("the client certificate names no node"))?;
-        let agent = fleet::admit(&cx, identity).await?;
+        let agent = Self::admitted(&cx, parts).await?;
         let body = self.read(operation, parts, body).await?;
         match operation.id {
             "renew" => answer(&fleet::renew(&cx, &agent, read(&body, "body")?).await?),
@@ -133,6 +129,32 @@ impl NodeDoor {
             "inventory" => answer(&fleet::inventory(&cx, &agent, read(&body, "body")?).await?),
             id => Err(Problem::new(Code::Internal, format!("nobody answers {id}"))),
         }
+    }
+
+    fn cx(&self, correlation_id: &str) -> Cx {
+        Cx {
+            platform: self.platform.clone(),
+            actor: None,
+            correlation_id: correlation_id.to_owned(),
+            now: self.platform.world.now(),
+            if_match: None,
+        }
+    }
+
+    /// Lets an agent in that comes for something else than an answer.
+    pub(super) async fn admit(&self, parts: &Parts, correlation_id: &str) -> Result<fleet::Admitted> {
+        Self::admitted(&self.cx(correlation_id), parts).await
+    }
+
+    /// Whose certificate it is, and whether that node is listened to.
+    async fn admitted(cx: &Cx, parts: &Parts) -> Result<fleet::Admitted> {
+        let certificate = parts.extensions.get::<PeerCertificate>();
+        let certificate = certificate.ok_or_else(|| {
+            unauthenticated("this needs the node's client certificate, which joining gives")
+        })?;
+        let identity = authority::identity(&certificate.0)
+            .ok_or_else(|| unauthenticated("the client certificate names no node"))?;
+        fleet::admit(cx, identity).await
     }
 
     /// Strangers share what callers of the public API without a credential have, by address.

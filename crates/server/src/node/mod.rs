@@ -1,6 +1,7 @@
 //! The listener that agents dial: TLS always, by certificates of the platform's own authority, apart from the public API.
 
 mod door;
+mod stream;
 mod tls;
 
 use std::net::{IpAddr, SocketAddr};
@@ -8,11 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::Request;
-use axum::routing::post;
+use axum::extract::{Path, Request};
+use axum::routing::{get, post};
 use muster_api::{Code, Problem};
 use muster_control::Platform;
-use muster_node_api::OPERATIONS;
+use muster_node_api::{OPERATIONS, STREAM};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -35,7 +36,7 @@ pub(crate) async fn start(
     let address: SocketAddr = settings.parsed("nodes.listen")?;
     let listener = TcpListener::bind(address).await.map_err(|error| StartError::Listen { address, error })?;
     let address = listener.local_addr().map_err(|error| StartError::Listen { address, error })?;
-    let names = tls::names(address, settings.text("nodes.hosts"));
+    let names = tls::names(address, settings.text("nodes.hosts"), advertised(settings)?.as_deref());
     let (acceptor, certificate) = tls::acceptor(platform, names).await?;
     let connections = settings.parsed::<usize>("http.max_connections")?.max(1);
     let door = Arc::new(NodeDoor {
@@ -52,6 +53,24 @@ pub(crate) async fn start(
     tasks.spawn(platform.clone().run_heartbeats(stop.clone()));
     tasks.spawn(platform.clone().run_loss(stop.clone()));
     Ok(Some(address))
+}
+
+/// Where agents reach this very replica, if that was said.
+pub(crate) fn advertised(settings: &Settings) -> Result<Option<String>, SettingsError> {
+    let text = settings.text("nodes.advertise");
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let authority: http::uri::Authority = settings.parsed("nodes.advertise")?;
+    match authority.port_u16() {
+        Some(_) if !text.contains('@') => Ok(Some(text.to_owned())),
+        _ => Err(SettingsError::Value {
+            key: "nodes.advertise".to_owned(),
+            value: text.to_owned(),
+            source_name: "the settings".to_owned(),
+            why: "it should be HOST:PORT".to_owned(),
+        }),
+    }
 }
 
 /// The address for the line that an operator runs on a new machine: the first name that agents dial by, or where we listen.
@@ -81,6 +100,9 @@ fn router(door: &Arc<NodeDoor>) -> Router {
         let serve = move |request: Request| door.clone().serve(operation, request);
         router = router.route(operation.path, post(serve));
     }
+    let streams = door.clone();
+    let stream = move |Path(stream): Path<String>, request: Request| streams.clone().serve_stream(stream, request);
+    router = router.route(STREAM.path, get(stream));
     let (absent, wrong) = (door.clone(), door.clone());
     router
         .fallback(async move |request: Request| {
@@ -88,7 +110,7 @@ fn router(door: &Arc<NodeDoor>) -> Router {
             respond::problem(problem, &absent.correlation(request.headers()))
         })
         .method_not_allowed_fallback(async move |request: Request| {
-            let problem = Problem::new(Code::MethodNotAllowed, "agents only send POST");
+            let problem = Problem::new(Code::MethodNotAllowed, "agents send POST, and GET for streams alone");
             respond::problem(problem, &wrong.correlation(request.headers()))
         })
 }

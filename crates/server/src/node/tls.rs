@@ -23,11 +23,13 @@ const AHEAD: SignedDuration = SignedDuration::from_hours(24 * 10);
 const LOOK: Duration = Duration::from_secs(3600);
 
 /// The names and addresses under which agents may dial us.
-pub(super) fn names(address: SocketAddr, hosts: &str) -> Vec<String> {
+pub(super) fn names(address: SocketAddr, hosts: &str, advertised: Option<&str>) -> Vec<String> {
     let mut names: Vec<String> = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).into();
     if !address.ip().is_unspecified() {
         names.push(address.ip().to_string());
     }
+    let advertised = advertised.and_then(|advertised| advertised.rsplit_once(':'));
+    names.extend(advertised.map(|(host, _)| host.trim_matches(['[', ']']).to_owned()));
     names.extend(hosts.split(',').map(|host| host.trim().to_owned()).filter(|host| !host.is_empty()));
     names.sort();
     names.dedup();

@@ -96,7 +96,7 @@ async fn serve(store: &Store, node: NodeId, places: &mut BTreeMap<AllocationId, 
                 TaskKind::Destroy => {
                     places.remove(&allocation);
                 }
-                TaskKind::Inspect | TaskKind::Wipe | TaskKind::Survey => {}
+                _ => {}
             }
             if let Some((incarnation, held)) = places.get(&allocation) {
                 findings.present = true;

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use muster_api::{Operation, operations};
+use muster_ids::NodeId;
+use muster_model::allocation::Allocation;
 use muster_testkit::{ACTORS, Client, Database, Fixture, Kit, golden};
 use serde_json::{Value, json};
 
@@ -94,6 +96,7 @@ fn attempt(operation: &Operation, fixture: &Fixture) -> (Vec<String>, String, Va
         "quota_get" | "capacity_get" => (vec![train], String::new(), none),
         "quota_set" => (vec![train], String::new(), json!({"max_gpus": 8})),
         "node_drain" => (vec![id("machine")], String::new(), json!({})),
+        "node_audit" => (vec![id("machine")], String::new(), json!({})),
         "node_retire" => (vec![id("cordoned_machine")], String::new(), json!({})),
         "allocation_create" => (vec![train], String::new(), json!({"name": "fresh"})),
         "allocation_list" => (vec![train], String::new(), none),
@@ -104,6 +107,16 @@ fn attempt(operation: &Operation, fixture: &Fixture) -> (Vec<String>, String, Va
         "allocation_attest" => {
             (vec![train, id("held")], String::new(), json!({"statement": "its disks were shredded"}))
         }
+        "cell_create" => {
+            let spec = json!({"root": {"host": ["/usr"]}});
+            (vec![train], String::new(), json!({"name": "fresh", "allocation": id("held"), "spec": spec}))
+        }
+        "cell_list" | "network_list" | "ssh_key_list" => (vec![train], String::new(), none),
+        "cell_get" | "cell_kept_logs" => (vec![train, id("cell")], String::new(), none),
+        "cell_restart" | "cell_destroy" => (vec![train, id("cell")], String::new(), json!({})),
+        "network_get" => (vec![train, id("network")], String::new(), none),
+        "ssh_key_create" => (vec![train], String::new(), json!({"name": "fresh", "public_key": OTHER_KEY})),
+        "ssh_key_delete" => (vec![train, id("ssh_key")], String::new(), none),
         "operation_list" => (vec![], format!("project={train}"), none),
         "operation_get" => (vec![id("waiting_operation")], String::new(), none),
         "operation_cancel" => (vec![id("waiting_operation")], String::new(), json!({})),
@@ -153,6 +166,10 @@ fn without_thread(body: &Value) -> String {
     body.to_string()
 }
 
+/// Public keys that nobody has the private halves of.
+const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA0E2h3L3HJv6cqCgJ2oHfRnvC4TfZyXh8Hbqz2yq1m7";
+const OTHER_KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB0E2h3L3HJv6cqCgJ2oHfRnvC4TfZyXh8Hbqz2yq1m7";
+
 /// A machine that takes allocations, with a slot that does too and one that does not; and a machine that is cordoned.
 async fn add_machines(kit: &Kit, fixture: &mut Fixture) {
     let operator = kit.operator();
@@ -179,6 +196,20 @@ async fn add_allocations(kit: &Kit, fixture: &mut Fixture) {
     fixture.ids.insert("waiting_operation".to_owned(), operation);
     let held = crate::allocation::active(kit, &train, "held").await;
     fixture.ids.insert("held".to_owned(), held.to_string());
+    let machine: NodeId = fixture.id("machine").parse().unwrap();
+    let store = kit.store();
+    let before = store.allocation_lookup(held).await.unwrap().unwrap();
+    let after = Allocation { node_id: Some(machine), ..before.clone() };
+    let mut tx = store.begin().await.unwrap();
+    tx.allocation_move(&before, &after, before.updated_at).await.unwrap();
+    tx.commit().await.unwrap();
+    let cell = crate::stream::cell(store, &train, machine, "cell").await;
+    fixture.ids.insert("cell".to_owned(), cell.to_string());
+    let networks = store.network_list(train.parse().unwrap()).await.unwrap();
+    fixture.ids.insert("network".to_owned(), networks[0].id.to_string());
+    let key = json!({"name": "laptop", "public_key": KEY});
+    let key = admin.post(&format!("/v1/projects/{train}/ssh-keys"), key).await.ok();
+    fixture.ids.insert("ssh_key".to_owned(), key.body["id"].as_str().unwrap().to_owned());
     kit.sealed().await;
 }
 
@@ -203,7 +234,9 @@ async fn golden_access_matrix() {
     let holding = kit.database.clone();
     kit.stop().await;
     let template_of = |operation: &Operation| {
-        let about_work = operation.id.starts_with("allocation_") || operation.id.starts_with("operation_");
+        let about_work = ["allocation_", "operation_", "cell_", "network_", "ssh_key_", "stream_"]
+            .iter()
+            .any(|noun| operation.id.starts_with(noun));
         if about_work { holding.folder() } else { bare.folder() }
     };
     let mut table = format!("{:24}", "operation");

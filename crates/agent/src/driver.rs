@@ -1,0 +1,150 @@
+//! Who makes places and cells: the real driver, or the simulated one. Everything else of an agent is the same for both.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use muster_ids::{AllocationId, CellId, TaskId};
+use muster_node_api::cell::{CellPlace, Wanted};
+use muster_node_api::task::{Details, Findings, Place, TaskKind};
+
+use crate::sim;
+use crate::stream::Inside;
+use crate::{AgentError, real};
+
+/// Something that is asked of a driver.
+#[derive(Debug, Clone)]
+pub(crate) struct Order {
+    pub(crate) kind: TaskKind,
+    /// The allocation's place that it is about, or whose cell; none for what concerns the whole node.
+    pub(crate) place: Option<Place>,
+    pub(crate) details: Details,
+    pub(crate) task: Option<TaskId>,
+}
+
+/// How an order ended: the inner error is "surely not done", the outer "nobody knows".
+pub(crate) type Outcome = Result<Result<Findings, String>, AgentError>;
+
+/// Who makes places and cells.
+#[derive(Debug, Clone)]
+pub enum Driver {
+    /// Records.
+    Simulated(Arc<sim::Driver>),
+    /// The machine itself.
+    Real(Arc<real::Driver>),
+}
+
+impl Driver {
+    /// Every place on the node, found by looking.
+    pub fn places(&self) -> Result<Vec<Place>, AgentError> {
+        match self {
+            Self::Simulated(driver) => Ok(driver.places()),
+            Self::Real(driver) => driver.places(),
+        }
+    }
+
+    /// Every cell on the node, found by looking.
+    pub(crate) fn cells(&self) -> Result<Vec<CellPlace>, AgentError> {
+        match self {
+            Self::Simulated(driver) => Ok(driver.cells()),
+            Self::Real(driver) => driver.cells(),
+        }
+    }
+
+    /// Which incarnation of an allocation's place is there.
+    pub(crate) fn incarnation(&self, allocation: AllocationId) -> Result<Option<i64>, AgentError> {
+        let places = self.places()?;
+        Ok(places.iter().find(|place| place.allocation_id == allocation).map(|place| place.incarnation))
+    }
+
+    /// Which incarnation of a cell is there.
+    pub(crate) fn cell_incarnation(&self, cell: CellId) -> Result<Option<i64>, AgentError> {
+        let cells = self.cells()?;
+        Ok(cells.iter().find(|place| place.cell_id == cell).map(|place| place.incarnation))
+    }
+
+    /// Carries an order out, and looks what is there afterwards.
+    pub(crate) async fn carry_out(&self, order: Order) -> Outcome {
+        match self {
+            Self::Simulated(driver) => driver.carry_out(&order),
+            Self::Real(driver) => {
+                let driver = driver.clone();
+                let work = tokio::task::spawn_blocking(move || driver.carry_out(&order));
+                work.await.map_err(|error| AgentError::Refused(format!("the driver failed: {error}")))?
+            }
+        }
+    }
+
+    /// Something old was asked for and refused.
+    pub(crate) fn refused_stale(&self, order: &Order, why: &str) -> Result<(), AgentError> {
+        match self {
+            Self::Simulated(driver) => driver.refused_stale(order, why),
+            Self::Real(_) => Ok(()),
+        }
+    }
+
+    /// The report is next.
+    pub(crate) fn before_report(&self, kind: TaskKind) {
+        match self {
+            Self::Simulated(driver) => driver.before_report(kind),
+            Self::Real(driver) => driver.before_report(kind),
+        }
+    }
+
+    /// Brings about what the node should have beside its places; says how far it has come.
+    pub(crate) async fn follow(&self, wanted: Wanted) -> Result<i64, AgentError> {
+        match self {
+            Self::Simulated(_) => Ok(wanted.revision),
+            Self::Real(driver) => {
+                let driver = driver.clone();
+                let work = tokio::task::spawn_blocking(move || driver.follow(&wanted).map(|()| wanted.revision));
+                work.await.map_err(|error| AgentError::Refused(format!("the driver failed: {error}")))?
+            }
+        }
+    }
+
+    /// Where other nodes reach this one; a simulated one is reached by nobody.
+    pub(crate) fn address(&self) -> Option<String> {
+        match self {
+            Self::Simulated(_) => None,
+            Self::Real(driver) => Some(driver.address().to_string()),
+        }
+    }
+
+    /// What streams find inside its cells.
+    pub(crate) fn inside(&self) -> Arc<dyn Inside> {
+        match self {
+            Self::Simulated(driver) => driver.inside(),
+            Self::Real(driver) => Arc::new(real::Shared(driver.clone())),
+        }
+    }
+
+    /// How long to wait before an order, where that is simulated.
+    pub(crate) fn latency(&self) -> Duration {
+        match self {
+            Self::Simulated(driver) => driver.faults().latency(),
+            Self::Real(_) => Duration::ZERO,
+        }
+    }
+
+    /// How long to wait before a heartbeat, where that is simulated.
+    pub(crate) fn heartbeat_jitter(&self) -> Duration {
+        match self {
+            Self::Simulated(driver) => driver.faults().heartbeat_jitter(),
+            Self::Real(_) => Duration::ZERO,
+        }
+    }
+
+    /// Looks after what runs, until dropped.
+    pub(crate) async fn supervise(&self, world: &muster_ids::World) -> std::convert::Infallible {
+        match self {
+            Self::Simulated(_) => std::future::pending().await,
+            Self::Real(driver) => loop {
+                let (driver, now) = (driver.clone(), world.now());
+                if let Err(error) = tokio::task::spawn_blocking(move || driver.supervise(now)).await {
+                    tracing::error!(%error, "supervision failed; it is tried again");
+                }
+                tokio::time::sleep(real::LOOK).await;
+            },
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Cells: an image or directories of the node, a network, and what runs in them.
+
+use std::time::{Duration, Instant};
+
+use muster_cell::{DestroyOptions, LogLine, Make, RootSource, Stream};
+use muster_ids::{AllocationId, CellId};
+use muster_image::{Digest, Limits, Source};
+use muster_network::Attach;
+use muster_node_api::cell::{CellFindings, CellOrder, CellPlace, CellSpec, Root, ServiceState};
+use muster_node_api::task::{Findings, KeptLog, Place};
+
+use super::place::disk_id;
+use super::{Done, Driver, said};
+
+/// Who asks whether a cell is ready is answered at once if it is, and after so long if it is not.
+const PATIENCE: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(20);
+/// So much of what each service wrote is kept when its cell goes.
+const KEPT: usize = 128 * 1024;
+/// What comes so near to that has surely been cut.
+const SLACK: usize = 8 * 1024;
+
+impl Driver {
+    /// The cells of an allocation.
+    pub(super) fn cells_of(&self, allocation: AllocationId) -> Done<Vec<CellPlace>> {
+        let cells = self.cells.list().map_err(said)?;
+        Ok(cells.into_iter().filter(|cell| cell.allocation_id == allocation).collect())
+    }
+
+    pub(super) fn cell_create(&self, place: &Place, order: &CellOrder) -> Done<Findings> {
+        let spec = order.spec.as_ref().ok_or_else(|| "it is not said what it is made of".to_owned())?;
+        if let Some(there) = self.there(order.cell_id)? {
+            if there != order.incarnation {
+                return Err(format!("incarnation {there} is still there"));
+            }
+            // It was made before and perhaps not to the end: from here on everything can be repeated.
+        }
+        let devices = self.devices_for(place, spec)?;
+        let storage = self.disks.mount_point(&disk_id(place.allocation_id)?);
+        let network = order.attachment.as_ref();
+        let hosts = network.map(|attachment| self.fabric.hosts(attachment.network_id)).transpose().map_err(said)?;
+        let hosts = hosts.flatten().unwrap_or_else(|| hosts_of_one(order));
+        let made = (|| {
+            let made = self
+                .cells
+                .make(&Make {
+                    cell_id: order.cell_id,
+                    allocation_id: place.allocation_id,
+                    incarnation: order.incarnation,
+                    name: &order.name,
+                    spec,
+                    root: self.root(spec)?,
+                    storage: &storage,
+                    devices,
+                    hosts: &hosts,
+                })
+                .map_err(said)?;
+            if let Some(attachment) = network {
+                let attach = Attach {
+                    cell_id: order.cell_id,
+                    pid: made.pid,
+                    attachment,
+                    egress: spec.egress,
+                    ingress: &spec.ingress,
+                };
+                self.fabric.attach(&attach).map_err(said)?;
+            }
+            self.cells.start(order.cell_id).map_err(said)
+        })();
+        if let Err(why) = made {
+            // "Surely not done" means that nothing of it is left.
+            self.take_down(order.cell_id)?;
+            return Err(why);
+        }
+        self.cells.supervise(self.world.now());
+        Ok(Findings { cell: Some(self.look(order.cell_id)?), ..Findings::default() })
+    }
+
+    /// Which incarnation of a cell is there.
+    fn there(&self, cell: CellId) -> Done<Option<i64>> {
+        let cells = self.cells.list().map_err(said)?;
+        Ok(cells.into_iter().find(|place| place.cell_id == cell).map(|place| place.incarnation))
+    }
+
+    fn root(&self, spec: &CellSpec) -> Done<RootSource> {
+        match &spec.root {
+            Root::Image(digest) => {
+                let layout = self.settings.images.as_ref().ok_or_else(|| {
+                    "the node has no images: its agent was started without --images".to_owned()
+                })?;
+                let digest: Digest = digest.parse().map_err(said)?;
+                let source = Source::Layout(layout.clone());
+                let image = self.images.ensure(&source, &digest, &Limits::default()).map_err(said)?;
+                let working_directory = Some(image.config.working_dir).filter(|directory| !directory.is_empty());
+                let (folder, environment) = (image.rootfs, image.config.env);
+                Ok(RootSource::Image { folder, environment, working_directory })
+            }
+            Root::Host(wanted) => {
+                let allowed = &self.settings.host_directories;
+                if let Some(refused) = wanted.iter().find(|directory| !allowed.contains(directory)) {
+                    let allowed = if allowed.is_empty() { "none".to_owned() } else { allowed.join(", ") };
+                    return Err(format!("cells may not have {refused} of this node; its operator allows: {allowed}"));
+                }
+                Ok(RootSource::Host { directories: wanted.iter().map(Into::into).collect() })
+            }
+        }
+    }
+
+    /// The device nodes that a cell is given: of all GPUs of its allocation, or of those that it names.
+    fn devices_for(&self, place: &Place, spec: &CellSpec) -> Done<Vec<muster_cell::Device>> {
+        let held = self.places.lock().expect("no holder of this lock can panic");
+        let kept = held.get(place.allocation_id).ok_or_else(|| "the place of its allocation is not there".to_owned())?;
+        let all: Vec<String> = kept.devices.iter().cloned().collect();
+        drop(held);
+        let chosen = match &spec.gpus {
+            None => all,
+            Some(wanted) => wanted
+                .iter()
+                .map(|index| all.get(*index as usize).cloned().ok_or_else(|| format!("its allocation has no GPU {index}")))
+                .collect::<Done<_>>()?,
+        };
+        self.settings.device_nodes(&chosen)
+    }
+
+    /// Looks, and for a little while waits for what is not ready.
+    pub(super) fn cell_inspect(&self, order: &CellOrder) -> Done<Findings> {
+        let began = Instant::now();
+        loop {
+            let found = self.look(order.cell_id)?;
+            let settled = |state| matches!(state, ServiceState::Running | ServiceState::Ended);
+            let waits = found.services.iter().any(|service| !settled(service.state) || (service.state == ServiceState::Running && !service.ready));
+            if !found.present || !waits || began.elapsed() > PATIENCE {
+                return Ok(Findings { cell: Some(found), ..Findings::default() });
+            }
+            std::thread::sleep(PAUSE);
+            self.cells.supervise(self.world.now());
+        }
+    }
+
+    fn look(&self, cell: CellId) -> Done<CellFindings> {
+        let mut found = self.cells.look(cell).map_err(said)?;
+        if found.present {
+            let seen = self.fabric.look(cell, found.pid).map_err(said)?;
+            found.address = seen.and_then(|seen| seen.address).map(|address| address.to_string());
+            return Ok(found);
+        }
+        found.left.extend(self.fabric.leftovers(cell).map_err(said)?);
+        found.checked.push("links, forwarding entries, rules and records of networks".to_owned());
+        Ok(found)
+    }
+
+    pub(super) fn cell_destroy(&self, order: &CellOrder) -> Done<Findings> {
+        if let Some(there) = self.there(order.cell_id)?.filter(|there| *there > order.incarnation) {
+            return Err(format!("it is of incarnation {there}"));
+        }
+        self.take_down(order.cell_id)?;
+        Ok(Findings { cell: Some(self.look(order.cell_id)?), ..Findings::default() })
+    }
+
+    /// Stops what runs in a cell and destroys it. Its state directories stay with the allocation's disk.
+    pub(super) fn take_down(&self, cell: CellId) -> Done<()> {
+        self.cells.destroy(cell, DestroyOptions { keep_state: true }).map_err(said)?;
+        self.fabric.detach(cell).map_err(said)
+    }
+
+    pub(super) fn keep_logs(&self, place: &Place, order: Option<&CellOrder>) -> Done<Findings> {
+        let mut logs = Vec::new();
+        for cell in self.cells_of(place.allocation_id)? {
+            if order.is_some_and(|order| order.cell_id != cell.cell_id) {
+                continue;
+            }
+            for (service, lines) in self.cells.logs_keep(cell.cell_id, KEPT).map_err(said)? {
+                let text: String = lines.iter().map(line).collect();
+                let truncated = text.len() + SLACK > KEPT;
+                logs.push(KeptLog { cell_id: cell.cell_id, service, text, truncated });
+            }
+        }
+        Ok(Findings { logs, ..Findings::default() })
+    }
+}
+
+/// A line of a log as people read it.
+pub(super) fn line(line: &LogLine) -> String {
+    let stream = match line.stream {
+        Stream::Out => "stdout",
+        Stream::Err => "stderr",
+    };
+    format!("{} {stream} {}\n", line.at, line.text)
+}
+
+/// The names that a cell knows before its network has said more.
+fn hosts_of_one(order: &CellOrder) -> String {
+    let address = order.attachment.as_ref().map_or("127.0.1.1", |attachment| attachment.address.as_str());
+    format!("127.0.0.1 localhost\n{address} {}\n", order.name)
+}

@@ -1,0 +1,131 @@
+//! GPUs as device nodes: which files a cell must be given so that it can use one, and nothing else.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use muster_cell::Device;
+use muster_node_api::inventory::Inventory;
+use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
+
+use super::settings::Settings;
+
+/// The number of devices that this kernel leaves to local use: nothing answers there, so opening one gives ENXIO where it is
+/// allowed and EPERM where it is not.
+const PRETENDED: u32 = 240;
+
+/// The device nodes of one GPU.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Node {
+    /// Invented: a node that nobody answers at.
+    Pretended {
+        /// Its number.
+        minor: u32,
+    },
+    /// NVIDIA's, by its number in `/dev`.
+    Nvidia {
+        /// Its number.
+        minor: u32,
+    },
+}
+
+/// The device nodes of the GPUs in an inventory. `proc` is where the driver says which is which.
+pub fn nodes(inventory: &Inventory, proc: &Path) -> BTreeMap<String, Node> {
+    let real = nvidia_minors(proc);
+    let node = |(index, gpu): (usize, &muster_node_api::inventory::Gpu)| {
+        let node = match real.get(&gpu.uuid) {
+            Some(minor) => Node::Nvidia { minor: *minor },
+            None if gpu.uuid.starts_with("GPU-pretended-") => {
+                Node::Pretended { minor: u32::try_from(index).unwrap_or(u32::MAX) }
+            }
+            None => return None,
+        };
+        Some((gpu.uuid.clone(), node))
+    };
+    inventory.gpus.iter().enumerate().filter_map(node).collect()
+}
+
+/// UUID to number, as NVIDIA's driver says in `/proc/driver/nvidia/gpus/*/information`.
+fn nvidia_minors(proc: &Path) -> BTreeMap<String, u32> {
+    let Ok(folders) = fs::read_dir(proc.join("driver/nvidia/gpus")) else { return BTreeMap::new() };
+    let read = |folder: fs::DirEntry| {
+        let text = fs::read_to_string(folder.path().join("information")).ok()?;
+        let value = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+            Some(line.trim_start_matches(':').trim().to_owned())
+        };
+        Some((value("GPU UUID")?, value("Device Minor")?.parse().ok()?))
+    };
+    folders.flatten().filter_map(read).collect()
+}
+
+impl Settings {
+    fn pretended(&self, minor: u32) -> PathBuf {
+        self.folder.join("devices").join(format!("pretended{minor}"))
+    }
+
+    /// What a cell is given for these GPUs.
+    pub(super) fn device_nodes(&self, devices: &[String]) -> Result<Vec<Device>, String> {
+        let mut given = Vec::new();
+        let mut nvidia = false;
+        for uuid in devices {
+            match self.devices.get(uuid) {
+                None => return Err(format!("the node has no device {uuid}")),
+                Some(Node::Pretended { minor }) => given.push(Device {
+                    source: self.pretended(*minor),
+                    target: format!("/dev/pretended{minor}"),
+                    major: PRETENDED,
+                    minor: *minor,
+                }),
+                Some(Node::Nvidia { minor }) => {
+                    nvidia = true;
+                    given.push(existing(&format!("/dev/nvidia{minor}"))?);
+                }
+            }
+        }
+        if nvidia {
+            // What all of NVIDIA's share; none of them reaches a GPU whose own node cannot be opened.
+            for shared in ["/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools"] {
+                if Path::new(shared).exists() {
+                    given.push(existing(shared)?);
+                }
+            }
+        }
+        Ok(given)
+    }
+}
+
+impl Settings {
+    /// Overwrites what a tenant may have left in a device's memory, and looks. A pretended one has none.
+    pub(super) fn wipe_device(&self, device: &str) -> Result<(), String> {
+        match self.devices.get(device) {
+            None => Err("the device is not there".to_owned()),
+            Some(Node::Pretended { .. }) => Ok(()),
+            Some(Node::Nvidia { .. }) => Err("its memory cannot be wiped yet".to_owned()),
+        }
+    }
+}
+
+fn existing(path: &str) -> Result<Device, String> {
+    let facts = rustix::fs::stat(path).map_err(|error| format!("{path}: {error}"))?;
+    let (major, minor) = (rustix::fs::major(facts.st_rdev), rustix::fs::minor(facts.st_rdev));
+    Ok(Device { source: path.into(), target: path.to_owned(), major, minor })
+}
+
+/// Makes the nodes of pretended GPUs, unless they are there.
+pub(super) fn make_pretended(settings: &Settings) -> Result<(), String> {
+    let folder = settings.folder.join("devices");
+    for node in settings.devices.values() {
+        let Node::Pretended { minor } = node else { continue };
+        fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        let path = settings.pretended(*minor);
+        // Whoever is in a cell is another user on the node; what it may open is for the control group to say.
+        let mode = Mode::from_raw_mode(0o666);
+        match mknodat(CWD, &path, FileType::CharacterDevice, mode, makedev(PRETENDED, *minor)) {
+            Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+            Err(error) => return Err(format!("{}: it cannot be made: {error}", path.display())),
+        }
+        rustix::fs::chmod(&path, mode).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    Ok(())
+}

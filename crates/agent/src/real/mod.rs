@@ -1,0 +1,153 @@
+//! The real driver: places are control groups and disks, cells are isolated processes, networks are the kernel's.
+//!
+//! It composes the crates that each know one thing (`muster-cell`, `muster-network`, `muster-image`, `muster-storage`) and
+//! keeps little of its own: which places there are, and which devices have not been wiped since somebody had them. What it
+//! reports it has looked up, never remembered.
+
+mod cell;
+mod device;
+mod follow;
+mod inside;
+mod journal;
+mod place;
+mod settings;
+mod survey;
+
+use std::net::Ipv4Addr;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use muster_cell::Cells;
+use muster_ids::World;
+use muster_image::Images;
+use muster_network::Fabric;
+use muster_node_api::cell::CellPlace;
+use muster_node_api::task::{Findings, Place, TaskKind};
+use muster_storage::Disks;
+
+use crate::AgentError;
+use crate::driver::{Order, Outcome};
+pub(crate) use inside::Shared;
+use journal::Journal;
+use place::Places;
+
+pub use device::{Node, nodes as devices};
+pub use settings::{DISK_POINTS, Settings, missing_tools};
+use settings::disk_point;
+
+/// How often what runs is looked after.
+pub(crate) const LOOK: Duration = Duration::from_millis(250);
+
+/// What makes places and cells on this machine.
+pub struct Driver {
+    settings: Settings,
+    world: World,
+    cells: Cells,
+    fabric: Fabric,
+    images: Images,
+    disks: Disks,
+    places: Mutex<Places>,
+    journal: Journal,
+}
+
+impl std::fmt::Debug for Driver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Driver").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+/// "Surely not done", as a sentence. What may have been done half is repeated by whoever asks again: everything here ends in
+/// the same state however often it is begun.
+type Done<T> = Result<T, String>;
+
+fn said(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+impl Driver {
+    /// Finds what is on the machine, also after a crash.
+    pub fn open(settings: Settings, world: &World) -> Result<Self, AgentError> {
+        let refused = |error: &dyn std::fmt::Display| AgentError::Refused(error.to_string());
+        let cells = Cells::open(settings.for_cells()).map_err(|error| refused(&error))?;
+        let fabric = Fabric::open(settings.for_network()).map_err(|error| refused(&error))?;
+        let images = Images::open(settings.folder.join("images")).map_err(|error| refused(&error))?;
+        let disks = Disks::open(settings.folder.join("disks"), settings.run.join("disks"));
+        let kill = settings.kill.clone();
+        let disks = disks.map_err(|error| refused(&error))?.reaching(move |point| kill.reach_point(disk_point(point)));
+        let places = Places::open(&settings.folder)?;
+        let journal = Journal::open(&settings.folder)?;
+        device::make_pretended(&settings).map_err(|error| refused(&error))?;
+        let driver =
+            Self { settings, world: world.clone(), cells, fabric, images, disks, places: Mutex::new(places), journal };
+        driver.remount().map_err(|error| refused(&error))?;
+        Ok(driver)
+    }
+
+    /// The address under which other nodes reach this one.
+    pub(crate) fn address(&self) -> Ipv4Addr {
+        self.settings.address
+    }
+
+    /// Every place on the node.
+    pub(crate) fn places(&self) -> Result<Vec<Place>, AgentError> {
+        Ok(self.places.lock().expect("no holder of this lock can panic").list())
+    }
+
+    /// Every cell on the node.
+    pub(crate) fn cells(&self) -> Result<Vec<CellPlace>, AgentError> {
+        self.cells.list().map_err(|error| AgentError::Refused(error.to_string()))
+    }
+
+    /// Carries an order out, and looks what is there afterwards. It is in the journal, on the disk, before anything is done
+    /// and after it was done, so that what a power cut interrupted is known.
+    pub(crate) fn carry_out(&self, order: &Order) -> Outcome {
+        self.reach(order.kind, "begun");
+        let changes = !matches!(order.kind, TaskKind::Inspect | TaskKind::CellInspect | TaskKind::Survey);
+        if changes {
+            self.journal.begin(order, self.world.now())?;
+            self.reach(order.kind, "journalled");
+        }
+        let done = self.perform(order);
+        self.reach(order.kind, "done");
+        if changes {
+            self.journal.end(order, done.as_ref().err().map(String::as_str), self.world.now())?;
+        }
+        Ok(done)
+    }
+
+    fn perform(&self, order: &Order) -> Done<Findings> {
+        let place = || order.place.as_ref().ok_or_else(|| format!("{:?} needs an allocation", order.kind));
+        let cell = || order.details.cell.as_ref().ok_or_else(|| format!("{:?} needs a cell", order.kind));
+        match order.kind {
+            TaskKind::Prepare => self.prepare(place()?, &order.details),
+            TaskKind::Inspect => self.inspect(place()?, &order.details),
+            TaskKind::Resize => self.resize(place()?, &order.details),
+            TaskKind::Destroy => self.destroy(place()?, &order.details),
+            TaskKind::Wipe => self.wipe(place()?, &order.details),
+            TaskKind::Survey => self.survey(),
+            TaskKind::Sweep => self.sweep(&order.details.things),
+            TaskKind::CellCreate => self.cell_create(place()?, cell()?),
+            TaskKind::CellInspect => self.cell_inspect(cell()?),
+            TaskKind::CellDestroy => self.cell_destroy(cell()?),
+            TaskKind::KeepLogs => self.keep_logs(place()?, order.details.cell.as_ref()),
+            TaskKind::Stream => Err("a stream is no order".to_owned()),
+        }
+    }
+
+    /// The report is next.
+    pub(crate) fn before_report(&self, kind: TaskKind) {
+        self.reach(kind, "reporting");
+    }
+
+    /// Looks after what runs: restarts, probes, logs.
+    pub(crate) fn supervise(&self, now: Timestamp) {
+        for (cell, error) in self.cells.supervise(now) {
+            tracing::warn!(%cell, %error, "a cell could not be looked after; it is tried again");
+        }
+    }
+
+    fn reach(&self, kind: TaskKind, stage: &'static str) {
+        self.settings.kill.reach_named(kind, stage);
+    }
+}

@@ -1,0 +1,293 @@
+//! The place of an allocation: a control group that all its cells share, and a disk of its own.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use muster_cell::Limits;
+use muster_ids::AllocationId;
+use muster_node_api::task::{Amount, Details, Findings, Place};
+use muster_storage::DiskId;
+use serde::{Deserialize, Serialize};
+
+use super::{Done, Driver, said};
+use crate::AgentError;
+use crate::folder::Folder;
+
+const FILE: &str = "places.json";
+/// How the disk is called among what is not wiped.
+const DISK: &str = "disk";
+
+/// Which places there are, and what has not been wiped since somebody had it.
+#[derive(Debug)]
+pub(super) struct Places {
+    folder: Folder,
+    held: Held,
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct Held {
+    places: BTreeMap<AllocationId, Kept>,
+    /// Devices that were in a place and have not been wiped since, and whose place that was.
+    dirty: BTreeMap<String, AllocationId>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Kept {
+    incarnation: i64,
+    pub(super) devices: BTreeSet<String>,
+    amount: Amount,
+    exclusive: bool,
+}
+
+impl Places {
+    pub(super) fn open(folder: &std::path::Path) -> Result<Self, AgentError> {
+        let folder = Folder::new(folder);
+        folder.make()?;
+        Ok(Self { held: folder.read_document(FILE)?.unwrap_or_default(), folder })
+    }
+
+    pub(super) fn list(&self) -> Vec<Place> {
+        let place =
+            |(id, kept): (&AllocationId, &Kept)| Place { allocation_id: *id, incarnation: kept.incarnation };
+        self.held.places.iter().map(place).collect()
+    }
+
+    pub(super) fn get(&self, allocation: AllocationId) -> Option<&Kept> {
+        self.held.places.get(&allocation)
+    }
+
+    /// On the disk before anything else happens.
+    fn change(&mut self, change: impl FnOnce(&mut Held)) -> Done<()> {
+        let mut next = self.held.clone();
+        change(&mut next);
+        self.folder.write_document(FILE, &next).map_err(said)?;
+        self.held = next;
+        Ok(())
+    }
+
+    fn holder(&self, device: &str) -> Option<AllocationId> {
+        self.held.places.iter().find(|(_, kept)| kept.devices.contains(device)).map(|(id, _)| *id)
+    }
+
+    /// Why these devices must not be given to this allocation.
+    fn untouchable(&self, allocation: AllocationId, devices: &BTreeSet<String>) -> Option<String> {
+        devices.iter().find_map(|device| {
+            let other = |id: &AllocationId| *id != allocation;
+            if let Some(holder) = self.holder(device).filter(other) {
+                return Some(format!("{device} is in the place of {holder}"));
+            }
+            let left = self.held.dirty.get(device).filter(|id| other(id))?;
+            Some(format!("{device} has not been wiped since it was in the place of {left}"))
+        })
+    }
+
+    /// Why who wants to be alone would not be.
+    fn alone(&self, allocation: AllocationId, exclusive: bool) -> Option<String> {
+        let mut others = self.held.places.iter().filter(|(id, _)| **id != allocation);
+        let (other, _) = others.find(|(_, kept)| exclusive || kept.exclusive)?;
+        Some(if exclusive {
+            format!("the node was asked for as a whole, and {other} is on it")
+        } else {
+            format!("the whole node belongs to {other}")
+        })
+    }
+}
+
+fn limits(amount: &Amount) -> Limits {
+    Limits { cpus: u32::try_from(amount.cpus).unwrap_or(0), memory_mb: megabytes(amount.memory_mb) }
+}
+
+/// The name of an allocation's disk.
+pub(super) fn disk_id(allocation: AllocationId) -> Done<DiskId> {
+    allocation.to_string().parse().map_err(said)
+}
+
+fn megabytes(amount: i64) -> u64 {
+    u64::try_from(amount).unwrap_or(0)
+}
+
+impl Driver {
+    /// Overwrites a disk, looks, and removes it only if nothing was found.
+    pub(super) fn wipe_disk(&self, id: &DiskId) -> Done<()> {
+        if self.disks.look(id).map_err(said)?.is_none() {
+            return Ok(());
+        }
+        self.disks.wipe(id).map_err(said)?;
+        if self.disks.residue(id).map_err(said)?.is_empty() {
+            self.disks.remove(id).map_err(said)?;
+        }
+        Ok(())
+    }
+
+    fn held(&self) -> std::sync::MutexGuard<'_, Places> {
+        self.places.lock().expect("no holder of this lock can panic")
+    }
+
+    /// Mounts the disks of places again: after a reboot nothing is mounted.
+    pub(super) fn remount(&self) -> Done<()> {
+        let places: Vec<(AllocationId, Kept)> =
+            self.held().held.places.iter().map(|(id, kept)| (*id, kept.clone())).collect();
+        for (id, kept) in places {
+            self.disks.make(&disk_id(id)?, megabytes(kept.amount.disk_mb)).map_err(said)?;
+            self.cells.group_make(id, limits(&kept.amount)).map_err(said)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn prepare(&self, place: &Place, details: &Details) -> Done<Findings> {
+        let (id, devices) = (place.allocation_id, details.devices.iter().cloned().collect::<BTreeSet<_>>());
+        self.settings.device_nodes(&details.devices)?;
+        {
+            let mut held = self.held();
+            if let Some(kept) = held.get(id)
+                && (kept.incarnation != place.incarnation || kept.devices != devices)
+            {
+                let there = kept.incarnation;
+                return Err(format!("its place is there already: incarnation {there}, with {:?}", kept.devices));
+            }
+            if let Some(why) = held.alone(id, details.exclusive).or_else(|| held.untouchable(id, &devices)) {
+                tracing::error!(allocation = %id, why, "violation: this was not done");
+                return Err(format!("violation: {why}"));
+            }
+            if held.get(id).is_none() {
+                let kept = Kept {
+                    incarnation: place.incarnation,
+                    devices: devices.clone(),
+                    amount: details.amount,
+                    exclusive: details.exclusive,
+                };
+                // From the moment that a tenant has a device, something of the tenant's is on it.
+                held.change(|held| {
+                    held.dirty.extend(devices.iter().map(|device| (device.clone(), id)));
+                    held.places.insert(id, kept);
+                })?;
+            }
+        }
+        let made = (|| {
+            self.disks.make(&disk_id(id)?, megabytes(details.amount.disk_mb)).map_err(said)?;
+            self.cells.group_make(id, limits(&details.amount)).map_err(said)
+        })();
+        if let Err(why) = made {
+            // "Surely not done" means that nothing of it is left.
+            self.destroy(place, details)?;
+            return Err(why);
+        }
+        self.inspect(place, details)
+    }
+
+    pub(super) fn resize(&self, place: &Place, details: &Details) -> Done<Findings> {
+        let (id, devices) = (place.allocation_id, details.devices.iter().cloned().collect::<BTreeSet<_>>());
+        let before = self.held().get(id).cloned().ok_or_else(|| "its place is not there".to_owned())?;
+        if before.incarnation != place.incarnation {
+            return Err(format!("its place is of incarnation {}", before.incarnation));
+        }
+        if before.devices != devices && !self.cells_of(id)?.is_empty() {
+            return Err("its cells hold its devices: destroy them first".to_owned());
+        }
+        if let Some(why) = self.held().untouchable(id, &devices) {
+            return Err(format!("violation: {why}"));
+        }
+        if details.amount.disk_mb > before.amount.disk_mb {
+            self.disks.grow(&disk_id(id)?, megabytes(details.amount.disk_mb)).map_err(said)?;
+        } else if details.amount.disk_mb < before.amount.disk_mb {
+            return Err("a disk that is in use cannot be made smaller: ask for another allocation".to_owned());
+        }
+        self.cells.group_resize(id, limits(&details.amount)).map_err(said)?;
+        self.held().change(|held| {
+            held.dirty.extend(devices.iter().map(|device| (device.clone(), id)));
+            if let Some(kept) = held.places.get_mut(&id) {
+                (kept.devices, kept.amount) = (devices.clone(), details.amount);
+            }
+        })?;
+        self.inspect(place, details)
+    }
+
+    /// Destroys every cell in it, and gives its disk and its control group up. What was on the disk stays there until it is
+    /// wiped: an allocation that is restarted finds it again.
+    pub(super) fn destroy(&self, place: &Place, details: &Details) -> Done<Findings> {
+        let id = place.allocation_id;
+        if let Some(kept) = self.held().get(id)
+            && kept.incarnation > place.incarnation
+        {
+            return Err(format!("its place is of incarnation {}", kept.incarnation));
+        }
+        for cell in self.cells_of(id)? {
+            self.take_down(cell.cell_id)?;
+        }
+        self.cells.group_remove(id).map_err(said)?;
+        self.disks.detach(&disk_id(id)?).map_err(said)?;
+        self.held().change(|held| {
+            held.places.remove(&id);
+        })?;
+        self.inspect(place, details)
+    }
+
+    pub(super) fn wipe(&self, place: &Place, details: &Details) -> Done<Findings> {
+        let id = place.allocation_id;
+        for device in &details.devices {
+            match self.held().holder(device) {
+                Some(holder) if holder == id => return Err(format!("{device} is still in its place")),
+                Some(holder) => return Err(format!("violation: {device} is in the place of {holder}")),
+                None => {}
+            }
+        }
+        // While its place is there, its disk is in use, and only devices that it gave back are meant.
+        if self.held().get(id).is_none() {
+            self.wipe_disk(&disk_id(id)?)?;
+        }
+        for device in &details.devices {
+            if !self.held().held.dirty.contains_key(device) {
+                continue;
+            }
+            match self.settings.wipe_device(device) {
+                Ok(()) => self.held().change(|held| {
+                    held.dirty.remove(device);
+                })?,
+                // It is not wiped, which is what looking at it says.
+                Err(why) => tracing::error!(device, why, "a device could not be wiped"),
+            }
+        }
+        self.inspect(place, details)
+    }
+
+    pub(super) fn inspect(&self, place: &Place, details: &Details) -> Done<Findings> {
+        let id = place.allocation_id;
+        let disk_id = disk_id(id)?;
+        let kept = self.held().get(id).cloned();
+        let group = self.cells.group_look(id);
+        let disk = self.disks.look(&disk_id).map_err(said)?;
+        let dirty = |device: &&String| {
+            self.held().held.dirty.contains_key(*device) && kept.as_ref().is_none_or(|kept| !kept.devices.contains(*device))
+        };
+        let mut residue: Vec<String> = details.devices.iter().filter(dirty).cloned().collect();
+        if kept.is_none() && disk.is_some() {
+            residue.push(DISK.to_owned());
+        }
+        let mut findings = Findings { residue, ..Findings::default() };
+        match kept {
+            Some(kept) => {
+                let size = disk.as_ref().map_or(0, |disk| i64::try_from(disk.size_mb).unwrap_or(i64::MAX));
+                findings.present = group.present && disk.is_some_and(|disk| disk.mounted);
+                findings.incarnation = kept.incarnation;
+                findings.devices = kept.devices.into_iter().collect();
+                // What the kernel says, not what was written down.
+                findings.amount = Amount {
+                    cpus: group.millicpus.and_then(|cpus| i64::try_from(cpus / 1000).ok()).unwrap_or(0),
+                    memory_mb: group.memory.and_then(|bytes| i64::try_from(bytes >> 20).ok()).unwrap_or(0),
+                    // The smallest disk is larger than nothing.
+                    disk_mb: size.min(kept.amount.disk_mb),
+                };
+            }
+            None => {
+                findings.left = self.left_of(id)?;
+                findings.checked = vec![
+                    "processes of its control groups and namespaces".to_owned(),
+                    "control groups in every hierarchy".to_owned(),
+                    "mounts and loop devices".to_owned(),
+                    "links, rules and network namespaces".to_owned(),
+                    "folders of its cells".to_owned(),
+                ];
+            }
+        }
+        Ok(findings)
+    }
+}

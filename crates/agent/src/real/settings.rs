@@ -1,0 +1,120 @@
+//! What the real driver is told at its start.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use muster_ids::NodeId;
+use muster_storage::Point;
+
+use super::device::Node;
+use crate::sim::KillPoints;
+
+/// The programs it calls, and what for.
+const TOOLS: &[(&str, &str)] = &[
+    ("runc", "makes cells"),
+    ("conmon", "watches what runs in cells, also while no agent does"),
+    ("catatonit", "is the first process of every cell"),
+    ("ip", "makes links"),
+    ("nft", "makes rules"),
+    ("nsenter", "looks into namespaces"),
+    ("mkfs.ext4", "makes the disks of allocations"),
+    ("losetup", "presents disks"),
+    ("mount", "mounts disks"),
+];
+
+/// What it is told.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Whose node this is.
+    pub node: NodeId,
+    /// What must outlive a reboot.
+    pub folder: PathBuf,
+    /// What need not.
+    pub run: PathBuf,
+    /// An OCI layout with the images that cells may have.
+    pub images: Option<PathBuf>,
+    /// Directories of this machine that cells may have.
+    pub host_directories: Vec<String>,
+    /// The address under which other nodes reach this one.
+    pub address: Ipv4Addr,
+    /// The GPUs, by their identities.
+    pub devices: BTreeMap<String, Node>,
+    /// The first user of the machine that cells may be.
+    pub id_base: u32,
+    /// Places where the process ends itself, for tests alone.
+    pub kill: Arc<KillPoints>,
+}
+
+impl Settings {
+    /// A few letters that tell this node's things from those of another node on the same kernel.
+    pub(super) fn key(&self) -> String {
+        let id = self.node.to_string();
+        id[id.len() - 6..].to_owned()
+    }
+
+    pub(super) fn for_cells(&self) -> muster_cell::Settings {
+        let kill = self.kill.clone();
+        muster_cell::Settings {
+            folder: self.folder.join("cells"),
+            run: self.run.join("cells"),
+            cgroup_root: format!("muster/{}", self.key()),
+            id_base: self.id_base,
+            tools: muster_cell::Tools::default(),
+            logs: muster_cell::LogLimits::default(),
+            reach: Arc::new(move |point| kill.reach_point(point)),
+        }
+    }
+
+    pub(super) fn for_network(&self) -> muster_network::Settings {
+        let kill = self.kill.clone();
+        let (run, folder) = (self.run.join("networks"), self.folder.join("networks"));
+        let mut settings = muster_network::Settings::new(run, folder, &self.key(), self.address);
+        settings.reach = Arc::new(move |point| kill.reach_point(point));
+        settings
+    }
+}
+
+/// Where the process can be made to end while a disk is made or wiped.
+pub const DISK_POINTS: &[&str] = &[
+    "disk:file-made",
+    "disk:formatted",
+    "disk:named",
+    "disk:attached",
+    "disk:mounted",
+    "disk:lengthened",
+    "disk:marked",
+    "disk:overwritten",
+    "disk:synced",
+    "disk:read-again",
+];
+
+pub(super) fn disk_point(point: Point) -> &'static str {
+    match point {
+        Point::FileMade => "disk:file-made",
+        Point::Formatted => "disk:formatted",
+        Point::Named => "disk:named",
+        Point::Attached => "disk:attached",
+        Point::Mounted => "disk:mounted",
+        Point::Lengthened => "disk:lengthened",
+        Point::Marked => "disk:marked",
+        Point::Overwritten(_) => "disk:overwritten",
+        Point::Synced => "disk:synced",
+        Point::ReadAgain => "disk:read-again",
+    }
+}
+
+/// What this machine lacks for real cells, a sentence for each; nothing, if it has all.
+pub fn missing_tools() -> Vec<String> {
+    let mut missing = Vec::new();
+    if !rustix::process::geteuid().is_root() {
+        missing.push("root: namespaces, mounts and rules need it".to_owned());
+    }
+    let path = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+    let found = |tool: &str| path.iter().any(|folder| Path::new(folder).join(tool).exists());
+    missing.extend(
+        TOOLS.iter().filter(|(tool, _)| !found(tool)).map(|(tool, does)| format!("`{tool}`, which {does}")),
+    );
+    missing
+}

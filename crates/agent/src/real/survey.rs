@@ -1,0 +1,163 @@
+//! Everything of ours on the machine, found by looking, whether anybody knows of it or not.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use muster_ids::{AllocationId, CellId};
+use muster_network::{Found, Owner};
+use muster_node_api::task::{Findings, Thing, ThingKind};
+
+use super::place::disk_id;
+use super::{Done, Driver, said};
+use crate::AgentError;
+
+/// Where control groups are, of either kind.
+const GROUPS: &str = "/sys/fs/cgroup";
+
+fn thing(kind: ThingKind, name: String) -> Thing {
+    let parts = || name.split(['/', '.', ' ', '(', ')']);
+    let (allocation_id, cell_id) = (parts().find_map(|part| part.parse().ok()), parts().find_map(|part| part.parse().ok()));
+    Thing { kind, allocation_id, cell_id, network_id: None, name }
+}
+
+impl Driver {
+    pub(super) fn survey(&self) -> Done<Findings> {
+        let places = self.places.lock().expect("no holder of this lock can panic").list();
+        Ok(Findings { places, things: self.things()?, ..Findings::default() })
+    }
+
+    /// Everything of ours.
+    fn things(&self) -> Done<Vec<Thing>> {
+        let mut found = BTreeSet::new();
+        for cell in self.cells.list().map_err(said)? {
+            found.insert(Thing {
+                kind: ThingKind::Cell,
+                name: cell.cell_id.to_string(),
+                allocation_id: Some(cell.allocation_id),
+                cell_id: Some(cell.cell_id),
+                network_id: None,
+            });
+        }
+        let root = format!("muster/{}", self.settings.key());
+        for hierarchy in hierarchies() {
+            groups(&Path::new(&hierarchy).join(&root), &mut found);
+        }
+        for folder in ["cells", "run"] {
+            for name in entries(&self.settings.run.join("cells").join(folder)) {
+                found.insert(thing(ThingKind::File, name));
+            }
+        }
+        let mounts = fs::read_to_string("/proc/self/mountinfo").map_err(said)?;
+        let run = self.settings.run.display().to_string();
+        for point in mounts.lines().filter_map(|line| line.split(' ').nth(4)) {
+            if point.strip_prefix(&run).is_some_and(|rest| rest.starts_with('/')) {
+                let kind = if point.contains("/networks/") { ThingKind::Namespace } else { ThingKind::Mount };
+                // A network's namespace is told of below, with its network.
+                if kind == ThingKind::Mount {
+                    found.insert(thing(kind, point.to_owned()));
+                }
+            }
+        }
+        let disks = self.disks.survey().map_err(said)?;
+        let files = disks.files.iter().map(|file| file.path.display().to_string());
+        let loops = disks.loops.iter().map(|device| format!("{} ({})", device.name, device.file.display()));
+        found.extend(files.chain(loops).map(|name| thing(ThingKind::Disk, name)));
+        let strange = disks.strange.iter().map(|path| path.display().to_string());
+        found.extend(strange.map(|name| thing(ThingKind::File, name)));
+        found.extend(self.fabric.survey().map_err(said)?.iter().filter_map(of_network));
+        Ok(found.into_iter().collect())
+    }
+
+    /// What is left of an allocation whose place is gone, in words. Its disk is not among it before it is wiped: what is on
+    /// that is told of as residue.
+    pub(super) fn left_of(&self, allocation: AllocationId) -> Done<Vec<String>> {
+        let mine = |thing: &&Thing| thing.allocation_id == Some(allocation) && thing.kind != ThingKind::Disk;
+        let left = self.things()?.iter().filter(mine).map(|thing| format!("{:?} {}", thing.kind, thing.name)).collect();
+        Ok(left)
+    }
+
+    /// Removes things that the platform does not know. What is known here is the platform's to destroy, and is left alone.
+    pub(super) fn sweep(&self, things: &[Thing]) -> Done<Findings> {
+        let cells: BTreeSet<CellId> = things.iter().filter_map(|thing| thing.cell_id).collect();
+        for cell in cells {
+            self.take_down(cell)?;
+        }
+        let known: BTreeSet<AllocationId> = self.places().map_err(said)?.iter().map(|place| place.allocation_id).collect();
+        let unknown = |thing: &&Thing| thing.allocation_id.is_some_and(|id| !known.contains(&id));
+        let allocations: BTreeSet<AllocationId> =
+            things.iter().filter(unknown).filter_map(|thing| thing.allocation_id).collect();
+        for allocation in allocations {
+            self.cells.group_remove(allocation).map_err(said)?;
+            let disk = disk_id(allocation)?;
+            self.disks.detach(&disk).map_err(said)?;
+            self.wipe_disk(&disk)?;
+        }
+        self.survey()
+    }
+
+    /// Removes everything of ours, without a server: for a machine that is the platform's no more. Says what is left.
+    pub fn clean(&self) -> Result<Vec<String>, AgentError> {
+        let refused = |why: String| AgentError::Refused(why);
+        for cell in self.cells()? {
+            self.take_down(cell.cell_id).map_err(refused)?;
+        }
+        for place in self.places()? {
+            self.destroy(&place, &muster_node_api::task::Details::default()).map_err(refused)?;
+        }
+        for disk in self.disks.survey().map_err(said).map_err(refused)?.files {
+            self.disks.detach(&disk.id).map_err(said).map_err(refused)?;
+            self.wipe_disk(&disk.id).map_err(refused)?;
+        }
+        self.fabric.remove_all().map_err(said).map_err(refused)?;
+        let left = self.things().map_err(refused)?;
+        Ok(left.iter().map(|thing| format!("{:?} {}", thing.kind, thing.name)).collect())
+    }
+}
+
+fn of_network(found: &Found) -> Option<Thing> {
+    let kind = match found.thing {
+        muster_network::Thing::Namespace => ThingKind::Namespace,
+        muster_network::Thing::Link => ThingKind::Link,
+        muster_network::Thing::Rule | muster_network::Thing::Entry | muster_network::Thing::Setting => ThingKind::Rule,
+        muster_network::Thing::Socket => ThingKind::Link,
+        muster_network::Thing::Record => ThingKind::File,
+    };
+    let (cell_id, network_id) = match found.owner {
+        Some(Owner::Cell(cell)) => (Some(cell), None),
+        Some(Owner::Network(network)) => (None, Some(network)),
+        // A neighbour's entry belongs to the network that it is in, and the node's own to nobody.
+        Some(Owner::Neighbour(_) | Owner::Node) if found.recorded => return None,
+        Some(Owner::Neighbour(cell)) => (Some(cell), None),
+        Some(Owner::Node) | None => (None, None),
+    };
+    Some(Thing { kind, name: found.to_string(), allocation_id: None, cell_id, network_id })
+}
+
+/// The hierarchies of control groups: several in the first version, one in the second, and both at once on some machines.
+fn hierarchies() -> Vec<String> {
+    let mut all: Vec<String> = entries(Path::new(GROUPS)).into_iter().filter(|path| Path::new(path).is_dir()).collect();
+    all.push(GROUPS.to_owned());
+    all
+}
+
+fn entries(folder: &Path) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    entries.flatten().map(|entry| entry.path().display().to_string()).collect()
+}
+
+fn groups(folder: &Path, found: &mut BTreeSet<Thing>) {
+    for path in entries(folder) {
+        if !Path::new(&path).is_dir() {
+            continue;
+        }
+        let group = thing(ThingKind::ControlGroup, path.clone());
+        if group.allocation_id.is_some() || group.cell_id.is_some() {
+            for pid in fs::read_to_string(Path::new(&path).join("cgroup.procs")).unwrap_or_default().lines() {
+                found.insert(Thing { kind: ThingKind::Process, name: format!("{pid} in {path}"), ..group.clone() });
+            }
+            found.insert(group);
+        }
+        groups(Path::new(&path), found);
+    }
+}

@@ -1,0 +1,133 @@
+//! What a stream needs of whoever makes cells.
+
+use std::io::{PipeReader, PipeWriter, Read, pipe};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use muster_ids::CellId;
+use muster_node_api::stream::{Command, FileAt, Logs};
+use tokio::sync::oneshot;
+
+use super::process::Process;
+
+/// Begins things inside cells. Each of its functions may block for a moment, and says in a sentence why it cannot.
+/// A cell that is there in another incarnation than the one that is asked for is not there.
+pub trait Inside: Send + Sync {
+    /// Starts a command. With a `terminal`, that is its standard input, output and error; without one they are pipes. It is
+    /// best started as the leader of a session of its own, because whoever ends it signals its group.
+    fn command(
+        &self,
+        cell: CellId,
+        incarnation: i64,
+        command: &Command,
+        terminal: Option<OwnedFd>,
+    ) -> Result<Begun, String>;
+
+    /// Reads what services wrote.
+    fn logs(&self, cell: CellId, incarnation: i64, logs: &Logs) -> Result<Begun, String>;
+
+    /// Reads a file, or a directory as a tar archive.
+    fn read(&self, cell: CellId, incarnation: i64, file: &FileAt) -> Result<Begun, String>;
+
+    /// Writes a file.
+    fn write(&self, cell: CellId, incarnation: i64, file: &FileAt) -> Result<Begun, String>;
+}
+
+/// Something that has begun. Dropping it ends it.
+#[derive(Debug)]
+pub enum Begun {
+    /// A process, with pipes or a terminal.
+    Process(Process),
+    /// A thread of the agent's own.
+    Work(Work),
+}
+
+/// What a thread does, seen from outside.
+#[derive(Debug)]
+pub struct Work {
+    /// Where it reads from, and how it is told that all of it came.
+    pub(super) input: Option<(PipeWriter, Arc<AtomicBool>)>,
+    /// Where it writes to.
+    pub(super) output: Option<PipeReader>,
+    /// How it ended: with an exit status, or in a sentence.
+    pub(super) ended: oneshot::Receiver<Result<i32, String>>,
+}
+
+impl Begun {
+    /// Has a thread write what the other end is to get. When the stream ends first, its next write fails; one that waits for
+    /// something to write has to look whether anybody still reads.
+    pub fn source(
+        work: impl FnOnce(PipeWriter) -> Result<(), String> + Send + 'static,
+    ) -> Result<Self, String> {
+        let (output, writer) = pipe().map_err(no_pipe)?;
+        let ended = on_a_thread(move || work(writer).map(|()| 0))?;
+        Ok(Self::Work(Work { input: None, output: Some(output), ended }))
+    }
+
+    /// Has a thread read what the other end sends.
+    pub fn sink(work: impl FnOnce(Upload) -> Result<(), String> + Send + 'static) -> Result<Self, String> {
+        let (upload, input) = upload()?;
+        let ended = on_a_thread(move || work(upload).map(|()| 0))?;
+        Ok(Self::Work(Work { input: Some(input), output: None, ended }))
+    }
+
+    /// Has a thread do both, as a program would.
+    pub(super) fn both(
+        work: impl FnOnce(Upload, PipeWriter) -> Result<i32, String> + Send + 'static,
+    ) -> Result<Self, String> {
+        let (upload, input) = upload()?;
+        let (output, writer) = pipe().map_err(no_pipe)?;
+        let ended = on_a_thread(move || work(upload, writer))?;
+        Ok(Self::Work(Work { input: Some(input), output: Some(output), ended }))
+    }
+
+    /// Has a thread do something that has descriptors of its own.
+    pub(super) fn alone(work: impl FnOnce() -> Result<i32, String> + Send + 'static) -> Result<Self, String> {
+        Ok(Self::Work(Work { input: None, output: None, ended: on_a_thread(work)? }))
+    }
+}
+
+fn no_pipe(error: std::io::Error) -> String {
+    format!("no pipe can be made: {error}")
+}
+
+fn upload() -> Result<(Upload, (PipeWriter, Arc<AtomicBool>)), String> {
+    let (reader, writer) = pipe().map_err(no_pipe)?;
+    let whole = Arc::new(AtomicBool::new(false));
+    Ok((Upload { reader, whole: whole.clone() }, (writer, whole)))
+}
+
+fn on_a_thread(
+    work: impl FnOnce() -> Result<i32, String> + Send + 'static,
+) -> Result<oneshot::Receiver<Result<i32, String>>, String> {
+    let (said, heard) = oneshot::channel();
+    let run = move || {
+        // Who asked may have gone meanwhile.
+        let _ = said.send(work());
+    };
+    let thread = std::thread::Builder::new().name("stream".to_owned());
+    thread.spawn(run).map_err(|error| format!("no thread can be started: {error}"))?;
+    Ok(heard)
+}
+
+/// What somebody sends to be written.
+#[derive(Debug)]
+pub struct Upload {
+    reader: PipeReader,
+    whole: Arc<AtomicBool>,
+}
+
+impl Upload {
+    /// Whether all of it came. An end alone does not say so: a connection that broke ends it too. What is not whole must not
+    /// be put in the place of what was there.
+    pub fn is_whole(&self) -> bool {
+        self.whole.load(Ordering::Acquire)
+    }
+}
+
+impl Read for Upload {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        self.reader.read(buffer)
+    }
+}

@@ -1,0 +1,142 @@
+//! A process that a stream has started, and its end: nothing of it stays when the stream is over.
+
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Child, ExitStatus};
+use std::time::Duration;
+
+use rustix::process::{Pid, PidfdFlags, Signal, getpgid, kill_process, kill_process_group, pidfd_open};
+
+use super::descriptor::watched;
+
+/// How long a process has between being told to end and being killed.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// A process.
+pub struct Process {
+    /// None once its end was seen.
+    child: Option<Held>,
+}
+
+/// Whose it is.
+enum Held {
+    Own(Child),
+    /// A child that only speaks for a process in a cell: killing it alone would leave that alive.
+    Attached(muster_cell::Attached),
+}
+
+impl Held {
+    fn child(&mut self) -> &mut Child {
+        match self {
+            Self::Own(child) => child,
+            Self::Attached(attached) => &mut attached.child,
+        }
+    }
+
+    fn id(&self) -> u32 {
+        match self {
+            Self::Own(child) => child.id(),
+            Self::Attached(attached) => attached.child.id(),
+        }
+    }
+
+    /// Kills it, with what it speaks for, and waits for its end.
+    fn kill_and_reap(self) {
+        match self {
+            Self::Own(mut child) => drop(child.wait()),
+            Self::Attached(mut attached) => attached.kill(),
+        }
+    }
+}
+
+impl std::fmt::Debug for Process {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Process").field("pid", &self.child.as_ref().map(Held::id)).finish()
+    }
+}
+
+impl Process {
+    /// A child, with its standard streams as pipes or a terminal.
+    pub fn new(child: Child) -> Self {
+        Self { child: Some(Held::Own(child)) }
+    }
+
+    /// What speaks for a process in a cell.
+    pub(crate) fn attached(attached: muster_cell::Attached) -> Self {
+        Self { child: Some(Held::Attached(attached)) }
+    }
+
+    pub(super) fn child(&mut self) -> Option<&mut Child> {
+        self.child.as_mut().map(Held::child)
+    }
+
+    /// Waits for its end, and takes its place among the processes away.
+    pub(super) async fn ended(&mut self) -> std::io::Result<i32> {
+        let gone = || std::io::Error::other("its end was seen already");
+        let child = self.child().ok_or_else(gone)?;
+        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or_else(gone)?;
+        let end = watched(pidfd_open(pid, PidfdFlags::empty())?)?;
+        loop {
+            if let Some(status) = child.try_wait()? {
+                self.child = None;
+                return Ok(code(status));
+            }
+            end.readable().await?.clear_ready();
+        }
+    }
+
+    /// The terminal has another size. The kernel tells only those whose own terminal it is.
+    pub(super) fn resized(&self) {
+        self.signal(Signal::WINCH, false);
+    }
+
+    /// Hangs up, and kills what does not go.
+    pub(super) async fn end(&mut self) {
+        if self.child.is_none() {
+            return;
+        }
+        self.signal(Signal::HUP, true);
+        if tokio::time::timeout(GRACE, self.ended()).await.is_err() {
+            self.kill();
+            // Nothing survives it; only a kernel that is stuck holds it, and then nobody can do more.
+            let _ = tokio::time::timeout(GRACE, self.ended()).await;
+        }
+    }
+
+    fn kill(&mut self) {
+        match &mut self.child {
+            // Its own end follows from that of what it speaks for.
+            Some(Held::Attached(attached)) => attached.kill(),
+            _ => self.signal(Signal::KILL, true),
+        }
+    }
+
+    /// To it alone, or to its whole group where it leads one.
+    fn signal(&self, signal: Signal, group: bool) {
+        let pid = self.child.as_ref().and_then(|child| Pid::from_raw(i32::try_from(child.id()).ok()?));
+        let Some(pid) = pid else { return };
+        let leads = group && getpgid(Some(pid)).is_ok_and(|leader| leader == pid);
+        // A process that is gone needs no signal.
+        let _ = if leads { kill_process_group(pid, signal) } else { kill_process(pid, signal) };
+    }
+}
+
+impl Drop for Process {
+    /// However the stream ends. A thread waits for what was killed, so that it leaves no entry behind.
+    fn drop(&mut self) {
+        if self.child.is_none() {
+            return;
+        }
+        if matches!(self.child, Some(Held::Own(_))) {
+            self.signal(Signal::KILL, true);
+        }
+        if let Some(held) = self.child.take() {
+            let reap = move || held.kill_and_reap();
+            let _ = std::thread::Builder::new().name("reaper".to_owned()).spawn(reap);
+        }
+    }
+}
+
+/// As a shell would say it: 128 and the signal for what a signal ended.
+fn code(status: ExitStatus) -> i32 {
+    status.code().or_else(|| Some(128 + status.signal()?)).unwrap_or(255)
+}

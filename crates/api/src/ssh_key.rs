@@ -1,0 +1,75 @@
+//! SSH keys of people, for the cells of a project that ask for them.
+
+use jiff::Timestamp;
+use muster_ids::{ProjectId, SshKeyId, UserId};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::shape::page;
+use crate::tenant::Removed;
+use crate::{Operation, shape};
+
+/// A person's public key.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct SshKey {
+    /// Its id.
+    pub id: SshKeyId,
+    /// The project.
+    pub project_id: ProjectId,
+    /// Whose.
+    pub user_id: UserId,
+    /// Its name, unique among the person's in the project.
+    pub name: String,
+    /// As a line of `authorized_keys`.
+    pub public_key: String,
+    /// `SHA256:…`, as OpenSSH prints it.
+    pub fingerprint: String,
+    /// When it was added.
+    pub created_at: Timestamp,
+    /// For `If-Match`.
+    pub version: i64,
+}
+
+/// One's own public key, for a project.
+#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SshKeyCreate {
+    /// Its name.
+    #[schema(pattern = "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
+    pub name: String,
+    /// The text of the `.pub` file.
+    #[schema(max_length = 8192)]
+    pub public_key: String,
+}
+
+/// Which keys to list.
+#[derive(Debug, Clone, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SshKeyListQuery {
+    /// How many at most; 50 if not given.
+    #[schema(minimum = 1, maximum = 200)]
+    pub page_size: Option<u16>,
+    /// The token that the page before gave.
+    #[schema(max_length = 1024)]
+    pub page_token: Option<String>,
+}
+
+page! {
+    /// A page of keys.
+    SshKeyPage of SshKey
+}
+
+/// The operations.
+pub const OPERATIONS: &[Operation] = &[
+    Operation::create("ssh_key_create", "/v1/projects/{project}/ssh-keys", shape::<SshKeyCreate>(), shape::<SshKey>())
+        .needs("ssh_key.create")
+        .summary("Add one's own SSH key to a project")
+        .description("It is kept in `/etc/muster/authorized_keys` of every cell of the project that asks for keys, for as long as its owner belongs to the project."),
+    Operation::read("ssh_key_list", "/v1/projects/{project}/ssh-keys", shape::<SshKeyPage>())
+        .needs("ssh_key.list")
+        .query(shape::<SshKeyListQuery>())
+        .summary("List a project's SSH keys"),
+    Operation::delete("ssh_key_delete", "/v1/projects/{project}/ssh-keys/{ssh_key}", shape::<Removed>())
+        .needs("ssh_key.delete")
+        .summary("Remove an SSH key from a project and its cells"),
+];

@@ -1,0 +1,181 @@
+//! The configuration of a cell's container, and of each process in it, as an OCI runtime takes them. Pure.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::check;
+use crate::range::SIZE;
+use crate::record::{Place, Record, RootSource};
+use crate::seccomp;
+use crate::settings::Tools;
+
+/// What root in a cell may do beside owning things. Ordinary daemons change owners and users, stop their children and listen
+/// at low ports; sshd locks the part of it that strangers talk to into an empty directory. Nothing here reaches out of the
+/// cell's user namespace, and raw sockets, device nodes and new privileges on files are not among them.
+const CAPABILITIES: &[&str] = &[
+    "CAP_CHOWN",
+    "CAP_DAC_OVERRIDE",
+    "CAP_FOWNER",
+    "CAP_KILL",
+    "CAP_NET_BIND_SERVICE",
+    "CAP_SETGID",
+    "CAP_SETUID",
+    "CAP_SYS_CHROOT",
+];
+
+const PATH: &str = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// Where the first process of a cell is found in it.
+pub(crate) const INIT: &str = "/run/muster/init";
+
+const MASKED: &[&str] = &[
+    "/proc/acpi",
+    "/proc/asound",
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/latency_stats",
+    "/proc/timer_list",
+    "/proc/timer_stats",
+    "/proc/sched_debug",
+    "/proc/scsi",
+    "/sys/firmware",
+    "/sys/devices/virtual/powercap",
+];
+
+const READ_ONLY: &[&str] = &["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
+
+/// A process to run in a cell.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Started<'a> {
+    pub(crate) arguments: &'a [String],
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    pub(crate) environment: Option<&'a BTreeMap<String, String>>,
+    pub(crate) working_directory: Option<&'a str>,
+    pub(crate) terminal: bool,
+}
+
+/// The description of a process in a cell.
+pub(crate) fn process(record: &Record, started: &Started<'_>) -> Value {
+    // Root's rights come with the user: nobody else gets any of them, now or by starting another program.
+    let held: &[&str] = if started.uid == 0 { CAPABILITIES } else { &[] };
+    json!({
+        "terminal": started.terminal,
+        "user": { "uid": started.uid, "gid": started.gid },
+        "args": started.arguments,
+        "env": environment(record, started.environment, started.terminal),
+        "cwd": started.working_directory.unwrap_or_else(|| home(record)),
+        "capabilities": { "bounding": CAPABILITIES, "effective": held, "permitted": held },
+        "noNewPrivileges": true,
+    })
+}
+
+/// Where a process starts if nobody says: where the image says, if that is a place.
+fn home(record: &Record) -> &str {
+    match &record.root {
+        RootSource::Image { working_directory: Some(directory), .. }
+            if check::working_directory(directory).is_ok() =>
+        {
+            directory
+        }
+        _ => "/",
+    }
+}
+
+/// The image's environment, over it the cell's, over that the process's own.
+fn environment(record: &Record, own: Option<&BTreeMap<String, String>>, terminal: bool) -> Vec<String> {
+    let mut all: BTreeMap<&str, &str> = BTreeMap::new();
+    let image: &[String] = match &record.root {
+        RootSource::Image { environment, .. } => environment,
+        RootSource::Host { .. } => &[],
+    };
+    let first = [PATH, if terminal { "TERM=xterm" } else { "LANG=C.UTF-8" }];
+    all.extend(first.iter().filter_map(|pair| pair.split_once('=')));
+    all.extend(image.iter().filter(|pair| !pair.contains('\0')).filter_map(|pair| pair.split_once('=')));
+    all.extend(record.spec.environment.iter().map(|(key, value)| (key.as_str(), value.as_str())));
+    all.extend(own.into_iter().flatten().map(|(key, value)| (key.as_str(), value.as_str())));
+    all.iter().filter(|(key, _)| !key.is_empty()).map(|(key, value)| format!("{key}={value}")).collect()
+}
+
+/// The files of `/etc` that are ours, and where they are found in the cell.
+pub(crate) fn etc_files(record: &Record) -> Vec<(&'static str, &'static str)> {
+    let mut files =
+        vec![("hosts", "/etc/hosts"), ("hostname", "/etc/hostname"), ("resolv.conf", "/etc/resolv.conf")];
+    if record.spec.ssh_keys {
+        files.push(("authorized_keys", "/etc/muster/authorized_keys"));
+    }
+    files
+}
+
+/// The configuration of the container.
+pub(crate) fn config(tools: &Tools, place: &Place, record: &Record, group: &str) -> Value {
+    let init = [INIT.to_owned(), "-P".to_owned()];
+    let first = Started { arguments: &init, working_directory: Some("/"), ..Started::default() };
+    let ids = json!([{ "containerID": 0, "hostID": record.ids, "size": SIZE }]);
+    let namespaces: Vec<Value> = ["user", "pid", "mount", "uts", "ipc", "network", "cgroup"]
+        .iter()
+        .map(|kind| json!({ "type": kind }))
+        .collect();
+    json!({
+        "ociVersion": "1.0.2",
+        "hostname": record.name,
+        "process": process(record, &first),
+        "root": { "path": place.rootfs(), "readonly": false },
+        "mounts": mounts(tools, place, record),
+        "linux": {
+            "namespaces": namespaces,
+            "uidMappings": ids,
+            "gidMappings": ids,
+            "cgroupsPath": format!("/{group}"),
+            "resources": { "devices": devices(record) },
+            "seccomp": seccomp::profile(),
+            "maskedPaths": MASKED,
+            "readonlyPaths": READ_ONLY,
+        },
+    })
+}
+
+/// Everything is denied but what is named. The runtime adds the harmless ones (null, zero, full, random, urandom, tty, ptmx).
+fn devices(record: &Record) -> Vec<Value> {
+    let mut rules = vec![json!({ "allow": false, "access": "rwm" })];
+    rules.extend(record.devices.iter().map(|device| {
+        json!({ "allow": true, "type": "c", "major": device.major, "minor": device.minor, "access": "rw" })
+    }));
+    rules
+}
+
+fn mounts(tools: &Tools, place: &Place, record: &Record) -> Vec<Value> {
+    let made = |target: &str, kind: &str, options: &[&str]| json!({ "destination": target, "type": kind, "source": kind, "options": options });
+    let bound = |source: &std::path::Path, target: &str, options: &[&str]| {
+        let options: Vec<&str> = ["bind"].iter().chain(options).copied().collect();
+        json!({ "destination": target, "type": "bind", "source": source, "options": options })
+    };
+    let mut mounts = vec![
+        made("/proc", "proc", &["nosuid", "noexec", "nodev"]),
+        made("/dev", "tmpfs", &["nosuid", "strictatime", "mode=755", "size=65536k"]),
+        made(
+            "/dev/pts",
+            "devpts",
+            &["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5"],
+        ),
+        made("/dev/shm", "tmpfs", &["nosuid", "noexec", "nodev", "mode=1777"]),
+        made("/dev/mqueue", "mqueue", &["nosuid", "noexec", "nodev"]),
+        made("/sys", "sysfs", &["nosuid", "noexec", "nodev", "ro"]),
+        made("/sys/fs/cgroup", "cgroup", &["nosuid", "noexec", "nodev", "relatime", "ro"]),
+        bound(&tools.init, INIT, &["ro", "nosuid", "nodev"]),
+    ];
+    for (file, target) in etc_files(record) {
+        mounts.push(bound(&place.etc(file), target, &["ro", "nosuid", "nodev", "noexec"]));
+    }
+    // A directory before those inside it, or it would hide them.
+    let mut states: Vec<(usize, &String)> = record.spec.state.iter().enumerate().collect();
+    states.sort_by_key(|(_, target)| target.as_str());
+    for (number, target) in states {
+        mounts.push(bound(&place.state_mount(number), target, &["rw", "nosuid", "nodev"]));
+    }
+    for device in &record.devices {
+        mounts.push(bound(&device.source, &device.target, &["nosuid", "noexec"]));
+    }
+    mounts
+}

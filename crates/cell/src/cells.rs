@@ -1,0 +1,152 @@
+//! The cells of a node.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use muster_ids::{AllocationId, CellId};
+use muster_node_api::cell::CellPlace;
+
+use crate::cgroup::{GroupFindings, Layout, Limits};
+use crate::document;
+use crate::error::CellResult;
+use crate::monitor::Monitor;
+use crate::range::Ranges;
+use crate::record::{self, Place, Record};
+use crate::settings::Settings;
+use crate::supervise::Memos;
+
+/// The cells of a node. Everything durable about them is on disk: another one of these, opened on the same folders after a
+/// crash, goes on where this one stopped. There must be one at a time.
+pub struct Cells {
+    pub(crate) settings: Settings,
+    pub(crate) layout: Layout,
+    pub(crate) ranges: Mutex<Ranges>,
+    pub(crate) memos: Memos,
+    records: Mutex<HashMap<CellId, Arc<Record>>>,
+    turns: Mutex<HashMap<CellId, Arc<Mutex<()>>>>,
+    runc_root: std::path::PathBuf,
+}
+
+impl Cells {
+    /// Opens the cells of a node, and says what is missing for them.
+    pub fn open(settings: Settings) -> CellResult<Self> {
+        settings.check()?;
+        document::folder(&settings.folder, 0o700)?;
+        document::folder(&settings.folder.join("cells"), 0o700)?;
+        document::folder(&settings.folder.join("gone"), 0o700)?;
+        document::folder(&settings.run, 0o711)?;
+        document::folder(&settings.run.join("cells"), 0o711)?;
+        let ranges = Ranges::new(&settings.folder, settings.id_base);
+        Ok(Self {
+            layout: Layout::detect()?,
+            ranges: Mutex::new(ranges),
+            memos: Memos::default(),
+            records: Mutex::default(),
+            turns: Mutex::default(),
+            runc_root: settings.run.join("runc"),
+            settings,
+        })
+    }
+
+    /// Makes the control group of an allocation, in which all its cells share these limits; or gives them to it.
+    pub fn group_make(&self, allocation: AllocationId, limits: Limits) -> CellResult<()> {
+        self.layout.make(&self.group(allocation), limits)
+    }
+
+    /// Changes the limits of an allocation.
+    pub fn group_resize(&self, allocation: AllocationId, limits: Limits) -> CellResult<()> {
+        self.layout.make(&self.group(allocation), limits)
+    }
+
+    /// Removes the control group of an allocation. Its cells must be gone.
+    pub fn group_remove(&self, allocation: AllocationId) -> CellResult<()> {
+        self.layout.remove(&self.group(allocation))
+    }
+
+    /// What the kernel says of the control group of an allocation now.
+    pub fn group_look(&self, allocation: AllocationId) -> GroupFindings {
+        self.layout.look(&self.group(allocation))
+    }
+
+    /// Every cell of which anything is remembered here.
+    pub fn list(&self) -> CellResult<Vec<CellPlace>> {
+        let mut places = Vec::new();
+        for cell_id in record::known(&self.settings.folder)? {
+            if let Some(record) = self.place(cell_id).read_record()? {
+                places.push(CellPlace {
+                    allocation_id: record.allocation_id,
+                    cell_id,
+                    incarnation: record.incarnation,
+                });
+            }
+        }
+        Ok(places)
+    }
+
+    pub(crate) fn group(&self, allocation: AllocationId) -> String {
+        format!("{}/{allocation}", self.settings.cgroup_root)
+    }
+
+    pub(crate) fn cell_group(&self, record: &Record) -> String {
+        format!("{}/{}", self.group(record.allocation_id), record.cell_id)
+    }
+
+    pub(crate) fn place(&self, cell: CellId) -> Place {
+        Place::of(&self.settings, cell)
+    }
+
+    pub(crate) fn reach(&self, point: &'static str) {
+        (self.settings.reach)(point);
+    }
+
+    /// What is remembered of a cell, without reading it again.
+    pub(crate) fn record(&self, cell: CellId) -> CellResult<Arc<Record>> {
+        if let Some(record) = lock(&self.records).get(&cell) {
+            return Ok(Arc::clone(record));
+        }
+        let record = Arc::new(self.place(cell).need_record(cell)?);
+        lock(&self.records).insert(cell, Arc::clone(&record));
+        Ok(record)
+    }
+
+    pub(crate) fn save(&self, record: &Record) -> CellResult<()> {
+        // Forgotten first: if the write fails, what is on disk counts.
+        lock(&self.records).remove(&record.cell_id);
+        self.place(record.cell_id).write_record(record)
+    }
+
+    pub(crate) fn forget(&self, cell: CellId) {
+        lock(&self.records).remove(&cell);
+        lock(&self.turns).remove(&cell);
+        self.memos.forget(cell);
+    }
+
+    /// Who changes a cell holds this, one at a time.
+    pub(crate) fn turn(&self, cell: CellId) -> Arc<Mutex<()>> {
+        Arc::clone(lock(&self.turns).entry(cell).or_default())
+    }
+
+    /// The monitored process of `run` of a service.
+    pub(crate) fn service_monitor(&self, record: &Record, service: &str, run: u32) -> Monitor<'_> {
+        let folder = self.place(record.cell_id).service(service);
+        self.monitor(record.cell_id, folder.join(format!("run-{run}")), folder.join("log"))
+    }
+
+    pub(crate) fn monitor(
+        &self,
+        cell: CellId,
+        folder: std::path::PathBuf,
+        log: std::path::PathBuf,
+    ) -> Monitor<'_> {
+        Monitor { cell, folder, log, tools: &self.settings.tools, runc_root: self.runc_root() }
+    }
+
+    pub(crate) fn runc_root(&self) -> &std::path::Path {
+        &self.runc_root
+    }
+}
+
+/// What these locks guard is whole at every moment, so a panic of another holder spoils nothing.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

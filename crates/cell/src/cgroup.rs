@@ -1,0 +1,340 @@
+//! Control groups, of both versions. An allocation has a group with its limits; each of its cells has one below it.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::error::{CellResult, Doing, refused};
+
+/// How much the cells of an allocation may use together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Logical CPUs; 0 for no limit.
+    pub cpus: u32,
+    /// Memory in MiB; 0 for no limit.
+    pub memory_mb: u64,
+}
+
+/// What the kernel says of the group of an allocation.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GroupFindings {
+    /// Whether there is one.
+    pub present: bool,
+    /// Thousandths of a CPU that it may use; nothing where there is no limit.
+    pub millicpus: Option<u64>,
+    /// Bytes of memory that it may use; nothing where there is no limit.
+    pub memory: Option<u64>,
+    /// Bytes of memory that it uses.
+    pub memory_used: u64,
+    /// Processes that it may have; nothing where there is no limit.
+    pub processes: Option<u64>,
+}
+
+const PERIOD: u64 = 100_000;
+
+/// A fork bomb must not starve the node; a busy daemon must not notice.
+fn most_processes(limits: Limits) -> u64 {
+    (u64::from(limits.cpus) * 2_048).clamp(4_096, 262_144)
+}
+
+/// The hierarchies of this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// One for each controller. A machine may have a version 2 mount beside it, that limits nothing.
+    Split {
+        controllers: Vec<(String, PathBuf)>,
+        others: Vec<PathBuf>,
+    },
+    Unified(PathBuf),
+}
+
+impl Layout {
+    pub(crate) fn detect() -> CellResult<Self> {
+        let text =
+            fs::read_to_string("/proc/self/mountinfo").doing(|| "read the list of mounts".to_owned())?;
+        Self::parse(&text)
+    }
+
+    fn parse(mountinfo: &str) -> CellResult<Self> {
+        let (mut controllers, mut unified) = (Vec::new(), Vec::new());
+        for line in mountinfo.lines() {
+            let Some((mount, source)) = line.split_once(" - ") else { continue };
+            let Some(point) = mount.split(' ').nth(4).map(PathBuf::from) else { continue };
+            let mut source = source.split(' ');
+            match source.next() {
+                Some("cgroup") => {
+                    let options = source.nth(1).unwrap_or_default();
+                    for option in
+                        options.split(',').filter(|option| !matches!(*option, "rw" | "ro" | "xattr"))
+                    {
+                        controllers.push((option.to_owned(), point.clone()));
+                    }
+                }
+                Some("cgroup2") => unified.push(point),
+                _ => {}
+            }
+        }
+        if ["cpu", "memory", "pids"].iter().all(|wanted| controllers.iter().any(|(name, _)| name == wanted)) {
+            return Ok(Self::Split { controllers, others: unified });
+        }
+        match unified.into_iter().next() {
+            Some(point) => Ok(Self::Unified(point)),
+            None => refused("no control groups are mounted on this node; mount cgroup2 at /sys/fs/cgroup"),
+        }
+    }
+
+    /// Every hierarchy, whether it limits anything or not.
+    pub(crate) fn mounts(&self) -> Vec<&Path> {
+        let mut mounts: Vec<&Path> = match self {
+            Self::Split { controllers, others } => controllers
+                .iter()
+                .map(|(_, path)| path.as_path())
+                .chain(others.iter().map(PathBuf::as_path))
+                .collect(),
+            Self::Unified(path) => vec![path],
+        };
+        mounts.sort();
+        mounts.dedup();
+        mounts
+    }
+
+    /// The folder of `group` in the hierarchy of `controller`.
+    pub(crate) fn folder(&self, controller: &str, group: &str) -> Option<PathBuf> {
+        match self {
+            Self::Unified(mount) => Some(mount.join(group)),
+            Self::Split { controllers, .. } => {
+                controllers.iter().find(|(name, _)| name == controller).map(|(_, mount)| mount.join(group))
+            }
+        }
+    }
+
+    /// What has to be written where, so that `group` has these limits.
+    fn writes(&self, group: &str, limits: Limits) -> Vec<(PathBuf, String)> {
+        let or = |number: u64, none: &str| if number == 0 { none.to_owned() } else { number.to_string() };
+        let quota = u64::from(limits.cpus) * PERIOD;
+        let memory = limits.memory_mb << 20;
+        let values = match self {
+            Self::Unified(_) => vec![
+                ("cpu", "cpu.max", format!("{} {PERIOD}", or(quota, "max"))),
+                ("memory", "memory.max", or(memory, "max")),
+                ("memory", "memory.swap.max", "0".to_owned()),
+                ("pids", "pids.max", most_processes(limits).to_string()),
+            ],
+            Self::Split { .. } => vec![
+                ("cpu", "cpu.cfs_period_us", PERIOD.to_string()),
+                ("cpu", "cpu.cfs_quota_us", or(quota, "-1")),
+                ("memory", "memory.limit_in_bytes", or(memory, "-1")),
+                ("pids", "pids.max", most_processes(limits).to_string()),
+            ],
+        };
+        values
+            .into_iter()
+            .filter_map(|(controller, file, value)| Some((self.folder(controller, group)?.join(file), value)))
+            .collect()
+    }
+
+    /// Makes `group` with these limits, or gives them to it.
+    pub(crate) fn make(&self, group: &str, limits: Limits) -> CellResult<()> {
+        for mount in self.mounts() {
+            let mut folder = mount.to_path_buf();
+            for part in group.split('/') {
+                self.delegate(&folder)?;
+                let parent = folder.clone();
+                folder.push(part);
+                match fs::create_dir(&folder) {
+                    Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                        return Err(error).doing(|| format!("make the control group {}", folder.display()));
+                    }
+                    _ => inherit_cpus(&parent, &folder)?,
+                }
+            }
+            self.delegate(&folder)?;
+        }
+        for (file, value) in self.writes(group, limits) {
+            // A kernel without swap accounting has no such file, and then there is nothing to limit.
+            if file.ends_with("memory.swap.max") && !file.exists() {
+                continue;
+            }
+            fs::write(&file, &value).doing(|| format!("write {value} to {}", file.display()))?;
+        }
+        Ok(())
+    }
+
+    /// Lets the groups below `folder` have limits of their own, where that has to be said.
+    fn delegate(&self, folder: &Path) -> CellResult<()> {
+        let Self::Unified(_) = self else { return Ok(()) };
+        let there = fs::read_to_string(folder.join("cgroup.controllers")).unwrap_or_default();
+        for controller in ["cpu", "memory", "pids", "cpuset", "io"] {
+            if there.split_whitespace().any(|name| name == controller) {
+                let file = folder.join("cgroup.subtree_control");
+                fs::write(&file, format!("+{controller}"))
+                    .doing(|| format!("write +{controller} to {}", file.display()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes back what runc allows every container though nobody asked: making device nodes, and tunnels. In version 2 runc
+    /// holds the list, and a cell can neither make a node nor find one.
+    pub(crate) fn deny_extra_devices(&self, group: &str) -> CellResult<()> {
+        let Self::Split { .. } = self else { return Ok(()) };
+        let Some(folder) = self.folder("devices", group) else { return Ok(()) };
+        let file = folder.join("devices.deny");
+        for rule in ["b *:* m", "c *:* m", "c 10:200 rwm"] {
+            fs::write(&file, rule).doing(|| format!("deny the devices {rule} to {}", folder.display()))?;
+        }
+        Ok(())
+    }
+
+    /// The devices that `group` may open; nothing where the kernel does not tell, as in version 2.
+    pub(crate) fn device_rules(&self, group: &str) -> Option<Vec<String>> {
+        let Self::Split { .. } = self else { return None };
+        let text = fs::read_to_string(self.folder("devices", group)?.join("devices.list")).ok()?;
+        Some(text.lines().map(str::to_owned).collect())
+    }
+
+    /// What the kernel says of `group` now.
+    pub(crate) fn look(&self, group: &str) -> GroupFindings {
+        let read = |controller: &str, file: &str| -> Option<String> {
+            fs::read_to_string(self.folder(controller, group)?.join(file))
+                .ok()
+                .map(|text| text.trim().to_owned())
+        };
+        let number = |text: Option<String>| text.and_then(|text| text.parse::<u64>().ok());
+        let present = self.mounts().iter().any(|mount| mount.join(group).is_dir());
+        let (quota, memory, used) = match self {
+            Self::Unified(_) => {
+                let quota = read("cpu", "cpu.max").and_then(|text| text.split(' ').next()?.parse().ok());
+                (quota, number(read("memory", "memory.max")), read("memory", "memory.current"))
+            }
+            Self::Split { .. } => {
+                // The largest number that fits a page means "no limit" in version 1.
+                let memory = number(read("memory", "memory.limit_in_bytes")).filter(|bytes| *bytes < 1 << 60);
+                (number(read("cpu", "cpu.cfs_quota_us")), memory, read("memory", "memory.usage_in_bytes"))
+            }
+        };
+        GroupFindings {
+            present,
+            millicpus: quota.map(|quota| quota * 1_000 / PERIOD),
+            memory,
+            memory_used: number(used).unwrap_or_default(),
+            processes: number(read("pids", "pids.max")),
+        }
+    }
+
+    /// The processes in `group` and below it.
+    pub(crate) fn processes(&self, group: &str) -> Vec<u32> {
+        let mut pids: Vec<u32> = Vec::new();
+        for mount in self.mounts() {
+            for folder in below(&mount.join(group)) {
+                let text = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
+                pids.extend(text.lines().filter_map(|line| line.parse::<u32>().ok()));
+            }
+        }
+        pids.sort_unstable();
+        pids.dedup();
+        pids
+    }
+
+    /// Removes `group` and those below it, the deepest first.
+    pub(crate) fn remove(&self, group: &str) -> CellResult<()> {
+        self.mounts().iter().try_for_each(|mount| self.remove_folder(&mount.join(group)))
+    }
+
+    /// Removes a group of one hierarchy and those below it. The last process may need a moment to leave.
+    pub(crate) fn remove_folder(&self, folder: &Path) -> CellResult<()> {
+        let since = Instant::now();
+        for folder in below(folder).into_iter().rev() {
+            loop {
+                match fs::remove_dir(&folder) {
+                    Ok(()) => break,
+                    Err(error) if error.kind() == ErrorKind::NotFound => break,
+                    Err(_) if since.elapsed() < Duration::from_secs(3) => {
+                        std::thread::sleep(Duration::from_millis(5))
+                    }
+                    Err(error) => {
+                        return Err(error).doing(|| format!("remove the control group {}", folder.display()));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Every folder called `name` below `root`, in every hierarchy.
+    pub(crate) fn find(&self, root: &str, name: &str) -> Vec<PathBuf> {
+        let all = self.mounts().into_iter().flat_map(|mount| below(&mount.join(root)));
+        all.filter(|folder| folder.file_name().is_some_and(|last| last == name)).collect()
+    }
+}
+
+/// `folder` and all below it, each before what is in it.
+fn below(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let mut all = vec![folder.to_path_buf()];
+    for entry in entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+        all.extend(below(&entry.path()));
+    }
+    all
+}
+
+/// In version 1 a new cpuset has no CPU at all, and nothing can run in it.
+fn inherit_cpus(parent: &Path, folder: &Path) -> CellResult<()> {
+    for file in ["cpuset.cpus", "cpuset.mems"] {
+        let Ok(now) = fs::read_to_string(folder.join(file)) else { continue };
+        // In version 2 an empty one means the parent's, and the parent of the topmost has no such file.
+        let Ok(above) = fs::read_to_string(parent.join(file)) else { continue };
+        if now.trim().is_empty() && !above.trim().is_empty() {
+            fs::write(folder.join(file), above.trim())
+                .doing(|| format!("write {} of {}", file, folder.display()))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPLIT: &str = "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n\
+        32 31 0:29 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu,cpuacct\n\
+        35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n\
+        39 31 0:36 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n\
+        41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
+
+    #[test]
+    fn a_version_2_mount_beside_controllers_of_version_1_confuses_nobody() {
+        let layout = Layout::parse(SPLIT).unwrap();
+        assert_eq!(layout.folder("cpuacct", "a"), Some("/sys/fs/cgroup/cpu/a".into()));
+        assert_eq!(layout.folder("hugetlb", "a"), None);
+        assert_eq!(layout.mounts().len(), 4);
+    }
+
+    #[test]
+    fn a_machine_with_version_2_alone_gets_the_files_of_version_2() {
+        let layout =
+            Layout::parse("29 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate\n").unwrap();
+        assert_eq!(layout, Layout::Unified("/sys/fs/cgroup".into()));
+        let writes = layout.writes("m/a", Limits { cpus: 2, memory_mb: 64 });
+        assert_eq!(writes[0], ("/sys/fs/cgroup/m/a/cpu.max".into(), "200000 100000".to_owned()));
+        assert_eq!(writes[1], ("/sys/fs/cgroup/m/a/memory.max".into(), "67108864".to_owned()));
+        assert_eq!(layout.writes("m/a", Limits { cpus: 0, memory_mb: 0 })[0].1, "max 100000");
+    }
+
+    #[test]
+    fn what_is_said_of_a_version_2_group_is_read_from_its_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let layout = Layout::Unified(folder.path().to_path_buf());
+        assert!(!layout.look("g").present);
+        layout.make("g", Limits { cpus: 3, memory_mb: 10 }).unwrap();
+        let seen = layout.look("g");
+        assert!(seen.present);
+        assert_eq!((seen.millicpus, seen.memory, seen.processes), (Some(3_000), Some(10 << 20), Some(6_144)));
+    }
+
+    #[test]
+    fn no_control_groups_at_all_is_said_in_a_sentence() {
+        assert!(Layout::parse("").unwrap_err().to_string().contains("mount cgroup2"));
+    }
+}

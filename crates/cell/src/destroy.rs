@@ -1,0 +1,263 @@
+//! Destroying a cell: from any state, after any crash, and again.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::time::{Duration, Instant};
+
+use muster_ids::CellId;
+use rustix::process::Signal;
+
+use crate::cells::{Cells, lock};
+use crate::document;
+use crate::error::{CellError, CellResult};
+use crate::monitor;
+use crate::process::{self, Process};
+use crate::record::{Phase, Place, Record};
+use crate::root;
+use crate::service::Run;
+
+/// How many cells that are gone are remembered, to look for what they left.
+const GRAVES: usize = 2_000;
+
+/// How a cell is destroyed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DestroyOptions {
+    /// Whether its state directories stay for its next incarnation.
+    pub keep_state: bool,
+}
+
+/// Why everything of a cell is removed.
+pub(crate) enum Reason {
+    Asked(DestroyOptions),
+    /// It could not be made.
+    Failed,
+    /// Another incarnation takes its place.
+    Remade,
+}
+
+impl Cells {
+    /// Destroys a cell: its services stop in order, then everything of it is removed. A cell that is not there is destroyed
+    /// already; one that is half there, after a crash for example, is removed all the same.
+    pub fn destroy(&self, cell: CellId, options: DestroyOptions) -> CellResult<()> {
+        let turn = self.turn(cell);
+        let _turn = lock(&turn);
+        self.remove_all(cell, &Reason::Asked(options))
+    }
+
+    /// The caller has the cell's turn.
+    pub(crate) fn remove_all(&self, cell: CellId, reason: &Reason) -> CellResult<()> {
+        let place = self.place(cell);
+        let record = match place.read_record() {
+            Ok(record) => record,
+            // A damaged record must not keep a cell alive: what can be found without it is removed.
+            Err(error) => {
+                tracing::warn!(%cell, %error, "a cell is removed without its record");
+                None
+            }
+        };
+        let mut record = record;
+        if let Some(record) = &mut record {
+            record.phase = Phase::Destroying;
+            record.ended = record.ended.or_else(process::ticks);
+            self.save(record)?;
+            document::write(&place.grave, &record.tombstone())?;
+            self.reach("cell_destroy:recorded");
+            if let Reason::Asked(_) = reason {
+                self.stop_services(record);
+            }
+        }
+        self.reach("cell_destroy:services-stopped");
+
+        let held = record.as_ref().map(hold_namespaces).unwrap_or_default();
+        self.delete_container(cell, &place, record.as_ref())?;
+        self.reach("cell_destroy:container-deleted");
+        self.end_monitors(&place)?;
+        self.reach("cell_destroy:monitors-gone");
+        if let Some(record) = record.as_mut().filter(|_| !held.is_empty()) {
+            forget_namespaces(record);
+            self.save(record)?;
+            document::write(&place.grave, &record.tombstone())?;
+        }
+        drop(held);
+        for folder in self.layout.find(&self.settings.cgroup_root, &cell.to_string()) {
+            self.layout.remove_folder(&folder)?;
+        }
+        self.reach("cell_destroy:groups-removed");
+
+        root::unmount(&place.run)?;
+        self.reach("cell_destroy:unmounted");
+        if let Some(record) = &record {
+            document::remove_folder(&record.layer())?;
+            // A folder that others use too is not ours to remove, and one that is empty is no loss.
+            let _ = fs::remove_dir(record.storage.join("layer"));
+            if let Reason::Asked(DestroyOptions { keep_state: false }) = reason {
+                document::remove_folder(&record.states())?;
+                let _ = fs::remove_dir(record.storage.join("state"));
+            }
+        }
+        document::remove_folder(&place.run)?;
+        document::remove_folder(&self.runc_root().join(cell.to_string()))?;
+        self.reach("cell_destroy:folders-removed");
+        lock(&self.ranges).free(cell)?;
+        self.reach("cell_destroy:range-freed");
+        // The record goes last, and in one step: until then a crash is answered by doing all this again.
+        document::remove(&place.record_file())?;
+        document::remove_folder(&place.folder)?;
+        self.forget(cell);
+        self.prune_graves();
+        self.reach("cell_destroy:forgotten");
+        Ok(())
+    }
+
+    /// Asks the services to stop, those first that no other one needs, and waits for each as long as it may take.
+    fn stop_services(&self, record: &Record) {
+        if !record.init.as_ref().is_some_and(Process::alive) {
+            return;
+        }
+        let namespace = record.namespaces.get("pid").copied();
+        let process = |name: &str| {
+            let run = Run::read(&self.place(record.cell_id), name).ok().flatten()?;
+            self.service_monitor(record, name, run.number).process(namespace)
+        };
+        let mut running: BTreeSet<&str> = record
+            .spec
+            .services
+            .iter()
+            .map(|service| service.name.as_str())
+            .filter(|name| process(name).is_some())
+            .collect();
+        let mut asked: Vec<(&str, Process, Instant)> = Vec::new();
+        while !running.is_empty() {
+            for service in &record.spec.services {
+                let name = service.name.as_str();
+                let needed = record.spec.services.iter().any(|other| {
+                    running.contains(other.name.as_str()) && other.after.iter().any(|after| after == name)
+                });
+                if needed || !running.contains(name) || asked.iter().any(|(other, ..)| *other == name) {
+                    continue;
+                }
+                if let Some(process) = process(name) {
+                    process.signal(Signal::TERM);
+                    let until = Instant::now() + Duration::from_secs(u64::from(service.stop_seconds));
+                    asked.push((name, process, until));
+                } else {
+                    running.remove(name);
+                }
+            }
+            std::thread::sleep(Duration::from_millis(10));
+            asked.retain(|(name, process, until)| {
+                if process.alive() && Instant::now() >= *until {
+                    process.signal(Signal::KILL);
+                }
+                let stays = process.alive();
+                if !stays {
+                    running.remove(name);
+                }
+                stays
+            });
+        }
+    }
+
+    fn delete_container(&self, cell: CellId, place: &Place, record: Option<&Record>) -> CellResult<()> {
+        let name = cell.to_string();
+        let state = self.runc_root().join(&name);
+        // The first process takes all the others with it; the kernel sees to that.
+        if let Some(init) = record.and_then(|record| record.init.as_ref()) {
+            init.signal(Signal::KILL);
+        }
+        // What a killed runc had begun has no state yet, but a group.
+        for group in self.groups_of(cell) {
+            for process in self.layout.processes(&group).into_iter().filter_map(Process::find) {
+                process.signal(Signal::KILL);
+            }
+        }
+        if !state.exists() {
+            return Ok(());
+        }
+        document::folder(&place.folder, 0o700)?;
+        match self.runc(cell, [OsStr::new("delete"), OsStr::new("--force"), OsStr::new(&name)]) {
+            // A state that a killed runc left unfinished cannot be read, and there is no container behind it.
+            Err(CellError::Tool { .. }) if !state.join("state.json").exists() => Ok(()),
+            result => result,
+        }
+    }
+
+    /// The control groups of a cell, below the root of the hierarchies.
+    fn groups_of(&self, cell: CellId) -> BTreeSet<String> {
+        let found = self.layout.find(&self.settings.cgroup_root, &cell.to_string());
+        let relative = |folder: &std::path::PathBuf| {
+            let mounts = self.layout.mounts();
+            let group = mounts.iter().find_map(|mount| folder.strip_prefix(mount).ok())?;
+            group.to_str().map(str::to_owned)
+        };
+        found.iter().filter_map(relative).collect()
+    }
+
+    /// Monitors end when what they watch has; one that does not is ended.
+    fn end_monitors(&self, place: &Place) -> CellResult<()> {
+        let since = Instant::now();
+        loop {
+            let left: Vec<Process> = monitor::monitors(&place.folder).filter_map(Process::find).collect();
+            if left.is_empty() {
+                return Ok(());
+            }
+            if since.elapsed() > Duration::from_secs(10) {
+                let pids: Vec<u32> = left.iter().map(|process| process.pid).collect();
+                let doing = "end the monitors of a cell".to_owned();
+                return Err(CellError::Tool { doing, said: format!("processes {pids:?} do not end") });
+            }
+            if since.elapsed() > Duration::from_secs(1) {
+                for process in &left {
+                    process.signal(Signal::KILL);
+                }
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Forgets the oldest of the cells that are gone, when there are too many.
+    fn prune_graves(&self) {
+        let Ok(entries) = fs::read_dir(self.settings.folder.join("gone")) else { return };
+        let mut graves: Vec<_> = entries
+            .flatten()
+            .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
+            .collect();
+        if graves.len() > GRAVES {
+            graves.sort();
+            for (_, path) in &graves[..graves.len() - GRAVES] {
+                let _ = fs::remove_file(path);
+            }
+        }
+    }
+}
+
+/// Opens the namespaces of a cell that still lives, so that their numbers stay theirs.
+fn hold_namespaces(record: &Record) -> Vec<File> {
+    let Some(init) = record.init.as_ref().filter(|init| init.alive()) else { return Vec::new() };
+    let open = |kind: &&str| File::open(format!("/proc/{}/ns/{kind}", init.pid)).ok();
+    let held: Vec<File> = process::NAMESPACES.iter().filter_map(open).collect();
+    // Looked at after they are open: had the process been another, it would be now.
+    if init.alive() { held } else { Vec::new() }
+}
+
+/// Forgets the namespaces that nobody holds but us. Who is about to end gets a moment for it.
+fn forget_namespaces(record: &mut Record) {
+    let since = Instant::now();
+    loop {
+        record.namespaces.retain(|kind, number| {
+            !process::holders(kind, *number, None).is_empty() || mounted_namespace(kind, *number)
+        });
+        if record.namespaces.is_empty() || since.elapsed() > Duration::from_millis(500) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Whether a namespace is kept by a mount, as those with a name are.
+fn mounted_namespace(kind: &str, number: u64) -> bool {
+    let text = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let wanted = format!("{kind}:[{number}]");
+    text.lines().any(|line| line.split(' ').nth(3) == Some(wanted.as_str()))
+}

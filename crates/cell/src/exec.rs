@@ -1,0 +1,246 @@
+//! Commands in cells: with somebody at the other end, or by themselves and once.
+
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use muster_ids::CellId;
+use rustix::process::Signal;
+
+use crate::bundle::{self, Started};
+use crate::cells::{Cells, lock};
+use crate::check;
+use crate::document;
+use crate::error::{CellResult, Doing, refused};
+use crate::log::{self, LogLine, LogQuery};
+use crate::monitor::Seen;
+use crate::process::{self, Process};
+use crate::record::{Phase, Record};
+use crate::tool;
+
+/// Something to run in a cell.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Command {
+    /// The program and its arguments. No shell looks at them.
+    pub arguments: Vec<String>,
+    /// As which user of the cell.
+    pub uid: u32,
+    /// As which group of the cell.
+    pub gid: u32,
+    /// What it finds in its environment beside what the cell has.
+    pub environment: BTreeMap<String, String>,
+    /// Where it starts.
+    pub working_directory: Option<String>,
+}
+
+impl Command {
+    fn check(&self) -> CellResult<()> {
+        check::arguments(&self.arguments)?;
+        check::environment(&self.environment)?;
+        check::owner(self.uid)?;
+        check::owner(self.gid)?;
+        self.working_directory.as_deref().map_or(Ok(()), check::working_directory)
+    }
+
+    fn started(&self, terminal: bool) -> Started<'_> {
+        Started {
+            arguments: &self.arguments,
+            uid: self.uid,
+            gid: self.gid,
+            environment: Some(&self.environment),
+            working_directory: self.working_directory.as_deref(),
+            terminal,
+        }
+    }
+}
+
+/// Where the input and output of a command lead.
+pub enum Streams {
+    /// Nowhere.
+    Nowhere,
+    /// Pipes, that the child's fields have.
+    Pipes,
+    /// This terminal: the slave side of one that the caller opened. The cell gets a terminal of its own behind it.
+    Terminal(OwnedFd),
+}
+
+/// A command with somebody at the other end.
+pub struct Attached {
+    /// The program of the node that carries the streams; its exit status is the command's.
+    pub child: Child,
+    spec: PathBuf,
+    pid_file: PathBuf,
+    pid_namespace: Option<u64>,
+}
+
+impl Attached {
+    /// Says that the terminal has another size now.
+    pub fn resized(&self) {
+        if let Some(child) = Process::find(self.child.id()) {
+            child.signal(Signal::WINCH);
+        }
+    }
+
+    /// Ends the command in the cell, and waits for the program that carried its streams.
+    pub fn kill(&mut self) {
+        let inside = process::pid_in(&self.pid_file).and_then(Process::find);
+        match inside.filter(|inside| process::namespace(inside.pid, "pid") == self.pid_namespace) {
+            Some(inside) => drop(inside.signal(Signal::KILL)),
+            None => drop(self.child.kill()),
+        }
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            self.kill();
+        }
+        for file in [&self.spec, &self.pid_file] {
+            let _ = std::fs::remove_file(file);
+        }
+    }
+}
+
+/// What it takes to run something in one cell.
+#[derive(Debug, Clone)]
+pub(crate) struct Runner {
+    runc: PathBuf,
+    runc_root: PathBuf,
+    folder: PathBuf,
+}
+
+static NUMBER: AtomicU64 = AtomicU64::new(0);
+
+impl Runner {
+    pub(crate) fn attach(
+        &self,
+        record: &Record,
+        started: &Started<'_>,
+        streams: Streams,
+    ) -> CellResult<Attached> {
+        document::folder(&self.folder, 0o700)?;
+        let name = format!("{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let (spec, pid_file) =
+            (self.folder.join(format!("{name}.json")), self.folder.join(format!("{name}.pid")));
+        document::write(&spec, &bundle::process(record, started))?;
+        let mut command = tool::command(&self.runc);
+        command
+            .arg("--root")
+            .arg(&self.runc_root)
+            .args(["exec", "--pid-file"])
+            .arg(&pid_file)
+            .arg("--process")
+            .arg(&spec);
+        match streams {
+            Streams::Nowhere => {}
+            Streams::Pipes => {
+                command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            }
+            Streams::Terminal(slave) => {
+                let copy = || slave.try_clone().doing(|| "share a terminal".to_owned());
+                command.stdin(copy()?).stdout(copy()?).stderr(copy()?);
+            }
+        }
+        command.arg(record.cell_id.to_string());
+        let child = command.spawn().doing(|| format!("run a command in {}", record.cell_id))?;
+        Ok(Attached { child, spec, pid_file, pid_namespace: record.namespaces.get("pid").copied() })
+    }
+}
+
+/// What is known of a command that runs by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandFindings {
+    /// How far it is.
+    pub state: CommandState,
+    /// What it wrote, the last of it.
+    pub output: Vec<LogLine>,
+}
+
+/// How far a command is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CommandState {
+    /// It runs, or will in a moment.
+    Running,
+    /// It ended with this exit status.
+    Ended(i32),
+    /// How it ended is not known, or it could not be started: why, in words.
+    Lost(String),
+}
+
+/// How many lines of a command's output are given back.
+const LINES: usize = 10_000;
+
+impl Cells {
+    pub(crate) fn runner(&self, cell: CellId) -> Runner {
+        Runner {
+            runc: self.settings.tools.runc.clone(),
+            runc_root: self.runc_root().to_path_buf(),
+            folder: self.place(cell).folder.join("attached"),
+        }
+    }
+
+    /// Runs a command with somebody at the other end. It ends when what is returned is dropped.
+    pub fn exec(&self, cell: CellId, command: &Command, streams: Streams) -> CellResult<Attached> {
+        command.check()?;
+        let record = self.running(cell)?;
+        let terminal = matches!(streams, Streams::Terminal(_));
+        self.runner(cell).attach(&record, &command.started(terminal), streams)
+    }
+
+    /// Runs a command by itself, under an id. The same id runs once, however often it is asked for and whatever crashed.
+    pub fn command_start(&self, cell: CellId, id: &str, command: &Command) -> CellResult<()> {
+        check::command_id(id)?;
+        command.check()?;
+        let turn = self.turn(cell);
+        let _turn = lock(&turn);
+        let record = self.running(cell)?;
+        let folder = self.place(cell).command(id);
+        let monitor = self.monitor(cell, folder.clone(), folder.join("log"));
+        if monitor.began() {
+            monitor.settle();
+            return Ok(());
+        }
+        document::folder(&folder, 0o700)?;
+        monitor.start(&bundle::process(&record, &command.started(false)), self.settings.logs)
+    }
+
+    /// What is known of a command that was started under this id; nothing if none was.
+    pub fn command_look(&self, cell: CellId, id: &str) -> CellResult<Option<CommandFindings>> {
+        check::command_id(id)?;
+        let folder = self.place(cell).command(id);
+        let monitor = self.monitor(cell, folder.clone(), folder.join("log"));
+        let state = match monitor.look() {
+            Seen::Absent => return Ok(None),
+            Seen::Starting | Seen::Running { .. } => CommandState::Running,
+            Seen::Ended { exit: Some(exit), .. } => CommandState::Ended(exit),
+            Seen::Ended { why, .. } => CommandState::Lost(why.unwrap_or_default()),
+        };
+        let output = log::read(&folder.join("log"), &LogQuery { tail: Some(LINES), ..LogQuery::default() })?;
+        Ok(Some(CommandFindings { state, output }))
+    }
+
+    /// Ends a command that was started under this id, if it runs.
+    pub fn command_kill(&self, cell: CellId, id: &str) -> CellResult<()> {
+        check::command_id(id)?;
+        let record = self.record(cell)?;
+        let folder = self.place(cell).command(id);
+        let monitor = self.monitor(cell, folder.clone(), folder.join("log"));
+        if let Some(process) = monitor.process(record.namespaces.get("pid").copied()) {
+            process.signal(Signal::KILL);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn running(&self, cell: CellId) -> CellResult<std::sync::Arc<Record>> {
+        let record = self.record(cell)?;
+        if record.phase == Phase::Started && record.init.as_ref().is_some_and(Process::alive) {
+            Ok(record)
+        } else {
+            refused(format!("{cell} does not run; start it first"))
+        }
+    }
+}

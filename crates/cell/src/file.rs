@@ -1,0 +1,200 @@
+//! Files in cells, written and read from outside without ever following a link of the cell's out of it.
+//!
+//! Every path is resolved by the kernel inside the cell's root, and never through `/proc`'s links. Who does it has the ids of
+//! the cell's root, so that owners are right on mapped mounts too, and keeps only the rights to pass and to give files away.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+
+use muster_ids::CellId;
+use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, OFlags, ResolveFlags, Uid};
+use rustix::thread::{CapabilitySet, CapabilitySets};
+
+use crate::cells::Cells;
+use crate::check;
+use crate::error::{CellError, CellResult, Doing, refused};
+use crate::process::Process;
+
+/// A file to write.
+pub struct NewFile<'a> {
+    /// Where in the cell.
+    pub path: &'a str,
+    /// Its mode.
+    pub mode: u32,
+    /// Its owner in the cell.
+    pub uid: u32,
+    /// Its group in the cell.
+    pub gid: u32,
+    /// What is in it.
+    pub content: &'a mut (dyn Read + Send),
+}
+
+/// Kinds of file system that are the kernel's own: nothing is written to or read from those.
+const KERNEL: [i64; 4] = [0x9fa0, 0x6265_6572, 0x27_e0eb, 0x6367_7270];
+
+impl Cells {
+    /// Writes a file into a cell that is made or runs. It is there as a whole or not at all; folders above it are made.
+    pub fn file_write(&self, cell: CellId, file: &mut NewFile<'_>) -> CellResult<()> {
+        check::path(file.path)?;
+        check::owner(file.uid)?;
+        check::owner(file.gid)?;
+        let record = self.record(cell)?;
+        let init = record.init.as_ref().filter(|init| init.alive()).ok_or(CellError::NoCell(cell))?;
+        write(init, record.ids, file)
+    }
+
+    /// Opens a plain file of a cell for reading.
+    pub fn file_read(&self, cell: CellId, path: &str) -> CellResult<File> {
+        check::path(path)?;
+        let record = self.record(cell)?;
+        let init = record.init.as_ref().filter(|init| init.alive()).ok_or(CellError::NoCell(cell))?;
+        as_root_of(record.ids, || {
+            let doing = || format!("read {path} in {cell}");
+            let root = root(init)?;
+            // Looked at before it is opened for reading: to open a device or a pipe can do something already.
+            let place = inside(&root, path, OFlags::PATH).doing(doing)?;
+            plain(&place, path)?;
+            let file =
+                inside(&root, path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY).doing(doing)?;
+            plain(&file, path)?;
+            Ok(File::from(file))
+        })
+    }
+}
+
+pub(crate) fn write(init: &Process, ids: u32, file: &mut NewFile<'_>) -> CellResult<()> {
+    as_root_of(ids, || {
+        let path = file.path;
+        let doing = || format!("write {path}");
+        let Some((folder, name)) = path.rsplit_once('/').filter(|(_, name)| !name.is_empty()) else {
+            return refused(format!("{path} is a folder, not a file"));
+        };
+        let root = root(init)?;
+        let folder = folders(&root, folder)?;
+        foreign(&folder, path)?;
+        // To rename something onto a mount point of another namespace would take that mount away.
+        let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_XDEV;
+        let look = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        if let Err(rustix::io::Errno::XDEV) = rustix::fs::openat2(&folder, name, look, Mode::empty(), beneath)
+        {
+            return refused(format!("{path} belongs to the platform, or is a mount of the cell's"));
+        }
+        // Written beside and renamed: who has the old one open keeps it, and a link in its place is replaced, not followed.
+        let beside = format!(".{}.muster", &name[..name.len().min(200)]);
+        let _ = rustix::fs::unlinkat(&folder, &beside, AtFlags::empty());
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let attempt = || -> std::io::Result<()> {
+            let new = rustix::fs::openat(&folder, &beside, flags, Mode::from_raw_mode(0o600))?;
+            rustix::fs::fchown(
+                &new,
+                Some(Uid::from_raw(ids + file.uid)),
+                Some(Gid::from_raw(ids + file.gid)),
+            )?;
+            let mut new = File::from(new);
+            std::io::copy(file.content, &mut new)?;
+            // After the owner: a change of owner takes special bits away.
+            rustix::fs::fchmod(&new, Mode::from_raw_mode(file.mode))?;
+            new.flush()?;
+            rustix::fs::renameat(&folder, &beside, &folder, name)?;
+            Ok(())
+        };
+        let mut attempt = attempt;
+        attempt()
+            .inspect_err(|_| {
+                let _ = rustix::fs::unlinkat(&folder, &beside, AtFlags::empty());
+            })
+            .doing(doing)
+    })
+}
+
+/// The cell's root, by a descriptor that surely is that cell's.
+fn root(init: &Process) -> CellResult<OwnedFd> {
+    let root = rustix::fs::openat(
+        CWD,
+        format!("/proc/{}/root", init.pid),
+        OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
+    .doing(|| "open the root of a cell".to_owned())?;
+    // Looked at after it is open: had the process been another, it would be now.
+    if init.alive() { Ok(root) } else { refused("the cell is gone") }
+}
+
+fn inside(root: &OwnedFd, path: &str, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    rustix::fs::openat2(
+        root,
+        path,
+        flags | OFlags::CLOEXEC,
+        Mode::empty(),
+        ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS,
+    )
+}
+
+/// Opens a folder inside the root, and makes what is missing of it.
+fn folders(root: &OwnedFd, path: &str) -> CellResult<OwnedFd> {
+    let doing = || format!("open the folder {path}");
+    let flags = OFlags::PATH | OFlags::DIRECTORY;
+    let mut folder = inside(root, "/", flags).doing(doing)?;
+    let mut done = String::new();
+    for part in path.split('/').filter(|part| !part.is_empty()) {
+        done = format!("{done}/{part}");
+        folder = match inside(root, &done, flags) {
+            Err(rustix::io::Errno::NOENT) => {
+                foreign(&folder, path)?;
+                rustix::fs::mkdirat(&folder, part, Mode::from_raw_mode(0o755)).doing(doing)?;
+                inside(root, &done, flags).doing(doing)?
+            }
+            result => result.doing(doing)?,
+        };
+    }
+    Ok(folder)
+}
+
+fn plain(file: &OwnedFd, path: &str) -> CellResult<()> {
+    foreign(file, path)?;
+    let seen = rustix::fs::fstat(file).doing(|| format!("look at {path}"))?;
+    if FileType::from_raw_mode(seen.st_mode) == FileType::RegularFile {
+        Ok(())
+    } else {
+        refused(format!("{path} is not a plain file"))
+    }
+}
+
+fn foreign(file: &OwnedFd, path: &str) -> CellResult<()> {
+    let system = rustix::fs::fstatfs(file).doing(|| format!("look at {path}"))?;
+    if KERNEL.contains(&system.f_type) {
+        return refused(format!("{path} is the kernel's, and not to be written or read like this"));
+    }
+    Ok(())
+}
+
+/// Does something in a thread of its own, that has the ids of a cell's root and just enough rights to act for it.
+fn as_root_of<T: Send>(ids: u32, act: impl FnOnce() -> CellResult<T> + Send) -> CellResult<T> {
+    let become_root = || -> rustix::io::Result<()> {
+        let (uid, gid) = (Uid::from_raw(ids), Gid::from_raw(ids));
+        rustix::thread::set_keep_capabilities(true)?;
+        rustix::thread::set_thread_groups(&[])?;
+        rustix::thread::set_thread_res_gid(gid, gid, gid)?;
+        rustix::thread::set_thread_res_uid(uid, uid, uid)?;
+        // SYS_PTRACE opens /proc/PID/root; the others are what root in the cell could do to its own files.
+        let needed = CapabilitySet::CHOWN
+            | CapabilitySet::DAC_OVERRIDE
+            | CapabilitySet::FOWNER
+            | CapabilitySet::FSETID
+            | CapabilitySet::SYS_PTRACE;
+        rustix::thread::set_capabilities(
+            None,
+            CapabilitySets { effective: needed, permitted: needed, inheritable: CapabilitySet::empty() },
+        )
+    };
+    std::thread::scope(|scope| {
+        let worker = scope.spawn(|| {
+            become_root().doing(|| "take the ids of a cell".to_owned())?;
+            act()
+        });
+        worker
+            .join()
+            .unwrap_or_else(|_| refused("the thread that writes into a cell failed; look at the agent's log"))
+    })
+}

@@ -1,0 +1,109 @@
+//! What is left of a cell: searched for in the kernel's own lists and on disk, and not taken from what we believe we did.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use muster_ids::CellId;
+
+use crate::cells::{Cells, lock};
+use crate::document;
+use crate::error::CellResult;
+use crate::process;
+use crate::range::SIZE;
+use crate::record::Tombstone;
+
+impl Cells {
+    /// All that is left of a cell, in words; of one that runs this is all that it has.
+    pub fn leftovers(&self, cell: CellId) -> CellResult<Vec<String>> {
+        Ok(self.search(cell)?.0)
+    }
+
+    /// What is left, and what was looked at.
+    pub(crate) fn search(&self, cell: CellId) -> CellResult<(Vec<String>, Vec<String>)> {
+        let place = self.place(cell);
+        let name = cell.to_string();
+        let held = lock(&self.ranges).held()?;
+        // A record that cannot be read is itself something that is left, and is found as a file below.
+        let known: Option<Tombstone> = match place.read_record() {
+            Ok(Some(record)) => Some(record.tombstone()),
+            _ => document::read(&place.grave).unwrap_or_default(),
+        };
+        let namespaces = known.as_ref().map(|known| known.namespaces.clone()).unwrap_or_default();
+        // Ids that another cell has by now say nothing about this one.
+        let ids = held.get(&cell).copied().or_else(|| {
+            known.as_ref().map(|known| known.ids).filter(|ids| !held.values().any(|other| other == ids))
+        });
+
+        let mut left = BTreeSet::new();
+        processes(&name, ids, &mut left);
+        let until = known.as_ref().and_then(|known| known.ended);
+        for (kind, number) in &namespaces {
+            for pid in process::holders(kind, *number, until) {
+                left.insert(format!("{kind} namespace {number}, held by process {pid}"));
+            }
+        }
+        mounts(&name, &namespaces, &mut left);
+        for folder in self.layout.find(&self.settings.cgroup_root, &name) {
+            left.insert(format!("control group {}", folder.display()));
+        }
+        let mut folders: Vec<PathBuf> =
+            vec![place.folder.clone(), place.run.clone(), self.runc_root().join(&name)];
+        folders.extend(known.iter().map(|known| known.layer.clone()));
+        for folder in folders {
+            if fs::symlink_metadata(&folder).is_ok() {
+                left.insert(format!("folder {}", folder.display()));
+            }
+        }
+        if let Some(first) = held.get(&cell) {
+            left.insert(format!("the range of ids from {first}"));
+        }
+        let checked = vec![
+            "every process: its control groups, arguments, namespaces and owner".to_owned(),
+            "the mounts of every mount namespace".to_owned(),
+            format!("the control groups below {} in every hierarchy", self.settings.cgroup_root),
+            "the folders of the cell and of its private layer".to_owned(),
+            "the ranges of ids".to_owned(),
+        ];
+        Ok((left.into_iter().collect(), checked))
+    }
+}
+
+fn processes(name: &str, ids: Option<u32>, left: &mut BTreeSet<String>) {
+    let own = std::process::id();
+    for pid in process::all().into_iter().filter(|pid| *pid != own) {
+        let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+        let in_group = groups.lines().any(|line| line.split('/').any(|part| part == name));
+        let arguments = process::arguments(pid);
+        let monitors = arguments.first().is_some_and(|program| Path::new(program).ends_with("conmon"))
+            && arguments.iter().any(|argument| argument.split('/').any(|part| part == name));
+        let owner = fs::metadata(format!("/proc/{pid}")).map(|seen| seen.uid()).unwrap_or_default();
+        let has_ids = ids.is_some_and(|first| (first..first.saturating_add(SIZE)).contains(&owner));
+        if in_group || monitors || has_ids {
+            let what = arguments.first().map(String::as_str).unwrap_or_default();
+            left.insert(format!("process {pid} ({})", what.escape_debug()));
+        }
+    }
+}
+
+fn mounts(name: &str, namespaces: &BTreeMap<String, u64>, left: &mut BTreeSet<String>) {
+    let mut seen = BTreeSet::new();
+    let own = std::process::id();
+    for pid in std::iter::once(own).chain(process::all()) {
+        // Many processes share a mount namespace, and one look at each is enough.
+        if !process::namespace(pid, "mnt").is_some_and(|number| seen.insert(number)) {
+            continue;
+        }
+        let text = fs::read_to_string(format!("/proc/{pid}/mountinfo")).unwrap_or_default();
+        for line in text.lines() {
+            let mut fields = line.split(' ').skip(3);
+            let (Some(root), Some(point)) = (fields.next(), fields.next()) else { continue };
+            let ours = [root, point].iter().any(|path| path.split('/').any(|part| part == name));
+            let holds = namespaces.iter().any(|(kind, number)| root == format!("{kind}:[{number}]"));
+            if ours || holds {
+                left.insert(format!("mount at {point}"));
+            }
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! What services write: lines with their time and stream, in a file that is put aside when it is long.
+
+use std::collections::VecDeque;
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufRead, BufReader, ErrorKind, Seek, SeekFrom, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use muster_ids::CellId;
+use serde::{Deserialize, Serialize};
+
+use crate::cells::Cells;
+use crate::check;
+use crate::error::{CellResult, Doing};
+use crate::settings::LogLimits;
+
+/// The stream that a line was written to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stream {
+    /// Standard output.
+    Out,
+    /// Standard error.
+    Err,
+}
+
+/// A line that a service wrote.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogLine {
+    /// When.
+    pub at: Timestamp,
+    /// Where to.
+    pub stream: Stream,
+    /// What.
+    pub text: String,
+}
+
+/// Which lines are wanted; all, if nothing is said.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LogQuery {
+    /// At most so many, the last ones.
+    pub tail: Option<usize>,
+    /// Those from this time on.
+    pub since: Option<Timestamp>,
+    /// Those that have this text in them.
+    pub contains: Option<String>,
+}
+
+/// How far somebody has read a log. It stays good when the log is put aside.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogCursor {
+    /// The file, by the time of its first line: its name changes, and the number of its inode is given to others.
+    file: Option<Timestamp>,
+    offset: u64,
+    /// The time of the last line, for when the file is gone.
+    last: Option<Timestamp>,
+}
+
+/// How much is read at once by who follows a log.
+const AT_ONCE: u64 = 1 << 20;
+
+/// The number of the second name of the file that is written to.
+const HELD: u32 = 0;
+
+/// No line is longer; what is, comes in parts.
+const LINE: usize = 256 << 10;
+
+impl Cells {
+    /// Lines of a service's log, the oldest first.
+    pub fn logs(&self, cell: CellId, service: &str, query: &LogQuery) -> CellResult<Vec<LogLine>> {
+        check::name(service)?;
+        read(&self.place(cell).service(service).join("log"), query)
+    }
+
+    /// The lines that came after `cursor`, and how far that is; from the end of the log if there is no cursor yet.
+    pub fn logs_after(
+        &self,
+        cell: CellId,
+        service: &str,
+        cursor: Option<LogCursor>,
+    ) -> CellResult<(Vec<LogLine>, LogCursor)> {
+        check::name(service)?;
+        after(&self.place(cell).service(service).join("log"), cursor)
+    }
+
+    /// The last of what each service wrote, at most `bytes` of each: what is kept of a cell that is about to be destroyed.
+    pub fn logs_keep(&self, cell: CellId, bytes: usize) -> CellResult<Vec<(String, Vec<LogLine>)>> {
+        let record = self.record(cell)?;
+        let keep = |name: &String| -> CellResult<(String, Vec<LogLine>)> {
+            let mut lines = self.logs(cell, name, &LogQuery::default())?;
+            let mut room = bytes;
+            let first = lines.iter().rposition(|line| match room.checked_sub(line.text.len() + 1) {
+                Some(rest) => {
+                    room = rest;
+                    false
+                }
+                None => true,
+            });
+            lines.drain(..first.map_or(0, |last_left_out| last_left_out + 1));
+            Ok((name.clone(), lines))
+        };
+        record.spec.services.iter().map(|service| keep(&service.name)).collect()
+    }
+}
+
+fn aside(log: &Path, number: u32) -> PathBuf {
+    log.with_extension(number.to_string())
+}
+
+/// The files of a log, the oldest first.
+fn files(log: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> =
+        (1..).map(|number| aside(log, number)).take_while(|path| path.exists()).collect();
+    files.reverse();
+    // What the monitor has left behind, and nobody has put aside yet.
+    if inode(&aside(log, HELD)).is_some_and(|held| inode(log) != Some(held)) {
+        files.push(aside(log, HELD));
+    }
+    files.push(log.to_path_buf());
+    files
+}
+
+fn inode(path: &Path) -> Option<u64> {
+    fs::metadata(path).ok().map(|seen| seen.ino())
+}
+
+fn open(path: &Path) -> CellResult<Option<File>> {
+    match File::open(path) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).doing(|| format!("read {}", path.display())),
+    }
+}
+
+pub(crate) fn read(log: &Path, query: &LogQuery) -> CellResult<Vec<LogLine>> {
+    let mut lines = VecDeque::new();
+    let mut joined = Joined::default();
+    // Opened before any is read: a log that is put aside meanwhile is still read once and as a whole.
+    let opened = files(log).iter().map(|path| open(path)).collect::<CellResult<Vec<_>>>()?;
+    for file in opened.into_iter().flatten() {
+        let mut reader = BufReader::new(file);
+        while let Some((raw, _)) = next(&mut reader).doing(|| format!("read {}", log.display()))? {
+            let Some(line) = joined.add(&raw) else { continue };
+            if query.since.is_some_and(|since| line.at < since)
+                || query.contains.as_ref().is_some_and(|text| !line.text.contains(text.as_str()))
+            {
+                continue;
+            }
+            lines.push_back(line);
+            if query.tail.is_some_and(|tail| lines.len() > tail) {
+                lines.pop_front();
+            }
+        }
+    }
+    Ok(lines.into())
+}
+
+fn after(log: &Path, cursor: Option<LogCursor>) -> CellResult<(Vec<LogLine>, LogCursor)> {
+    let doing = || format!("read {}", log.display());
+    let mut opened = Vec::new();
+    for path in files(log) {
+        let Some(mut file) = open(&path)? else { continue };
+        let mut reader = BufReader::new(&mut file);
+        let first = next(&mut reader)
+            .doing(doing)?
+            .and_then(|(raw, _)| raw.split(' ').next()?.parse::<Timestamp>().ok());
+        // A file without a line has nothing to read, and no name to remember it by.
+        if let Some(first) = first {
+            opened.push((file, first));
+        }
+    }
+    let Some(mut cursor) = cursor else {
+        let Some((mut file, first)) = opened.pop() else { return Ok((Vec::new(), LogCursor::default())) };
+        let lines = read(log, &LogQuery { tail: Some(1), ..LogQuery::default() })?;
+        let offset = file.seek(SeekFrom::End(0)).doing(doing)?;
+        return Ok((
+            Vec::new(),
+            LogCursor { file: Some(first), offset, last: lines.last().map(|line| line.at) },
+        ));
+    };
+    // A file that is gone was put aside too often, or begun anew by its monitor: then what is newer than the last line is next.
+    let found = opened.iter().position(|(_, first)| cursor.file == Some(*first));
+    let seen = if found.is_none() { cursor.last } else { None };
+    let (mut lines, mut read) = (Vec::new(), 0);
+    for (mut file, first) in opened.into_iter().skip(found.unwrap_or(0)) {
+        let mut offset = if cursor.file == Some(first) { cursor.offset } else { 0 };
+        cursor = LogCursor { file: Some(first), offset, ..cursor };
+        file.seek(SeekFrom::Start(offset)).doing(doing)?;
+        let (mut reader, mut joined) = (BufReader::new(file), Joined::default());
+        while let Some((raw, count)) = next(&mut reader).doing(doing)? {
+            offset += count;
+            read += count;
+            if let Some(line) = joined.add(&raw) {
+                cursor = LogCursor { offset, last: Some(line.at), ..cursor };
+                lines.push(line);
+            }
+            if read > AT_ONCE {
+                break;
+            }
+        }
+        if read > AT_ONCE {
+            break;
+        }
+    }
+    lines.retain(|line| seen.is_none_or(|seen| line.at > seen));
+    Ok((lines, cursor))
+}
+
+/// The next whole line and its length in the file. One that is not finished is none yet.
+fn next(reader: &mut impl BufRead) -> std::io::Result<Option<(String, u64)>> {
+    let mut bytes = Vec::new();
+    reader.read_until(b'\n', &mut bytes)?;
+    if bytes.pop() != Some(b'\n') {
+        return Ok(None);
+    }
+    let count = u64::try_from(bytes.len()).unwrap_or(u64::MAX) + 1;
+    Ok(Some((String::from_utf8_lossy(&bytes).into_owned(), count)))
+}
+
+/// A long line comes in parts, that are marked with `P`; the last one has an `F`.
+#[derive(Default)]
+struct Joined(Option<LogLine>);
+
+impl Joined {
+    fn add(&mut self, raw: &str) -> Option<LogLine> {
+        let mut fields = raw.splitn(4, ' ');
+        let (at, stream, part, text) =
+            (fields.next()?, fields.next()?, fields.next()?, fields.next().unwrap_or_default());
+        let at: Timestamp = at.parse().ok()?;
+        let stream = if stream == "stderr" { Stream::Err } else { Stream::Out };
+        let mut line = match self.0.take() {
+            Some(line) if line.stream == stream => line,
+            _ => LogLine { at, stream, text: String::new() },
+        };
+        line.text.push_str(text);
+        if part == "P" && line.text.len() < LINE {
+            self.0 = Some(line);
+            return None;
+        }
+        Some(line)
+    }
+}
+
+/// Puts a long log aside, and has its monitor begin a new one. `folder` is the monitor's.
+///
+/// The monitor has a bound of its own, for the time when there is no agent: it then begins a new file in the place of the old
+/// one, which would be lost. So the agent holds a second name of the file that is written to, and finds the old one by it.
+pub(crate) fn rotate(log: &Path, folder: &Path, limits: LogLimits) -> CellResult<()> {
+    let doing = || format!("put the log {} aside", log.display());
+    let held = aside(log, HELD);
+    let seen = match fs::metadata(log) {
+        Ok(seen) => seen,
+        // Put aside by an agent that died before it could say so: the monitor still writes there.
+        Err(error) if error.kind() == ErrorKind::NotFound && aside(log, 1).exists() => {
+            return reopen(folder).doing(doing);
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error).doing(doing),
+    };
+    match inode(&held) {
+        None => fs::hard_link(log, &held).doing(doing),
+        Some(number) if number != seen.ino() => {
+            shift(log, limits.count).doing(doing)?;
+            fs::hard_link(log, &held).doing(doing)
+        }
+        Some(_) if seen.len() > limits.size => {
+            shift(log, limits.count).doing(doing)?;
+            fs::remove_file(log).doing(doing)?;
+            reopen(folder).doing(doing)
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+/// Makes the file that is held the first that was put aside, and forgets the oldest.
+fn shift(log: &Path, count: u32) -> std::io::Result<()> {
+    let count = count.max(1);
+    for number in (1..=count).rev().filter(|number| aside(log, *number).exists()) {
+        if number == count {
+            fs::remove_file(aside(log, number))?;
+        } else {
+            fs::rename(aside(log, number), aside(log, number + 1))?;
+        }
+    }
+    fs::rename(aside(log, HELD), aside(log, 1))
+}
+
+/// Tells the monitor to open its log anew.
+fn reopen(folder: &Path) -> std::io::Result<()> {
+    let control = OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(folder.join("ctl"));
+    match control {
+        Ok(mut control) => control.write_all(b"2 0 0\n"),
+        // Nobody reads it: the monitor has just ended, and writes nothing any more.
+        Err(error) if error.raw_os_error() == Some(libc::ENXIO) || error.kind() == ErrorKind::NotFound => {
+            Ok(())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(second: u32, part: &str, text: &str) -> String {
+        format!("2026-01-01T00:00:{second:02}.000000000+00:00 stdout {part} {text}\n")
+    }
+
+    fn texts(lines: &[LogLine]) -> Vec<&str> {
+        lines.iter().map(|line| line.text.as_str()).collect()
+    }
+
+    #[test]
+    fn lines_are_read_across_files_by_tail_time_and_text() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        fs::write(aside(&log, 2), line(1, "F", "one")).unwrap();
+        fs::write(aside(&log, 1), line(2, "F", "two") + &line(3, "P", "thr")).unwrap();
+        fs::write(&log, line(3, "F", "ee") + &line(4, "F", "four") + "2026-01-01T00:00:05Z stdout F unfinis")
+            .unwrap();
+        assert_eq!(texts(&read(&log, &LogQuery::default()).unwrap()), ["one", "two", "three", "four"]);
+        let query = LogQuery { tail: Some(1), contains: Some("o".to_owned()), ..LogQuery::default() };
+        assert_eq!(texts(&read(&log, &query).unwrap()), ["four"]);
+        let since = LogQuery { since: Some("2026-01-01T00:00:03Z".parse().unwrap()), ..LogQuery::default() };
+        assert_eq!(texts(&read(&log, &since).unwrap()), ["three", "four"]);
+    }
+
+    #[test]
+    fn a_log_that_its_monitor_began_anew_is_not_lost_and_the_oldest_is_forgotten() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        let limits = LogLimits { size: 1_000, count: 2 };
+        for second in 1..=5 {
+            fs::write(folder.path().join("tmp"), line(second, "F", &second.to_string())).unwrap();
+            fs::rename(folder.path().join("tmp"), &log).unwrap();
+            rotate(&log, folder.path(), limits).unwrap();
+            rotate(&log, folder.path(), limits).unwrap();
+        }
+        assert_eq!(texts(&read(&log, &LogQuery::default()).unwrap()), ["3", "4", "5"]);
+        fs::write(&log, line(6, "F", &"x".repeat(2_000))).unwrap();
+        rotate(&log, folder.path(), limits).unwrap();
+        assert!(!log.exists(), "the monitor makes the next");
+        assert_eq!(read(&log, &LogQuery::default()).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn who_follows_a_log_misses_nothing_when_it_is_put_aside() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        fs::write(&log, line(1, "F", "old")).unwrap();
+        let (lines, cursor) = after(&log, None).unwrap();
+        assert!(lines.is_empty());
+        let early = cursor;
+        let mut file = OpenOptions::new().append(true).open(&log).unwrap();
+        file.write_all((line(2, "F", "a") + &line(3, "P", "b")).as_bytes()).unwrap();
+        let (lines, cursor) = after(&log, Some(cursor)).unwrap();
+        assert_eq!(texts(&lines), ["a"]);
+        file.write_all(line(3, "F", "c").as_bytes()).unwrap();
+        fs::rename(&log, aside(&log, 1)).unwrap();
+        fs::write(&log, line(4, "F", "d")).unwrap();
+        let (lines, cursor) = after(&log, Some(cursor)).unwrap();
+        assert_eq!(texts(&lines), ["bc", "d"]);
+        assert!(after(&log, Some(cursor)).unwrap().0.is_empty());
+        fs::remove_file(aside(&log, 1)).unwrap();
+        assert_eq!(
+            texts(&after(&log, Some(early)).unwrap().0),
+            ["d"],
+            "what is gone is gone, and nothing comes twice"
+        );
+    }
+}

@@ -1,0 +1,182 @@
+//! The root of a cell, as it is mounted on the node before the container is made from it.
+
+use std::fs::{self, File};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, chown, symlink};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::CWD;
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, UnmountFlags};
+
+use crate::document;
+use crate::error::{CellResult, Doing, refused};
+use crate::idmap::{self, Access};
+use crate::record::{Place, Record, RootSource};
+use crate::settings::Tools;
+
+/// Directories that a made root has beside those of the node. `/tmp` is everybody's.
+const MADE: &[(&str, u32)] = &[
+    ("dev", 0o755),
+    ("etc", 0o755),
+    ("home", 0o755),
+    ("proc", 0o555),
+    ("root", 0o700),
+    ("run", 0o755),
+    ("sys", 0o555),
+    ("tmp", 0o1777),
+    ("var", 0o755),
+    ("var/lib", 0o755),
+    ("var/log", 0o755),
+    ("var/tmp", 0o1777),
+];
+
+const PASSWD: &str =
+    "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n";
+const GROUP: &str = "root:x:0:\ntty:x:5:\nnogroup:x:65534:\n";
+const NSSWITCH: &str =
+    "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nservices: files\nprotocols: files\n";
+
+/// Mounts the root and the state directories of a cell. `at_rest` is the first of the ids that own state on disk.
+pub(crate) fn mount(tools: &Tools, place: &Place, record: &Record, at_rest: u32) -> CellResult<()> {
+    let layer = record.layer();
+    document::folder(&layer, 0o700)?;
+    document::folder(&place.rootfs(), 0o711)?;
+    match &record.root {
+        RootSource::Image { folder, .. } => mount_image(tools, place, record, folder)?,
+        RootSource::Host { directories } => mount_directories(place, record, directories)?,
+    }
+    if record.spec.state.is_empty() {
+        return Ok(());
+    }
+    let namespace = idmap::mapping(tools, at_rest, record.ids)?;
+    for number in 0..record.spec.state.len() {
+        let kept = record.state(number);
+        if !kept.exists() {
+            document::folder(&kept, 0o755)?;
+            owned(&kept, at_rest)?;
+        }
+        let target = place.state_mount(number);
+        document::folder(&target, 0o711)?;
+        idmap::attach(&kept, &target, Access::Private, Some(&namespace))?;
+    }
+    Ok(())
+}
+
+fn mount_image(tools: &Tools, place: &Place, record: &Record, image: &Path) -> CellResult<()> {
+    let (upper, work) = (record.layer().join("upper"), record.layer().join("work"));
+    document::folder(&upper, 0o755)?;
+    document::folder(&work, 0o700)?;
+    // Before the mount: overlayfs remembers the owner that the layer had then.
+    owned(&upper, record.ids)?;
+    document::folder(&place.lower(), 0o711)?;
+    let namespace = idmap::mapping(tools, 0, record.ids)?;
+    idmap::attach(image, &place.lower(), Access::ReadOnly, Some(&namespace))?;
+    overlay(&place.lower(), &upper, &work, &place.rootfs())?;
+    // The overlay holds a copy of the mount; nobody needs this one any more.
+    rustix::mount::unmount(place.lower(), UnmountFlags::DETACH)
+        .doing(|| format!("unmount {}", place.lower().display()))
+}
+
+/// Mounts an overlay. The layers are named by descriptors, because the cell can read the options of its mounts and has no
+/// business to know the node's paths.
+fn overlay(lower: &Path, upper: &Path, work: &Path, target: &Path) -> CellResult<()> {
+    let doing = || format!("mount an overlay at {}", target.display());
+    let open = |path: &Path| -> CellResult<(OwnedFd, String)> {
+        let folder: OwnedFd = File::options()
+            .read(true)
+            .custom_flags(libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW)
+            .open(path)
+            .doing(|| format!("open {}", path.display()))?
+            .into();
+        let name = format!("/proc/self/fd/{}", folder.as_raw_fd());
+        Ok((folder, name))
+    };
+    let (_lower, lower) = open(lower)?;
+    let (_upper, upper) = open(upper)?;
+    let (_work, work) = open(work)?;
+    let context = rustix::mount::fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC).doing(doing)?;
+    for (key, value) in [("source", "cell"), ("lowerdir", &lower), ("upperdir", &upper), ("workdir", &work)] {
+        rustix::mount::fsconfig_set_string(&context, key, value).doing(doing)?;
+    }
+    rustix::mount::fsconfig_create(&context).doing(doing)?;
+    let attributes = MountAttrFlags::MOUNT_ATTR_NODEV | MountAttrFlags::MOUNT_ATTR_NOSUID;
+    let tree = rustix::mount::fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes).doing(doing)?;
+    rustix::mount::move_mount(&tree, "", CWD, target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH).doing(doing)
+}
+
+/// A root that is made of directories of the node. Their owners are not mapped: what only the node's root may read stays
+/// unreadable for the root of a cell.
+fn mount_directories(place: &Place, record: &Record, directories: &[PathBuf]) -> CellResult<()> {
+    let upper = record.layer().join("upper");
+    document::folder(&upper, 0o755)?;
+    owned(&upper, record.ids)?;
+    for (name, mode) in MADE {
+        let path = upper.join(name);
+        document::folder(&path, *mode)?;
+        owned(&path, record.ids)?;
+    }
+    for (name, text) in [("passwd", PASSWD), ("group", GROUP), ("nsswitch.conf", NSSWITCH)] {
+        let path = upper.join("etc").join(name);
+        fs::write(&path, text).doing(|| format!("write {}", path.display()))?;
+        owned(&path, record.ids)?;
+    }
+    let rootfs = place.rootfs();
+    idmap::attach(&upper, &rootfs, Access::Private, None)?;
+    for directory in directories {
+        let Ok(inside) = directory.strip_prefix("/") else {
+            return refused(format!("{} must be an absolute path", directory.display()));
+        };
+        let target = rootfs.join(inside);
+        // On many systems /bin is a symbolic link into /usr: such a link is copied.
+        if let Ok(link) = fs::read_link(directory) {
+            symlink(&link, &target).doing(|| format!("make the link {}", target.display()))?;
+            continue;
+        }
+        if !directory.is_dir() {
+            return refused(format!("{} is no directory of this node", directory.display()));
+        }
+        document::folder(&target, 0o755)?;
+        idmap::attach(directory, &target, Access::ReadOnly, None)?;
+    }
+    Ok(())
+}
+
+/// Writes a file of the cell's `/etc` that is ours, in place: it is mounted into the cell as the file it is.
+pub(crate) fn write_etc(place: &Place, name: &str, text: &str, ids: u32) -> CellResult<()> {
+    let path = place.etc(name);
+    fs::write(&path, text).doing(|| format!("write {}", path.display()))?;
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644))
+        .doing(|| format!("write {}", path.display()))?;
+    // The cell's root owns it, because sshd trusts no keys that belong to a stranger; the mount is read-only all the same.
+    owned(&path, ids)
+}
+
+fn owned(path: &Path, id: u32) -> CellResult<()> {
+    chown(path, Some(id), Some(id)).doing(|| format!("give {} to the cell", path.display()))
+}
+
+/// Unmounts all that is mounted at or below `folder`.
+pub(crate) fn unmount(folder: &Path) -> CellResult<()> {
+    let text = fs::read_to_string("/proc/self/mountinfo").doing(|| "read the list of mounts".to_owned())?;
+    for point in mount_points(&text).into_iter().rev().filter(|point| point.starts_with(folder)) {
+        rustix::mount::unmount(&point, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW)
+            .doing(|| format!("unmount {}", point.display()))?;
+    }
+    Ok(())
+}
+
+/// The mount points in a mountinfo, in the order of mounting.
+pub(crate) fn mount_points(mountinfo: &str) -> Vec<PathBuf> {
+    mountinfo
+        .lines()
+        .filter_map(|line| line.split(' ').nth(4))
+        .map(|point| PathBuf::from(plain(point)))
+        .collect()
+}
+
+/// Blanks and the like are written as octal numbers there.
+fn plain(text: &str) -> String {
+    [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")]
+        .iter()
+        .fold(text.to_owned(), |text, (written, meant)| text.replace(written, meant))
+}

@@ -1,0 +1,142 @@
+//! Commands in a cell.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::time::{Duration, Instant};
+
+use muster_cell::{Command, CommandFindings, CommandState, Streams};
+use muster_ids::CellId;
+use serde_json::json;
+
+use crate::site::{Site, shell};
+
+fn finished(site: &Site, cell: CellId, id: &str) -> CommandFindings {
+    let since = Instant::now();
+    loop {
+        let seen = site.cells.command_look(cell, id).unwrap().unwrap();
+        if seen.state != CommandState::Running {
+            return seen;
+        }
+        assert!(since.elapsed() < Duration::from_secs(10), "{seen:?}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_command_that_runs_by_itself_runs_once_and_is_found_again() {
+    let mut site = Site::new();
+    let cell = site.run(1, json!({}));
+    let command = shell(0, "echo out; echo err >&2; echo x >> /count; exit 7");
+    site.cells.command_start(cell, "task-1", &command).unwrap();
+    let seen = finished(&site, cell, "task-1");
+    assert_eq!(seen.state, CommandState::Ended(7));
+    let texts: Vec<&str> = seen.output.iter().map(|line| line.text.as_str()).collect();
+    assert!(texts.contains(&"out") && texts.contains(&"err"), "{texts:?}");
+    site.reopen();
+    site.cells.command_start(cell, "task-1", &command).unwrap();
+    assert_eq!(finished(&site, cell, "task-1"), seen);
+    assert_eq!(site.say(cell, "cat /count"), "x");
+    assert_eq!(site.cells.command_look(cell, "task-2").unwrap(), None);
+}
+
+#[test]
+fn a_command_that_cannot_be_started_says_why_and_one_that_lasts_can_be_killed() {
+    let site = Site::new();
+    let cell = site.run(1, json!({}));
+    let missing = Command { arguments: vec!["/nothing".to_owned()], ..Command::default() };
+    site.cells.command_start(cell, "missing", &missing).unwrap();
+    let seen = finished(&site, cell, "missing");
+    assert!(matches!(&seen.state, CommandState::Lost(why) if why.contains("/nothing")), "{seen:?}");
+
+    site.cells.command_start(cell, "long", &shell(0, "sleep 1000")).unwrap();
+    while site.say(cell, "ps").lines().all(|line| !line.contains("sleep 1000")) {}
+    site.cells.command_kill(cell, "long").unwrap();
+    assert_eq!(finished(&site, cell, "long").state, CommandState::Ended(137));
+}
+
+#[test]
+fn a_command_has_its_user_its_directory_and_a_clean_environment() {
+    let site = Site::new();
+    let cell = site.run(1, json!({ "environment": { "CELL": "yes", "BOTH": "cell" } }));
+    let command = Command {
+        arguments: ["/bin/sh", "-c", "id -u; id -g; pwd; env"].map(str::to_owned).to_vec(),
+        uid: 1000,
+        gid: 1001,
+        environment: BTreeMap::from([("BOTH".to_owned(), "own".to_owned())]),
+        working_directory: Some("/tmp".to_owned()),
+    };
+    let mut attached = site.cells.exec(cell, &command, Streams::Pipes).unwrap();
+    let mut text = String::new();
+    attached.child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    assert!(attached.child.wait().unwrap().success());
+    let mut lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[..3], ["1000", "1001", "/tmp"]);
+    lines.retain(|line| line.contains('='));
+    lines.sort_unstable();
+    // The image's preload is the cell's own business; that it reaches nothing outside is tested with the monitors.
+    let wanted = [
+        "BOTH=own",
+        "CELL=yes",
+        "HOME=/",
+        "LANG=C.UTF-8",
+        "LD_PRELOAD=/evil.so",
+        "PATH=/bin",
+        "PWD=/tmp",
+        "SHLVL=1",
+    ];
+    assert_eq!(lines, wanted);
+}
+
+#[test]
+fn who_lets_go_of_a_command_ends_it() {
+    let site = Site::new();
+    let cell = site.run(1, json!({}));
+    let attached = site.cells.exec(cell, &shell(0, "sleep 1234"), Streams::Pipes).unwrap();
+    while site.say(cell, "ps").lines().all(|line| !line.contains("sleep 1234")) {}
+    drop(attached);
+    assert!(!site.say(cell, "ps").contains("sleep 1234"));
+}
+
+#[test]
+fn a_terminal_is_a_terminal_in_the_cell() {
+    let site = Site::new();
+    let cell = site.run(1, json!({}));
+    let master =
+        rustix::pty::openpt(rustix::pty::OpenptFlags::RDWR | rustix::pty::OpenptFlags::NOCTTY).unwrap();
+    rustix::pty::unlockpt(&master).unwrap();
+    let slave = rustix::pty::ptsname(&master, Vec::new()).unwrap();
+    let slave = File::options().read(true).write(true).open(slave.to_str().unwrap()).unwrap();
+    let mut attached =
+        site.cells.exec(cell, &shell(0, "tty; exit 3"), Streams::Terminal(slave.into())).unwrap();
+    let mut text = Vec::new();
+    let mut master = File::from(master);
+    while !String::from_utf8_lossy(&text).contains('\n') {
+        let mut part = [0; 256];
+        let read = master.read(&mut part).unwrap();
+        text.extend_from_slice(&part[..read]);
+    }
+    assert!(String::from_utf8_lossy(&text).contains("/dev/pts/0"), "{}", String::from_utf8_lossy(&text));
+    assert_eq!(attached.child.wait().unwrap().code(), Some(3));
+}
+
+#[test]
+fn commands_that_climb_or_start_in_strange_places_are_refused() {
+    let site = Site::new();
+    let cell = site.run(1, json!({}));
+    for place in ["/proc/self/fd/3", "/proc/1/root", "../tmp", "/tmp/../..", ""] {
+        let command = Command { working_directory: Some(place.to_owned()), ..shell(0, "true") };
+        assert!(site.cells.exec(cell, &command, Streams::Pipes).is_err(), "{place}");
+        assert!(site.cells.command_start(cell, "x", &command).is_err(), "{place}");
+    }
+    for id in ["", ".", "..", "../service", "a/b", "a b"] {
+        assert!(site.cells.command_start(cell, id, &shell(0, "true")).is_err(), "{id}");
+        assert!(site.cells.command_look(cell, id).is_err(), "{id}");
+    }
+    assert!(site.cells.exec(cell, &Command::default(), Streams::Pipes).is_err(), "no program");
+    assert!(
+        site.cells.exec(cell, &shell(65_536, "true"), Streams::Pipes).is_err(),
+        "a user outside the range"
+    );
+    assert!(site.cells.exec(site.cell_id(9), &shell(0, "true"), Streams::Pipes).is_err(), "no such cell");
+}

@@ -1,0 +1,162 @@
+//! What is left is found, whoever left it.
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+
+use rustix::mount::UnmountFlags;
+use serde_json::json;
+
+use crate::site::Site;
+
+/// A process that ends with the test.
+struct Planted(Child);
+
+impl Drop for Planted {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A mount that ends with the test.
+struct Mounted(PathBuf);
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = rustix::mount::unmount(&self.0, UnmountFlags::DETACH);
+    }
+}
+
+/// A control group that ends with the test.
+struct Group(PathBuf);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        for _ in 0..100 {
+            if fs::remove_dir(&self.0).is_ok() {
+                let _ = self.0.parent().map(fs::remove_dir);
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+    }
+}
+
+fn bind(source: &Path, target: &Path) -> Mounted {
+    rustix::mount::mount_bind(source, target).unwrap();
+    Mounted(target.to_path_buf())
+}
+
+#[test]
+fn every_kind_of_thing_that_is_left_is_found() {
+    let site = Site::new();
+    let cell = site.run(1, json!({ "state": ["/data"] }));
+    let pid = site.cells.look(cell).unwrap().pid;
+    let here = site.folder.path();
+
+    // What holds a namespace has to be planted while there is one.
+    let name = here.join("held");
+    fs::write(&name, "").unwrap();
+    let held = bind(Path::new(&format!("/proc/{pid}/ns/net")), &name);
+    let inside = Planted(
+        Command::new("/usr/bin/nsenter")
+            .args([&format!("--uts=/proc/{pid}/ns/uts"), "/bin/sleep", "1000"])
+            .spawn()
+            .unwrap(),
+    );
+    let user = fs::read_to_string(format!("/proc/{pid}/uid_map"))
+        .unwrap()
+        .split_whitespace()
+        .nth(1)
+        .unwrap()
+        .parse::<u32>()
+        .unwrap();
+    while fs::read_link(format!("/proc/{}/ns/uts", inside.0.id())).unwrap()
+        != fs::read_link(format!("/proc/{pid}/ns/uts")).unwrap()
+    {}
+    site.destroy(cell);
+    let left = site.cells.leftovers(cell).unwrap();
+    assert_eq!(left.len(), 2, "{left:?}");
+    assert!(left.iter().any(|text| text.contains("mount at") && text.contains("held")), "{left:?}");
+    assert!(
+        left.iter().any(|text| text.contains("uts namespace") && text.contains(&inside.0.id().to_string())),
+        "{left:?}"
+    );
+    assert_eq!(site.cells.look(cell).unwrap().left, left);
+    drop((held, inside));
+    assert_eq!(site.cells.leftovers(cell).unwrap(), Vec::<String>::new());
+
+    let found = |wanted: &str, what: &str| {
+        let left = site.cells.leftovers(cell).unwrap();
+        assert!(left.iter().any(|text| text.contains(wanted)), "{what}: {left:?}");
+    };
+    {
+        let group = fs::read_dir("/sys/fs/cgroup")
+            .unwrap()
+            .flatten()
+            .map(|entry| entry.path())
+            .find(|path| path.join("cgroup.procs").exists());
+        let mount = group.unwrap_or_else(|| "/sys/fs/cgroup".into());
+        let folder = mount.join(&site.settings.cgroup_root).join("elsewhere").join(cell.to_string());
+        fs::create_dir_all(&folder).unwrap();
+        let group = Group(folder);
+        found("control group", "a group in another allocation");
+        let process = Planted(Command::new("/bin/sleep").arg("1000").spawn().unwrap());
+        fs::write(group.0.join("cgroup.procs"), process.0.id().to_string()).unwrap();
+        found(&format!("process {}", process.0.id()), "a process in a group");
+    }
+    {
+        let process =
+            Planted(Command::new("/bin/sleep").arg("1000").uid(user + 33).gid(user).spawn().unwrap());
+        found(&format!("process {}", process.0.id()), "a process with the cell's ids");
+    }
+    {
+        let bundle = format!("/x/{cell}/service/a");
+        let process = Planted(
+            Command::new("/bin/sh")
+                .arg0("conmon")
+                .args(["-c", "sleep 1000; true", "conmon", "--bundle", &bundle])
+                .process_group(0)
+                .spawn()
+                .unwrap(),
+        );
+        found(&format!("process {}", process.0.id()), "a monitor");
+        let group = rustix::process::Pid::from_raw(i32::try_from(process.0.id()).unwrap()).unwrap();
+        rustix::process::kill_process_group(group, rustix::process::Signal::KILL).unwrap();
+    }
+    {
+        let target = here.join("elsewhere").join(cell.to_string());
+        fs::create_dir_all(&target).unwrap();
+        let _mounted = bind(&here.join("image"), &target);
+        found("mount at", "a mount");
+    }
+    for folder in [
+        site.settings.folder.join(format!("cells/{cell}")),
+        site.settings.run.join(format!("cells/{cell}")),
+        site.settings.run.join(format!("runc/{cell}")),
+        site.storage().join(format!("layer/{cell}")),
+    ] {
+        fs::create_dir_all(&folder).unwrap();
+        found(&format!("folder {}", folder.display()), "a folder");
+        fs::remove_dir(&folder).unwrap();
+    }
+    let ranges = site.settings.folder.join("ranges.json");
+    fs::write(&ranges, json!({ cell.to_string(): user }).to_string()).unwrap();
+    found("range of ids", "a range");
+    site.destroy(cell);
+    assert_eq!(site.cells.leftovers(cell).unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn a_cell_without_a_readable_record_is_destroyed_all_the_same() {
+    let mut site = Site::new();
+    let cell = site.run(1, json!({}));
+    fs::write(site.settings.folder.join(format!("cells/{cell}/record.json")), "{ half").unwrap();
+    site.reopen();
+    assert!(site.cells.look(cell).unwrap_err().to_string().contains("damaged"));
+    site.destroy(cell);
+    // Where its layer was stood in the record alone.
+    assert_eq!(site.cells.leftovers(cell).unwrap(), Vec::<String>::new());
+}

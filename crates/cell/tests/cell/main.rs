@@ -1,0 +1,12 @@
+//! Cells on the real kernel. As root, because only root can make them.
+
+mod command;
+mod crash;
+mod file;
+mod isolation;
+mod leftover;
+mod life;
+mod limit;
+mod log;
+mod service;
+mod site;

@@ -1,0 +1,22 @@
+//! Show the last of what a cell's services wrote before it went.
+
+use muster_api::cell::{CellLog, KeptLogs};
+use muster_authz::Permission;
+
+use crate::refuse::refuse;
+use crate::{Answer, Cx, Result};
+
+/// Answers `cell_kept_logs`.
+pub async fn kept_logs(cx: &Cx, project: &str, reference: &str) -> Result<Answer> {
+    let cell = cx.cell(project, reference).await?;
+    cx.authorize(Permission::CellKeptLogs, cell.scope(), "cell")?;
+    let kept = cx.platform.store.cell_log_list(cell.id).await.map_err(refuse)?;
+    let logs = kept.into_iter().map(|log| CellLog {
+        incarnation: log.incarnation,
+        service: log.service,
+        text: log.text,
+        truncated: log.truncated,
+        kept_at: log.kept_at,
+    });
+    Ok(Answer::new(&KeptLogs { logs: logs.collect() }))
+}

@@ -1,0 +1,132 @@
+//! Cells. The commands record what is wanted; the engine does it.
+
+mod check;
+mod create;
+mod destroy;
+mod get;
+mod kept_logs;
+mod list;
+mod restart;
+
+pub use create::create;
+pub use destroy::destroy;
+pub use get::get;
+pub use kept_logs::kept_logs;
+pub use list::list;
+pub use restart::restart;
+
+use muster_api::cell as api;
+use muster_ids::TypedId as _;
+use muster_model::cell::{Cell, CellFailure, CellState};
+use muster_node_api::cell::Protocol;
+use muster_operations::Definition;
+use muster_store::StoreError;
+use serde_json::json;
+
+use crate::operation::{Start, start};
+use crate::refuse::{Result, refuse};
+use crate::{Commit, Cx};
+
+pub(crate) fn path(cell: &Cell) -> String {
+    format!("/v1/projects/{}/cells/{}", cell.project_id, cell.id)
+}
+
+fn state(state: CellState) -> api::CellState {
+    match state {
+        CellState::Requested => api::CellState::Requested,
+        CellState::Provisioning => api::CellState::Provisioning,
+        CellState::Running => api::CellState::Running,
+        CellState::Destroying => api::CellState::Destroying,
+        CellState::Gone => api::CellState::Gone,
+        CellState::Failed => api::CellState::Failed,
+    }
+}
+
+fn state_of(state: api::CellState) -> CellState {
+    match state {
+        api::CellState::Requested => CellState::Requested,
+        api::CellState::Provisioning => CellState::Provisioning,
+        api::CellState::Running => CellState::Running,
+        api::CellState::Destroying => CellState::Destroying,
+        api::CellState::Gone => CellState::Gone,
+        api::CellState::Failed => CellState::Failed,
+    }
+}
+
+/// With its address and its ports, which have to be looked up.
+pub(crate) async fn view(cx: &Cx, cell: &Cell) -> Result<api::Cell> {
+    let store = &cx.platform.store;
+    let network = store.network_lookup(cell.network_id).await.map_err(refuse)?;
+    let address = network.and_then(|network| network.address(cell.host));
+    let ports = store.node_port_of(cell.id).await.map_err(refuse)?;
+    let spec = serde_json::from_value(cell.spec.clone())
+        .map_err(|_| refuse(StoreError::Corrupt("what a cell is made of")))?;
+    Ok(api::Cell {
+        id: cell.id,
+        tenant_id: cell.tenant_id,
+        project_id: cell.project_id,
+        allocation_id: cell.allocation_id,
+        node_id: cell.node_id,
+        network_id: cell.network_id,
+        name: cell.name.clone(),
+        labels: muster_api::Labels(cell.labels.clone()),
+        spec,
+        address: address.map(|address| address.to_string()).unwrap_or_default(),
+        ports: ports
+            .into_iter()
+            .map(|port| api::CellPort {
+                port: port.cell_port,
+                protocol: if port.protocol == "udp" { Protocol::Udp } else { Protocol::Tcp },
+                node_port: port.port,
+            })
+            .collect(),
+        state: state(cell.state),
+        incarnation: cell.incarnation,
+        reason: cell.reason.map(|reason| reason.as_str().to_owned()),
+        advice: cell.reason.map(CellFailure::advice).map(str::to_owned),
+        message: cell.message.clone(),
+        operation_id: cell.operation_id,
+        created_at: cell.created_at,
+        updated_at: cell.updated_at,
+        version: cell.version,
+    })
+}
+
+/// What the commands that start an operation on a cell have in common.
+async fn act(
+    cx: &Cx,
+    cell: Cell,
+    definition: &'static Definition,
+    body: api::CellAct,
+    deadline_at: jiff::Timestamp,
+    supersedes: bool,
+) -> Result<Commit> {
+    let under_way = cx.platform.store.operation_open_on(cell.id.uuid()).await.map_err(refuse)?;
+    let dry_run = body.dry_run.unwrap_or(false);
+    if let Some(same) = under_way.iter().find(|operation| operation.kind == definition.kind)
+        && !dry_run
+    {
+        let detail =
+            format!("{} is already under way: `muster operation watch {}` shows how far", same.kind, same.id);
+        return Err(muster_api::Problem::new(muster_api::Code::InvalidState, detail));
+    }
+    let reason = body.reason.unwrap_or_default();
+    Ok(start(
+        cx,
+        Start {
+            definition,
+            scope: cell.scope(),
+            subject_kind: "cell",
+            subject_id: cell.id.uuid(),
+            subject: cell.id.to_string(),
+            path: path(&cell),
+            input: json!({"reason": reason}),
+            deadline_at,
+            told: json!({"name": cell.name, "reason": reason}),
+            capacity: None,
+            supersedes: if supersedes { under_way } else { Vec::new() },
+            dry_run,
+            name: cell.name,
+        },
+    ))
+}

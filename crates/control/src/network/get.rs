@@ -1,0 +1,23 @@
+//! Show a network.
+
+use muster_api::Problem;
+use muster_authz::Permission;
+use muster_ids::NetworkId;
+
+use super::view;
+use crate::refuse::refuse;
+use crate::{Answer, Cx, Result};
+
+/// Answers `network_get`.
+pub async fn get(cx: &Cx, project: &str, reference: &str) -> Result<Answer> {
+    let (project, scope) = cx.project_scope(project).await?;
+    cx.authorize(Permission::NetworkGet, scope, "network")?;
+    let store = &cx.platform.store;
+    let found = match reference.parse::<NetworkId>() {
+        Ok(id) => store.network_lookup(id).await,
+        Err(_) => store.network_by_name(project, reference).await,
+    };
+    let network = found.map_err(refuse)?.filter(|network| network.project_id == project);
+    let network = network.ok_or_else(|| Problem::not_found("network"))?;
+    Ok(Answer::new(&view(cx, &network).await?))
+}

@@ -1,0 +1,41 @@
+//! Remove an SSH key from a project and its cells.
+
+use std::collections::BTreeMap;
+
+use muster_api::Problem;
+use muster_authz::{Permission, PrincipalKind};
+use muster_ids::SshKeyId;
+use muster_model::event::EventType;
+use serde_json::json;
+
+use super::path;
+use crate::commit::target;
+use crate::refuse::refuse;
+use crate::tenant::removed_view;
+use crate::{Answer, Commit, Cx, Result};
+
+/// Prepares `ssh_key_delete`.
+pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<Commit> {
+    let (project, scope) = cx.project_scope(project).await?;
+    cx.authorize(Permission::SshKeyDelete, scope, "SSH key")?;
+    let absent = || Problem::not_found("SSH key");
+    let id: SshKeyId = reference.parse().map_err(|_| absent())?;
+    let key = cx.platform.store.ssh_key_lookup(id).await.map_err(refuse)?;
+    let key = key.filter(|key| key.project_id == project).ok_or_else(absent)?;
+    // One's own, or that of somebody whose roles one may take away.
+    if !matches!(cx.principal()?.kind, PrincipalKind::User { id, .. } if id == key.user_id) {
+        cx.authorize(Permission::RoleBindingDelete, scope, "SSH key")?;
+    }
+    cx.expect_version(key.version)?;
+    let (subject, named) = (path(&key), target("ssh_key", id, &key.name));
+    let told = json!({"name": key.name, "user_id": key.user_id, "fingerprint": key.fingerprint});
+    let tenant = key.tenant_id;
+    let commit = Commit::new(scope, named, move |tx| {
+        Box::pin(async move {
+            tx.ssh_key_delete(id).await?;
+            tx.wanted_raise_keys(tenant).await?;
+            Ok(Answer::new(&removed_view(&id, BTreeMap::new())))
+        })
+    });
+    Ok(commit.event(cx, EventType::SshKeyDeleted, subject, told))
+}

@@ -1,0 +1,78 @@
+//! Reading a public key as OpenSSH writes it.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use sha2::{Digest as _, Sha256};
+
+const ALGORITHMS: &[&str] = &[
+    "ssh-ed25519",
+    "sk-ssh-ed25519@openssh.com",
+    "ecdsa-sha2-nistp256",
+    "ecdsa-sha2-nistp384",
+    "ecdsa-sha2-nistp521",
+    "sk-ecdsa-sha2-nistp256@openssh.com",
+    "ssh-rsa",
+];
+
+/// A key without its comment and without options: nothing of it can say more than who may come in.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct PublicKey {
+    pub(super) line: String,
+    pub(super) fingerprint: String,
+}
+
+/// Reads the text of a `.pub` file.
+pub(super) fn parse(text: &str) -> Result<PublicKey, &'static str> {
+    let text = text.trim();
+    if text.lines().count() != 1 {
+        return Err("one key, on one line: the text of the .pub file");
+    }
+    if text.contains("PRIVATE KEY") {
+        return Err("this is a private key: make another pair, as this one was shown, and send its .pub file");
+    }
+    let mut words = text.split_ascii_whitespace();
+    let (algorithm, encoded) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    if !ALGORITHMS.contains(&algorithm) {
+        return Err("it begins with its algorithm, such as ssh-ed25519; options are not allowed");
+    }
+    let bytes = STANDARD.decode(encoded).map_err(|_| "the second word is not base64")?;
+    // The key says its algorithm once more inside; a text put together of two keys is found here.
+    let named = bytes.get(4..4 + algorithm.len()).is_some_and(|inside| inside == algorithm.as_bytes());
+    let length = bytes.first_chunk::<4>().map(|length| u32::from_be_bytes(*length) as usize);
+    if !named || length != Some(algorithm.len()) || bytes.len() < algorithm.len() + 32 {
+        return Err("the key is cut off, or is not of the algorithm that it begins with");
+    }
+    let fingerprint = format!("SHA256:{}", STANDARD_NO_PAD.encode(Sha256::digest(&bytes)));
+    Ok(PublicKey { line: format!("{algorithm} {encoded}"), fingerprint })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Made with ssh-keygen; its private half was never kept.
+    const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA0E2h3L3HJv6cqCgJ2oHfRnvC4TfZyXh8Hbqz2yq1m7 me@example";
+
+    #[test]
+    fn a_key_is_kept_without_its_comment() {
+        let key = parse(KEY).unwrap();
+        assert_eq!(key.line, KEY.rsplit_once(' ').unwrap().0);
+        assert!(key.fingerprint.starts_with("SHA256:") && key.fingerprint.len() == 50);
+    }
+
+    #[test]
+    fn what_could_say_more_than_who_may_come_in_is_refused() {
+        for bad in [
+            "",
+            "ssh-ed25519",
+            "ssh-ed25519 notbase64!",
+            "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA",
+            "ssh-rsa AAAAC3NzaC1lZDI1NTE5AAAAIA0E2h3L3HJv6cqCgJ2oHfRnvC4TfZyXh8Hbqz2yq1m7",
+            &format!("command=\"/bin/sh\" {KEY}"),
+            &format!("{KEY}\n{KEY}"),
+            "-----BEGIN OPENSSH PRIVATE KEY-----",
+        ] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Streams between people and cells: granted by a command, joined once, and carried between two sockets by the server that
+//! was joined. It looks at who speaks and at the first byte of each message, and keeps nothing of what is said.
+
+mod create;
+mod end;
+mod grant;
+mod guard;
+mod hub;
+mod join;
+mod logs;
+mod meet;
+mod relay;
+
+pub use create::create;
+pub use end::{End, Frame, LARGEST};
+pub use hub::{Seat, Streams};
+pub use join::{Joined, join};
+pub use logs::logs;
+pub use meet::meet;

@@ -1,0 +1,273 @@
+//! A root while layers are laid over each other in it.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use rustix::fs::{
+    AtFlags, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags, chownat,
+    fchmod, fchown, fsetxattr, fstat, futimens, linkat, openat, statat, symlinkat, unlinkat, utimensat,
+};
+use rustix::io::Errno;
+
+use crate::LeftOut;
+use crate::error::refused;
+use crate::mark::Marks;
+use crate::member::{Facts, Kind};
+use crate::name::{Name, shown};
+use crate::root::{Place, Root, names_in, open_directory};
+
+/// Of all extended attributes only these are the image's own business: `security.*` and `trusted.*` are the node's, and file
+/// capabilities would mean nothing in a cell, which gains no privileges by starting a program.
+const KEPT_ATTRIBUTE: &[u8] = b"user.";
+
+/// A root while layers are laid over each other in it.
+pub(crate) struct Building {
+    root: Root,
+    depth: usize,
+    marks: Marks,
+    /// When directories were changed, to be said at the end: whatever is put into a directory changes it.
+    times: BTreeMap<Name, (i64, u32)>,
+    pub(crate) left_out: LeftOut,
+    buffer: Vec<u8>,
+}
+
+impl Building {
+    pub(crate) fn open(path: &Path, depth: usize) -> io::Result<Self> {
+        Ok(Self {
+            root: Root::open(path, depth)?,
+            depth,
+            marks: Marks::default(),
+            times: BTreeMap::new(),
+            left_out: LeftOut::default(),
+            buffer: vec![0; 128 << 10],
+        })
+    }
+
+    /// From here on, what is there comes from lower layers.
+    pub(crate) fn begin_layer(&mut self) {
+        self.marks = Marks::default();
+    }
+
+    /// Puts a member where its name says, over whatever lies there.
+    pub(crate) fn make(
+        &mut self,
+        name: &Name,
+        kind: Kind,
+        facts: &Facts,
+        content: impl Read,
+    ) -> io::Result<()> {
+        let Some((parent, last)) = name.split() else { return self.make_root(name, &kind, facts) };
+        let place = self.root.find_or_make(parent)?;
+        self.mark_way_to(&place)?;
+        if kind == Kind::Directory {
+            let directory = self.make_directory(&place, last, facts)?;
+            self.marks.keep(fstat(&directory)?.st_ino);
+            self.times.insert(name.clone(), facts.mtime);
+        } else {
+            self.times.remove(name);
+            match kind {
+                Kind::File { .. } => self.make_file(&place, last, facts, content)?,
+                Kind::Symlink { to } => self.make_symlink(&place, last, &to, facts)?,
+                Kind::HardLink { to } => self.make_hard_link(&place, last, &to)?,
+                Kind::Device => {
+                    self.left_out.devices += 1;
+                    return self.remove(&place.fd, place.inode, last);
+                }
+                Kind::Fifo => {
+                    self.left_out.fifos += 1;
+                    return self.remove(&place.fd, place.inode, last);
+                }
+                Kind::Directory => unreachable!("directories were made above"),
+            }
+        }
+        self.marks.put(place.inode, last);
+        Ok(())
+    }
+
+    /// Hides what lower layers put under this name.
+    pub(crate) fn hide(&mut self, name: &Name) -> io::Result<()> {
+        let Some((parent, last)) = name.split() else { return Err(refused("it hides the root")) };
+        match self.root.find(parent)? {
+            Some(place) => self.prune(&place.fd, place.inode, last),
+            None => Ok(()),
+        }
+    }
+
+    /// Hides everything that lower layers put into this directory.
+    pub(crate) fn hide_all_in(&mut self, name: &Name) -> io::Result<()> {
+        match self.root.find(name.components())? {
+            Some(place) => self.prune_all(&place.fd, place.inode),
+            None => Ok(()),
+        }
+    }
+
+    /// Says when each directory was changed, now that nothing changes any more.
+    pub(crate) fn finish(self) -> io::Result<LeftOut> {
+        for (name, mtime) in &self.times {
+            if let Ok(Some(place)) = self.root.find(name.components()) {
+                futimens(open_directory(&place.fd, b".")?, &timestamps(*mtime))?;
+            }
+        }
+        Ok(self.left_out)
+    }
+
+    fn make_root(&mut self, name: &Name, kind: &Kind, facts: &Facts) -> io::Result<()> {
+        if *kind != Kind::Directory {
+            return Err(refused("it would take the place of the root"));
+        }
+        let place = self.root.find_or_make(&[])?;
+        let directory = open_directory(&place.fd, b".")?;
+        self.times.insert(name.clone(), facts.mtime);
+        self.settle(&directory, facts)
+    }
+
+    fn make_directory(&mut self, place: &Place, last: &[u8], facts: &Facts) -> io::Result<File> {
+        let directory = match look(&place.fd, last)? {
+            Some(stat) if kind(&stat) == FileType::Directory => open_directory(&place.fd, last)?,
+            _ => {
+                self.remove(&place.fd, place.inode, last)?;
+                self.root.make_directory(place, last)?
+            }
+        };
+        self.settle(&directory, facts)?;
+        Ok(directory)
+    }
+
+    fn make_file(
+        &mut self,
+        place: &Place,
+        last: &[u8],
+        facts: &Facts,
+        mut content: impl Read,
+    ) -> io::Result<()> {
+        self.remove(&place.fd, place.inode, last)?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut file = File::from(openat(&place.fd, last, flags, Mode::RUSR | Mode::WUSR)?);
+        loop {
+            match content.read(&mut self.buffer)? {
+                0 => break,
+                read => file.write_all(&self.buffer[..read])?,
+            }
+        }
+        self.settle(&file, facts)?;
+        Ok(futimens(&file, &timestamps(facts.mtime))?)
+    }
+
+    fn make_symlink(&mut self, place: &Place, last: &[u8], to: &[u8], facts: &Facts) -> io::Result<()> {
+        self.remove(&place.fd, place.inode, last)?;
+        symlinkat(to, &place.fd, last)?;
+        let (uid, gid) = (Uid::from_raw(facts.uid), Gid::from_raw(facts.gid));
+        chownat(&place.fd, last, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)?;
+        utimensat(&place.fd, last, &timestamps(facts.mtime), AtFlags::SYMLINK_NOFOLLOW)?;
+        Ok(())
+    }
+
+    /// A second name for what is there already. Owner and mode stay what they are.
+    fn make_hard_link(&mut self, place: &Place, last: &[u8], to: &[u8]) -> io::Result<()> {
+        let nothing = || refused(format!("it links to {}, which is not in the image", shown(to)));
+        let target = Name::parse(to, self.depth)
+            .map_err(|why| refused(format!("it links to {}: {why}", shown(to))))?;
+        let (parent, target_last) = target.split().ok_or_else(|| refused("it links to the root"))?;
+        let target_place = self.root.find(parent)?.ok_or_else(nothing)?;
+        let stat = look(&target_place.fd, target_last)?.ok_or_else(nothing)?;
+        if !matches!(kind(&stat), FileType::RegularFile | FileType::Symlink) {
+            return Err(refused(format!("it links to {}, which is no file", shown(to))));
+        }
+        let there = look(&place.fd, last)?;
+        if there.is_some_and(|there| (there.st_dev, there.st_ino) == (stat.st_dev, stat.st_ino)) {
+            return Ok(());
+        }
+        self.remove(&place.fd, place.inode, last)?;
+        match linkat(&target_place.fd, target_last, &place.fd, last, AtFlags::empty()) {
+            // What it took the place of was a directory that held the target.
+            Err(Errno::NOENT) => Err(nothing()),
+            linked => Ok(linked?),
+        }
+    }
+
+    /// Owner, then mode, because a change of the owner takes the set-user-id bits away; then attributes.
+    fn settle(&mut self, file: &File, facts: &Facts) -> io::Result<()> {
+        fchown(file, Some(Uid::from_raw(facts.uid)), Some(Gid::from_raw(facts.gid)))?;
+        fchmod(file, Mode::from_raw_mode(facts.mode))?;
+        for (name, value) in &facts.attributes {
+            if !name.starts_with(KEPT_ATTRIBUTE) || name.contains(&0) {
+                self.left_out.attributes += 1;
+                continue;
+            }
+            match fsetxattr(file, name.as_slice(), value, XattrFlags::empty()) {
+                Ok(()) => {}
+                // A file system without attributes, or one with less room for them, still holds the image.
+                Err(Errno::OPNOTSUPP | Errno::NOSPC | Errno::TOOBIG | Errno::RANGE | Errno::INVAL) => {
+                    self.left_out.attributes += 1;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn mark_way_to(&mut self, place: &Place) -> io::Result<()> {
+        if !self.marks.keeps(place.inode) {
+            for inode in self.root.above(place.fd.as_fd())? {
+                self.marks.keep(inode);
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes whatever lies there, whichever layer it comes from.
+    fn remove(&mut self, parent: impl AsFd, inode: u64, name: &[u8]) -> io::Result<()> {
+        let Some(stat) = look(&parent, name)? else { return Ok(()) };
+        if kind(&stat) == FileType::Directory {
+            let directory = open_directory(&parent, name)?;
+            for child in names_in(&directory)? {
+                self.remove(&directory, stat.st_ino, &child)?;
+            }
+            unlinkat(&parent, name, AtFlags::REMOVEDIR)?;
+            self.marks.forget(stat.st_ino);
+        } else {
+            unlinkat(&parent, name, AtFlags::empty())?;
+        }
+        self.marks.take(inode, name);
+        Ok(())
+    }
+
+    /// Removes what lies there, except what the layer in hand has put there.
+    fn prune(&mut self, parent: impl AsFd, inode: u64, name: &[u8]) -> io::Result<()> {
+        let Some(stat) = look(&parent, name)? else { return Ok(()) };
+        if kind(&stat) == FileType::Directory && self.marks.keeps(stat.st_ino) {
+            return self.prune_all(open_directory(&parent, name)?, stat.st_ino);
+        }
+        if self.marks.has(inode, name) { Ok(()) } else { self.remove(&parent, inode, name) }
+    }
+
+    fn prune_all(&mut self, directory: impl AsFd, inode: u64) -> io::Result<()> {
+        for child in names_in(&directory)? {
+            self.prune(&directory, inode, &child)?;
+        }
+        Ok(())
+    }
+}
+
+/// What lies there, itself and not what it may link to.
+fn look(parent: impl AsFd, name: &[u8]) -> io::Result<Option<Stat>> {
+    match statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => Ok(Some(stat)),
+        Err(Errno::NOENT) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn kind(stat: &Stat) -> FileType {
+    FileType::from_raw_mode(stat.st_mode)
+}
+
+fn timestamps((seconds, nanoseconds): (i64, u32)) -> Timestamps {
+    Timestamps {
+        last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
+        last_modification: Timespec { tv_sec: seconds, tv_nsec: nanoseconds.into() },
+    }
+}

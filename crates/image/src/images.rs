@@ -1,0 +1,229 @@
+//! The images that are unpacked on this node.
+//!
+//! ```text
+//! FOLDER/                      only root may enter: programs that run as root for whoever starts them lie in here
+//!   locks/sha256-…             held by whoever unpacks or removes this image, and free again when that process dies
+//!   partial/sha256-…/          unfinished: whatever is here without a held lock is rubbish
+//!   sha256-…/rootfs/           an image, complete, since it is only ever moved here whole
+//!   sha256-…/tree              what lies in rootfs
+//!   sha256-…/image.json        what the image is, and the digest of the record of the tree
+//! ```
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::document::{self, Config};
+use crate::tree::{self, Depth};
+use crate::unpack::{LeftOut, unpack};
+use crate::{Digest, Error, Limits, Source};
+
+const PARTIAL: &str = "partial";
+const LOCKS: &str = "locks";
+const ROOTFS: &str = "rootfs";
+const TREE: &str = "tree";
+const RECORD: &str = "image.json";
+
+/// The images that are unpacked on this node.
+#[derive(Debug, Clone)]
+pub struct Images {
+    folder: PathBuf,
+}
+
+/// An image, unpacked. It is shared by everybody: never write into its root.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Image {
+    /// What it was asked for by: the digest of a manifest, or of an index that leads to one.
+    pub digest: Digest,
+    /// The manifest itself.
+    pub manifest: Digest,
+    /// Its file system.
+    pub rootfs: PathBuf,
+    /// How it wants to be run.
+    pub config: Config,
+    /// The digest of the record of its tree: the same on every node.
+    pub tree: Digest,
+    /// What it holds and was not made.
+    pub left_out: LeftOut,
+    /// Whether this very call unpacked it, rather than found it.
+    pub fresh: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Record {
+    digest: Digest,
+    manifest: Digest,
+    config: Config,
+    tree: Digest,
+    left_out: LeftOut,
+}
+
+impl Images {
+    /// Opens the folder of images, makes it if it is not there, and removes what a crash left unfinished.
+    pub fn open(folder: impl Into<PathBuf>) -> Result<Self, Error> {
+        let images = Self { folder: folder.into() };
+        for folder in [images.folder.clone(), images.folder.join(PARTIAL), images.folder.join(LOCKS)] {
+            fs::create_dir_all(&folder).map_err(Error::at("make", &folder))?;
+            let private = fs::Permissions::from_mode(0o700);
+            fs::set_permissions(&folder, private).map_err(Error::at("close", &folder))?;
+        }
+        for digest in digests_in(&images.folder.join(PARTIAL))? {
+            let lock = images.open_lock(&digest)?;
+            if lock.try_lock().is_ok() {
+                remove_tree(&images.partial(&digest))?;
+            }
+        }
+        Ok(images)
+    }
+
+    /// The image, unpacked: found, or else taken from the source. Whoever asks for the same image meanwhile, in this process
+    /// or another, waits and then finds it.
+    pub fn ensure(&self, source: &Source, digest: &Digest, limits: &Limits) -> Result<Image, Error> {
+        if let Some(image) = self.lookup(digest)? {
+            return Ok(image);
+        }
+        let _lock = self.lock(digest)?;
+        if let Some(image) = self.lookup(digest)? {
+            return Ok(image);
+        }
+        let partial = self.partial(digest);
+        remove_tree(&partial)?;
+        let made = self.make(source, digest, limits, &partial);
+        if made.is_err()
+            && let Err(error) = remove_tree(&partial)
+        {
+            tracing::warn!(%digest, %error, "what is left of an image that could not be unpacked stays until the next start");
+        }
+        made?;
+        let image = self.lookup(digest)?.ok_or_else(|| {
+            let gone = io::Error::from(io::ErrorKind::NotFound);
+            Error::at("find again what was just moved to", &self.home(digest))(gone)
+        })?;
+        Ok(Image { fresh: true, ..image })
+    }
+
+    /// The image, if it is here.
+    pub fn lookup(&self, digest: &Digest) -> Result<Option<Image>, Error> {
+        let home = self.home(digest);
+        let path = home.join(RECORD);
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !home.exists() => return Ok(None),
+            Err(error) => return Err(Error::Record { path, why: error.to_string() }),
+        };
+        let wrong = |why: String| Error::Record { path: path.clone(), why };
+        let record: Record = serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))?;
+        if record.digest != *digest {
+            return Err(wrong(format!("it is about {}", record.digest)));
+        }
+        let Record { digest, manifest, config, tree, left_out } = record;
+        let rootfs = home.join(ROOTFS);
+        Ok(Some(Image { digest, manifest, rootfs, config, tree, left_out, fresh: false }))
+    }
+
+    /// The images that are here, in the order of their digests.
+    pub fn list(&self) -> Result<Vec<Digest>, Error> {
+        digests_in(&self.folder)
+    }
+
+    /// Removes an image; says whether it was there. Whether anybody still uses it is for the caller to know.
+    pub fn remove(&self, digest: &Digest) -> Result<bool, Error> {
+        let _lock = self.lock(digest)?;
+        let (home, partial) = (self.home(digest), self.partial(digest));
+        remove_tree(&partial)?;
+        let there = match fs::rename(&home, &partial) {
+            Ok(()) => true,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+            Err(error) => return Err(Error::at("set aside", &home)(error)),
+        };
+        sync_folder(&self.folder)?;
+        remove_tree(&partial)?;
+        Ok(there)
+    }
+
+    /// Whether the unpacked tree still has the names, kinds, owners, modes and sizes that it was unpacked with; each
+    /// difference is a sentence. It reads no contents and is quick.
+    pub fn check(&self, digest: &Digest) -> Result<Vec<String>, Error> {
+        self.compare(digest, Depth::Facts)
+    }
+
+    /// The same, and every byte of every file.
+    pub fn verify_tree(&self, digest: &Digest) -> Result<Vec<String>, Error> {
+        self.compare(digest, Depth::Content)
+    }
+
+    fn compare(&self, digest: &Digest, depth: Depth) -> Result<Vec<String>, Error> {
+        match self.lookup(digest)? {
+            Some(image) => {
+                let record = self.home(digest).join(TREE);
+                tree::compare(&image.rootfs, &record, &image.tree, depth)
+            }
+            None => Ok(vec![format!("{digest} is not on this node")]),
+        }
+    }
+
+    fn make(&self, source: &Source, digest: &Digest, limits: &Limits, partial: &Path) -> Result<(), Error> {
+        let plan = document::plan(source, digest, limits)?;
+        fs::create_dir(partial).map_err(Error::at("make", partial))?;
+        let rootfs = partial.join(ROOTFS);
+        let left_out = unpack(source, &plan, &rootfs, limits)?;
+        let tree = tree::record(&rootfs, &partial.join(TREE))?;
+        let record = Record { digest: *digest, manifest: plan.manifest, config: plan.config, tree, left_out };
+        let path = partial.join(RECORD);
+        let text = serde_json::to_vec_pretty(&record).expect("a record is always JSON");
+        let written = File::create_new(&path).and_then(|mut file| file.write_all(&text));
+        written.map_err(Error::at("write", &path))?;
+        // One call for the whole file system: one for each of a hundred thousand files would take minutes.
+        let all = File::open(partial).and_then(|folder| Ok(rustix::fs::syncfs(folder)?));
+        all.map_err(Error::at("bring to the disk", partial))?;
+        let home = self.home(digest);
+        fs::rename(partial, &home).map_err(Error::at("move into place", &home))?;
+        sync_folder(&self.folder)
+    }
+
+    fn home(&self, digest: &Digest) -> PathBuf {
+        self.folder.join(digest.file_name())
+    }
+
+    fn partial(&self, digest: &Digest) -> PathBuf {
+        self.folder.join(PARTIAL).join(digest.file_name())
+    }
+
+    fn lock(&self, digest: &Digest) -> Result<File, Error> {
+        let lock = self.open_lock(digest)?;
+        lock.lock().map_err(Error::node(format!("wait for the lock of {digest}")))?;
+        Ok(lock)
+    }
+
+    /// Lock files are never removed: whoever removed one could let two others in.
+    fn open_lock(&self, digest: &Digest) -> Result<File, Error> {
+        let path = self.folder.join(LOCKS).join(digest.file_name());
+        let opened = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);
+        opened.map_err(Error::at("open", &path))
+    }
+}
+
+fn digests_in(folder: &Path) -> Result<Vec<Digest>, Error> {
+    let mut digests = Vec::new();
+    for entry in fs::read_dir(folder).map_err(Error::at("list", folder))? {
+        let name = entry.map_err(Error::at("list", folder))?.file_name();
+        digests.extend(name.to_str().and_then(Digest::from_file_name));
+    }
+    digests.sort_unstable();
+    Ok(digests)
+}
+
+fn remove_tree(path: &Path) -> Result<(), Error> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::at("remove", path)(error)),
+        _ => Ok(()),
+    }
+}
+
+fn sync_folder(folder: &Path) -> Result<(), Error> {
+    let synced = File::open(folder).and_then(|folder| folder.sync_all());
+    synced.map_err(Error::at("bring to the disk", folder))
+}

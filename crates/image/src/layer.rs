@@ -1,0 +1,142 @@
+//! One layer: read against its digests, unpacked, and laid over what is there.
+
+use std::fmt;
+use std::io::{self, BufReader, Read};
+
+use flate2::bufread::MultiGzDecoder;
+
+use crate::building::Building;
+use crate::digest::Metered;
+use crate::document::{Format, Layer};
+use crate::error::refused;
+use crate::member::{Kind, Members};
+use crate::name::{Asked, Name, shown};
+use crate::source::verify;
+use crate::zstd::Frames;
+use crate::{Digest, Error, Limits, Source};
+
+/// What an image has used of its limits so far.
+#[derive(Debug, Default)]
+pub(crate) struct Used {
+    pub(crate) bytes: u64,
+    pub(crate) entries: u64,
+}
+
+/// Where in a layer something went wrong.
+enum At {
+    Beginning,
+    Member(Vec<u8>),
+    After(Vec<u8>),
+    End,
+}
+
+impl fmt::Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Beginning => f.write_str("at its beginning"),
+            Self::Member(name) => write!(f, "member {}", shown(name)),
+            Self::After(name) => write!(f, "after member {}", shown(name)),
+            Self::End => f.write_str("at its end"),
+        }
+    }
+}
+
+/// Lays the layer over what is there. `number` is its place in the manifest, from 1.
+pub(crate) fn apply(
+    source: &Source,
+    layer: &Layer,
+    number: usize,
+    building: &mut Building,
+    used: &mut Used,
+    limits: &Limits,
+) -> Result<(), Error> {
+    let longer = format!("it is longer than the {} bytes of its descriptor", layer.size);
+    let mut packed = Metered::new(source.open(&layer.blob)?, layer.size, longer);
+    let unpacked = unpack(&mut packed, layer.format, building, used, limits);
+    // Whatever the members were: if the blob is not the one that was asked for, that is what has to be said.
+    match io::copy(&mut packed, &mut io::sink()) {
+        Ok(_) => {
+            let (length, found) = packed.finish();
+            verify(&layer.blob, Some(layer.size), length, &found)?;
+        }
+        Err(error) if error.raw_os_error().is_none() => {
+            return Err(Error::Damaged { blob: layer.blob, why: error.to_string() });
+        }
+        Err(error) => return Err(Error::node(format!("read {}", layer.blob))(error)),
+    }
+    let refusal = |at: At, why: String| Error::Refused {
+        layer: number,
+        digest: layer.blob,
+        member: at.to_string(),
+        why,
+    };
+    match unpacked {
+        Ok(diff_id) if diff_id == layer.diff_id => Ok(()),
+        Ok(diff_id) => {
+            let why = format!("unpacked it is {diff_id}, and the configuration says {}", layer.diff_id);
+            Err(refusal(At::End, why))
+        }
+        Err((at, error)) if error.raw_os_error().is_none() => Err(refusal(at, error.to_string())),
+        Err((at, error)) => Err(Error::node(format!("unpack layer {number} ({}), {at}", layer.blob))(error)),
+    }
+}
+
+/// Unpacks the layer to its end and gives the digest of what was in it.
+fn unpack(
+    packed: &mut impl Read,
+    format: Format,
+    building: &mut Building,
+    used: &mut Used,
+    limits: &Limits,
+) -> Result<Digest, (At, io::Error)> {
+    let packed = BufReader::with_capacity(128 << 10, packed);
+    let plain: Box<dyn Read + '_> = match format {
+        Format::Tar => Box::new(packed),
+        Format::Gzip => Box::new(MultiGzDecoder::new(packed)),
+        Format::Zstd => Box::new(Frames::new(packed)),
+    };
+    let left = limits.bytes.saturating_sub(used.bytes);
+    let beyond = format!("the image is larger than {} bytes, which is the limit", limits.bytes);
+    let mut plain = Metered::new(plain, left, beyond);
+    building.begin_layer();
+    let mut at = At::Beginning;
+    lay(&mut BufReader::with_capacity(128 << 10, &mut plain), left, building, used, limits, &mut at)
+        .map_err(|error| (at, error))?;
+    io::copy(&mut plain, &mut io::sink()).map_err(|error| (At::End, error))?;
+    let (bytes, diff_id) = plain.finish();
+    used.bytes += bytes;
+    Ok(diff_id)
+}
+
+fn lay(
+    plain: &mut impl Read,
+    left: u64,
+    building: &mut Building,
+    used: &mut Used,
+    limits: &Limits,
+    at: &mut At,
+) -> io::Result<()> {
+    let mut members = Members::new(plain);
+    while let Some(member) = members.next()? {
+        *at = At::Member(member.name.clone());
+        used.entries += 1;
+        if used.entries > limits.entries {
+            return Err(refused(format!("the image has more than {} members", limits.entries)));
+        }
+        if let Kind::File { size } = member.kind
+            && size > left
+        {
+            let most = limits.bytes;
+            return Err(refused(format!("it has {size} bytes, and an image may have {most} in all")));
+        }
+        let name = Name::parse(&member.name, limits.depth)?;
+        match name.asked()? {
+            Asked::Make(name) => building.make(&name, member.kind, &member.facts, &mut members)?,
+            Asked::Hide(name) => building.hide(&name)?,
+            Asked::HideAllIn(name) => building.hide_all_in(&name)?,
+            Asked::Nothing => {}
+        }
+        *at = At::After(member.name);
+    }
+    Ok(())
+}

@@ -1,0 +1,29 @@
+//! How much one image may take of a node.
+
+/// How much one image may take of a node. What goes beyond is refused, whoever signed it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of all layers together, uncompressed.
+    pub bytes: u64,
+    /// Members of all layers together.
+    pub entries: u64,
+    /// How deep a directory may lie.
+    pub depth: usize,
+    /// Layers.
+    pub layers: usize,
+    /// Bytes of one document: a manifest, an index or a configuration.
+    pub document_bytes: u64,
+}
+
+impl Default for Limits {
+    /// Room for the largest images that are in use for GPUs (about 25 GiB and half a million files) twice over.
+    fn default() -> Self {
+        Self {
+            bytes: 64 << 30,
+            entries: 1_000_000,
+            depth: 128,
+            layers: 256, // overlay-based builders stop at 127
+            document_bytes: 4 << 20,
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Names of members, as layers write them: brought into one form, or refused.
+
+use std::io;
+
+use crate::error::refused;
+
+const PATH_MAX: usize = 4096;
+const NAME_MAX: usize = 255;
+const WHITEOUT: &[u8] = b".wh.";
+const OPAQUE: &[u8] = b".wh..wh..opq";
+const RESERVED: &[u8] = b".wh..wh.";
+
+/// A path inside the root: components that are neither empty nor `.` nor `..`, none of which holds a slash or a NUL. None
+/// at all is the root itself.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Name(Vec<Vec<u8>>);
+
+/// What a member's name asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// That something lies here.
+    Make(Name),
+    /// That what lower layers put here is hidden.
+    Hide(Name),
+    /// That everything that lower layers put into this directory is hidden.
+    HideAllIn(Name),
+    /// Nothing: the private books of another tool.
+    Nothing,
+}
+
+impl Name {
+    /// Reads a name. One that begins with a slash is taken from the image's root, as container tools do. `..` is refused
+    /// rather than folded: no builder writes it, and `a/../b` means two things where `a` is a link.
+    pub(crate) fn parse(bytes: &[u8], depth: usize) -> io::Result<Self> {
+        if bytes.is_empty() {
+            return Err(refused("its name is empty"));
+        }
+        if bytes.len() >= PATH_MAX {
+            return Err(refused(format!("its name is longer than {PATH_MAX} bytes")));
+        }
+        if bytes.contains(&0) {
+            return Err(refused("there is a NUL in its name"));
+        }
+        let mut components = Vec::new();
+        for component in bytes.split(|byte| *byte == b'/') {
+            match component {
+                b"" | b"." => {}
+                b".." => return Err(refused("there is a .. in its name")),
+                _ if component.len() > NAME_MAX => {
+                    return Err(refused(format!("a part of its name is longer than {NAME_MAX} bytes")));
+                }
+                _ => components.push(component.to_vec()),
+            }
+        }
+        if components.len() > depth {
+            return Err(refused(format!("it lies deeper than {depth} directories")));
+        }
+        Ok(Self(components))
+    }
+
+    /// The directory that it lies in, and its name there. The root has none.
+    pub(crate) fn split(&self) -> Option<(&[Vec<u8>], &[u8])> {
+        self.0.split_last().map(|(last, parent)| (parent, last.as_slice()))
+    }
+
+    /// Its components.
+    pub(crate) fn components(&self) -> &[Vec<u8>] {
+        &self.0
+    }
+
+    /// What a member of this name asks for, by the rules of whiteouts.
+    pub(crate) fn asked(mut self) -> io::Result<Asked> {
+        let Some(last) = self.0.last_mut() else { return Ok(Asked::Make(self)) };
+        if last == OPAQUE {
+            self.0.pop();
+            return Ok(Asked::HideAllIn(self));
+        }
+        if last.starts_with(RESERVED) {
+            return Ok(Asked::Nothing);
+        }
+        let Some(hidden) = last.strip_prefix(WHITEOUT) else {
+            if self.0.iter().any(|component| component.starts_with(WHITEOUT)) {
+                return Err(refused("it lies in something that is called like a whiteout"));
+            }
+            return Ok(Asked::Make(self));
+        };
+        if matches!(hidden, b"" | b"." | b"..") {
+            return Err(refused("it is a whiteout of nothing that could be there"));
+        }
+        *last = hidden.to_vec();
+        Ok(Asked::Hide(self))
+    }
+}
+
+/// A path for the kernel, relative to the root.
+pub(crate) fn joined(components: &[Vec<u8>]) -> Vec<u8> {
+    if components.is_empty() { b".".to_vec() } else { components.join(&b'/') }
+}
+
+/// A name for people: what cannot be printed is escaped, and what is long is cut.
+pub(crate) fn shown(bytes: &[u8]) -> String {
+    let cut = &bytes[..bytes.len().min(200)];
+    let dots = if cut.len() < bytes.len() { "…" } else { "" };
+    format!("\"{}{dots}\"", cut.escape_ascii())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> Name {
+        Name::parse(text.as_bytes(), 128).unwrap()
+    }
+
+    #[test]
+    fn absolute_names_dots_and_slashes_are_brought_into_one_form() {
+        for text in ["a/b", "/a/b", "./a/b", "a//b/", "/./a/./b", "///a/b"] {
+            assert_eq!(name(text), name("a/b"), "{text}");
+        }
+        assert_eq!(name("./"), Name(Vec::new()));
+        assert_eq!(joined(name("/").components()), b".");
+    }
+
+    #[test]
+    fn names_that_lead_elsewhere_or_nowhere_are_refused() {
+        let long = "x".repeat(256);
+        let longer = "x/".repeat(2048);
+        let deep = "x/".repeat(129);
+        for text in ["", "..", "../a", "a/..", "a/../b", "/..", "a\0b", &long, &longer, &deep] {
+            assert!(Name::parse(text.as_bytes(), 128).is_err(), "{text}");
+        }
+        assert!(Name::parse(b"...", 128).is_ok());
+    }
+
+    #[test]
+    fn whiteouts_are_told_from_members() {
+        assert_eq!(name("a/.wh.b").asked().unwrap(), Asked::Hide(name("a/b")));
+        assert_eq!(name("a/.wh..wh..opq").asked().unwrap(), Asked::HideAllIn(name("a")));
+        assert_eq!(name(".wh..wh..opq").asked().unwrap(), Asked::HideAllIn(name("/")));
+        assert_eq!(name("a/.wh..wh.plnk").asked().unwrap(), Asked::Nothing);
+        assert_eq!(name("a/.which").asked().unwrap(), Asked::Make(name("a/.which")));
+        for text in [".wh.", ".wh..", ".wh...", "a/.wh...", ".wh.a/b"] {
+            assert!(name(text).asked().is_err(), "{text}");
+        }
+    }
+}

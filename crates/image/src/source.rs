@@ -1,0 +1,78 @@
+//! Where blobs come from.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::PathBuf;
+
+use rustix::fs::{Mode, OFlags};
+
+use crate::digest::Metered;
+use crate::{Digest, Error, Limits};
+
+/// Where the blobs of an image come from. What comes from here is trusted in nothing: digests decide.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// A folder in the OCI image layout: `oci-layout`, `index.json`, `blobs/sha256/…`.
+    ///
+    /// Its `index.json` is not read: a blob is asked for by digest, and whether somebody also listed it changes nothing
+    /// about what it is.
+    Layout(PathBuf),
+}
+
+impl Source {
+    /// Opens a blob. Nothing about its content is known yet.
+    pub(crate) fn open(&self, digest: &Digest) -> Result<File, Error> {
+        let Self::Layout(folder) = self;
+        let path = folder.join("blobs").join("sha256").join(digest.hex());
+        // Non-blocking, so that a pipe in the place of a blob cannot hold the caller for ever.
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let file = match rustix::fs::open(&path, flags, Mode::empty()) {
+            Ok(fd) => File::from(fd),
+            Err(rustix::io::Errno::NOENT) => {
+                return Err(Error::Missing { source_name: folder.display().to_string(), digest: *digest });
+            }
+            Err(error) => return Err(Error::at("open", &path)(error.into())),
+        };
+        if !file.metadata().map_err(Error::at("look at", &path))?.is_file() {
+            return Err(Error::Damaged { blob: *digest, why: "it is not a regular file".to_owned() });
+        }
+        Ok(file)
+    }
+
+    /// Reads a whole document, verified. `size` is what the descriptor that leads to it says, where there is one.
+    pub(crate) fn document(
+        &self,
+        digest: &Digest,
+        size: Option<u64>,
+        limits: &Limits,
+    ) -> Result<Vec<u8>, Error> {
+        let most = limits.document_bytes;
+        let too_long =
+            || Error::Document { document: *digest, why: format!("it is longer than {most} bytes") };
+        if size.is_some_and(|size| size > most) {
+            return Err(too_long());
+        }
+        let mut reader = Metered::new(self.open(digest)?, u64::MAX, String::new());
+        let mut bytes = Vec::new();
+        let copied = io::copy(&mut (&mut reader).take(most + 1), &mut bytes);
+        copied.map_err(Error::node(format!("read {digest}")))?;
+        let (length, found) = reader.finish();
+        if length > most {
+            return Err(too_long());
+        }
+        verify(digest, size, length, &found)?;
+        Ok(bytes)
+    }
+}
+
+/// Whether a blob that was read to its end is the one that was asked for.
+pub(crate) fn verify(digest: &Digest, size: Option<u64>, length: u64, found: &Digest) -> Result<(), Error> {
+    if let Some(size) = size.filter(|size| *size != length) {
+        let why = format!("it has {length} bytes where its descriptor says {size}");
+        return Err(Error::Damaged { blob: *digest, why });
+    }
+    if found != digest {
+        return Err(Error::Damaged { blob: *digest, why: format!("its content has the digest {found}") });
+    }
+    Ok(())
+}

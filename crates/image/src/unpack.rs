@@ -1,0 +1,39 @@
+//! A whole image, unpacked into one folder.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::building::Building;
+use crate::document::Plan;
+use crate::layer::{self, Used};
+use crate::{Error, Limits, Source};
+
+/// What an image holds and a node does not make.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// Device nodes: a cell gets the devices that it claimed and no others.
+    pub devices: u64,
+    /// Named pipes.
+    pub fifos: u64,
+    /// Extended attributes that are not `user.*`, or that the node's file system has no room for.
+    pub attributes: u64,
+}
+
+/// Lays all layers over each other in a folder, which must not exist yet.
+pub(crate) fn unpack(source: &Source, plan: &Plan, root: &Path, limits: &Limits) -> Result<LeftOut, Error> {
+    fs::create_dir(root).map_err(Error::at("make", root))?;
+    fs::set_permissions(root, fs::Permissions::from_mode(0o755)).map_err(Error::at("open up", root))?;
+    let mut building = Building::open(root, limits.depth).map_err(Error::at("open", root))?;
+    let mut used = Used::default();
+    for (index, layer) in plan.layers.iter().enumerate() {
+        layer::apply(source, layer, index + 1, &mut building, &mut used, limits)?;
+    }
+    let left_out = building.finish().map_err(Error::at("finish", root))?;
+    if left_out != LeftOut::default() {
+        tracing::info!(manifest = %plan.manifest, ?left_out, "parts of an image were left out");
+    }
+    Ok(left_out)
+}

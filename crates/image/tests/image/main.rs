@@ -1,0 +1,10 @@
+//! Images on a node: ordinary ones, hostile ones, and many callers at once.
+
+mod attack;
+mod canary;
+mod corpus;
+mod layout;
+mod ordinary;
+mod property;
+mod refusal;
+mod together;

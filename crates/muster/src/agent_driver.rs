@@ -1,0 +1,137 @@
+//! What makes the places and cells of `muster agent run`.
+
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail};
+use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
+use muster_agent::sim::{self, Faults, KillPoints, Surroundings};
+use muster_agent::{Address, Driver, Folder, Identity, Machine, real};
+use muster_ids::World;
+
+use crate::agent_knobs::{journal, kill_points, odds, seed, with_knobs};
+
+/// The flags.
+pub(crate) fn with_driver(command: Command) -> Command {
+    let driver = Arg::new("driver")
+        .long("driver")
+        .value_name("DRIVER")
+        .value_parser(["cells", "simulated"])
+        .default_value("cells")
+        .help("What makes the places: `cells` on this machine, or `simulated`, which keeps records and isolates nothing");
+    let images = Arg::new("images")
+        .long("images")
+        .value_name("FOLDER")
+        .value_hint(ValueHint::DirPath)
+        .value_parser(value_parser!(PathBuf))
+        .help("An OCI layout with the images that cells may have");
+    let host = Arg::new("host-directory")
+        .long("host-directory")
+        .value_name("PATH")
+        .action(ArgAction::Append)
+        .help("A directory of this machine that cells may have, read-only; may be given several times");
+    let address = Arg::new("address")
+        .long("address")
+        .value_name("IPV4")
+        .value_parser(value_parser!(Ipv4Addr))
+        .help("Where other nodes reach this one [default: the address from which it reaches the server]");
+    let run = Arg::new("run-dir")
+        .long("run-dir")
+        .value_name("FOLDER")
+        .value_hint(ValueHint::DirPath)
+        .value_parser(value_parser!(PathBuf))
+        .default_value("/run/muster")
+        .help("Where mounts and namespaces are kept while the machine runs");
+    let base = Arg::new("id-base")
+        .long("id-base")
+        .value_name("UID")
+        .value_parser(value_parser!(u32).range(65_536..))
+        .default_value("1879048192")
+        .help("The first of the user ids that cells have on this machine; nobody else may have those above it");
+    with_knobs(command.args([driver, images, host, address, run, base]))
+}
+
+/// Says early, before anything is joined or opened, what this machine lacks.
+pub(crate) fn check_driver(matches: &ArgMatches) -> anyhow::Result<()> {
+    if is_simulated(matches) {
+        return Ok(());
+    }
+    let missing = real::missing_tools();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    bail!(
+        "this machine lacks what real cells need: {}. On Debian: apt-get install runc conmon catatonit nftables iproute2 \
+         e2fsprogs. Without, `--driver simulated` keeps records and isolates nothing",
+        missing.join("; ")
+    )
+}
+
+fn is_simulated(matches: &ArgMatches) -> bool {
+    matches.get_one::<String>("driver").is_some_and(|driver| driver == "simulated")
+}
+
+/// Opens the driver that was asked for.
+pub(crate) async fn open(
+    matches: &ArgMatches,
+    identity: &Identity,
+    folder: &Folder,
+    machine: &Machine,
+    world: &World,
+) -> anyhow::Result<Driver> {
+    let name = identity.node.name.clone();
+    if is_simulated(matches) {
+        let around = Surroundings {
+            journal: journal(matches)?,
+            faults: Arc::new(Faults::new(odds(matches)?, seed(matches), &name)),
+            kill: kill_points()?,
+        };
+        tracing::warn!(node = name, "the driver is simulated: places are records, and nothing is isolated");
+        return Ok(Driver::Simulated(Arc::new(sim::Driver::open(&name, folder, world, around)?)));
+    }
+    let settings = settings(matches, identity, folder, machine, kill_points()?).await?;
+    let world = world.clone();
+    let driver = tokio::task::spawn_blocking(move || real::Driver::open(settings, &world)).await??;
+    Ok(Driver::Real(Arc::new(driver)))
+}
+
+/// What the real driver is told.
+pub(crate) async fn settings(
+    matches: &ArgMatches,
+    identity: &Identity,
+    folder: &Folder,
+    machine: &Machine,
+    kill: Arc<KillPoints>,
+) -> anyhow::Result<real::Settings> {
+    let address = match matches.try_get_one::<Ipv4Addr>("address").ok().flatten() {
+        Some(address) => *address,
+        None => address_towards(&identity.node.server.parse()?)?,
+    };
+    let inventory = machine.look().await;
+    let absolute = |path: PathBuf| std::path::absolute(&path).with_context(|| path.display().to_string());
+    let run: &PathBuf = matches.get_one("run-dir").context("--run-dir")?;
+    let images = matches.try_get_one::<PathBuf>("images").ok().flatten().cloned();
+    let host = matches.try_get_many::<String>("host-directory").ok().flatten();
+    Ok(real::Settings {
+        node: identity.node.node_id,
+        folder: absolute(folder.path().join("driver"))?,
+        run: absolute(run.join(identity.node.node_id.to_string()))?,
+        images: images.map(absolute).transpose()?,
+        host_directories: host.map(|all| all.cloned().collect()).unwrap_or_default(),
+        address,
+        devices: real::devices(&inventory, std::path::Path::new("/proc")),
+        id_base: *matches.get_one("id-base").context("--id-base")?,
+        kill,
+    })
+}
+
+/// The address from which packets for the server would leave. Nothing is sent.
+fn address_towards(server: &Address) -> anyhow::Result<Ipv4Addr> {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    socket.connect((server.host(), server.port())).with_context(|| format!("there is no way to {server}"))?;
+    match socket.local_addr()?.ip() {
+        IpAddr::V4(address) => Ok(address),
+        IpAddr::V6(_) => bail!("the server is reached over IPv6: say with --address where other nodes reach this one"),
+    }
+}

@@ -1,0 +1,135 @@
+//! An agent of `muster up --nodes`: a child in its node's network namespace, started again when it ends.
+
+use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::process::{Child, Command};
+use tokio::sync::watch;
+
+use crate::up_program::{PATH, inside};
+
+/// An agent finishes and reports what runs for ten seconds; then it is stuck.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// An agent that ended waits so long before it starts again, at first and at last.
+const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+/// One that ran for so long did not fail at its start.
+const RAN: Duration = Duration::from_secs(60);
+/// The exit code of an agent that nothing but a new enrolment helps.
+const RETIRED: i32 = 3;
+
+/// How an agent is started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Agent {
+    /// The node's name.
+    pub(crate) name: String,
+    /// The namespace that is its machine; none for a simulated node.
+    pub(crate) namespace: Option<PathBuf>,
+    /// What follows `muster agent run`.
+    pub(crate) arguments: Vec<OsString>,
+    /// Where its log goes.
+    pub(crate) log: PathBuf,
+}
+
+impl Agent {
+    /// The whole command line.
+    fn words(&self, program: OsString) -> Vec<OsString> {
+        // Should we be killed, the kernel tells the agent to stop. It does so when the *thread* that started it ends, so only
+        // the main thread starts agents.
+        let mut words: Vec<OsString> = ["setpriv", "--pdeathsig", "TERM", "--"].map(OsString::from).into();
+        if let Some(namespace) = &self.namespace {
+            words.extend(inside(namespace));
+        }
+        words.extend([program, "agent".into(), "run".into()]);
+        words.extend(self.arguments.iter().cloned());
+        words
+    }
+
+    fn start(&self) -> anyhow::Result<Child> {
+        let log = OpenOptions::new().create(true).append(true).mode(0o600).open(&self.log);
+        let log = log.with_context(|| format!("opening {}", self.log.display()))?;
+        let words = self.words(std::env::current_exe()?.into());
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).env_clear().env("PATH", PATH);
+        // A test of recovery says by it where agents should end.
+        if let Some(points) = std::env::var_os("MUSTER_AGENT_KILL_AT") {
+            command.env("MUSTER_AGENT_KILL_AT", points);
+        }
+        // A group of its own, so that Ctrl-C reaches us alone and we end everything in order.
+        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).process_group(0).kill_on_drop(true);
+        command.spawn().with_context(|| format!("starting the agent of {}", self.name))
+    }
+
+    /// Keeps it running until `stop` says otherwise; then stops it.
+    pub(crate) async fn keep(&self, mut stop: watch::Receiver<bool>) -> anyhow::Result<()> {
+        let mut pause = PAUSE.0;
+        loop {
+            let began = Instant::now();
+            let mut child = self.start()?;
+            let ended = tokio::select! {
+                ended = child.wait() => ended?,
+                _ = stop.wait_for(|stop| *stop) => return self.stop(child).await,
+            };
+            eprintln!("muster: {}", self.said(ended));
+            if ended.code() == Some(RETIRED) {
+                let _ = stop.wait_for(|stop| *stop).await;
+                return Ok(());
+            }
+            if began.elapsed() > RAN {
+                pause = PAUSE.0;
+            }
+            tokio::select! {
+                () = tokio::time::sleep(pause) => pause = (pause * 2).min(PAUSE.1),
+                _ = stop.wait_for(|stop| *stop) => return Ok(()),
+            }
+        }
+    }
+
+    fn said(&self, ended: ExitStatus) -> String {
+        let (name, log) = (&self.name, self.log.display());
+        if ended.code() == Some(RETIRED) {
+            return format!("the agent of {name} ended, because the node is retired or its certificate ended; {log} says which");
+        }
+        format!("the agent of {name} ended ({ended}) and is started again; {log} says why")
+    }
+
+    async fn stop(&self, mut child: Child) -> anyhow::Result<()> {
+        let pid = child.id().and_then(|pid| Pid::from_raw(pid.try_into().ok()?));
+        if let Some(pid) = pid {
+            kill_process(pid, Signal::TERM)?;
+        }
+        if let Ok(ended) = tokio::time::timeout(PATIENCE, child.wait()).await {
+            ended?;
+            return Ok(());
+        }
+        child.kill().await?;
+        anyhow::bail!("the agent of {} did not stop in {} seconds and was killed", self.name, PATIENCE.as_secs());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Agent;
+
+    #[test]
+    fn an_agent_runs_in_its_namespace_and_is_told_when_we_are_gone() {
+        let agent = Agent {
+            name: "n1".to_owned(),
+            namespace: Some("/run/x/net/n1".into()),
+            arguments: vec!["--data-dir".into(), "/d/n1".into()],
+            log: "/d/n1/agent.log".into(),
+        };
+        let line = |agent: &Agent| agent.words("muster".into()).join(" ".as_ref()).into_string().unwrap();
+        assert_eq!(
+            line(&agent),
+            "setpriv --pdeathsig TERM -- nsenter --net=/run/x/net/n1 -- muster agent run --data-dir /d/n1"
+        );
+        let simulated = Agent { namespace: None, ..agent };
+        assert_eq!(line(&simulated), "setpriv --pdeathsig TERM -- muster agent run --data-dir /d/n1");
+    }
+}

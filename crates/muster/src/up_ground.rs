@@ -1,0 +1,330 @@
+//! The ground that several nodes stand on, on one machine: a wire, and on it a network namespace for each node and a link of
+//! the machine's own, by which the agents reach the server.
+//!
+//! Links and files carry a key, and each ground has a block of addresses of its own, so that several stand beside each
+//! other. What to do is planned from what is there; whatever was interrupted is gone on with.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, File};
+use std::io::ErrorKind;
+use std::net::Ipv4Addr;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::up_program::{inside, run};
+use crate::up_record::names;
+
+/// The most nodes that a block has addresses for, with some to spare.
+pub(crate) const MOST_NODES: u8 = 8;
+/// Each ground has sixteen of the 256 addresses, which are set aside for tests between machines (RFC 2544).
+const BLOCKS: u8 = 16;
+const PREFIX: u8 = 28;
+const MTU: &str = "1500";
+/// The namespace in which the wire is.
+const WIRE: &str = "wire";
+/// The bridge that is the wire.
+const BRIDGE: &str = "br0";
+/// The wire's port to the machine; those to the nodes are called like the nodes.
+const MACHINE: &str = "machine";
+/// A node's own link.
+const ETHERNET: &str = "eth0";
+/// The file system whose files are namespaces; the word "nsfs" in letters.
+const NSFS: i128 = 0x6e73_6673;
+
+/// A ground: where it is, and what it is called.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Ground {
+    /// What its links and files carry in their names.
+    pub(crate) key: String,
+    /// Which block of addresses it has.
+    pub(crate) block: u8,
+    /// The folder of everything that a restart of the machine ends.
+    pub(crate) run: PathBuf,
+    /// Whether anything of it may be there.
+    pub(crate) raised: bool,
+}
+
+/// What of a ground is there: the machine's links, and each namespace with the links in it.
+#[derive(Debug, Default)]
+struct Sight {
+    machine: BTreeSet<String>,
+    inside: BTreeMap<String, BTreeSet<String>>,
+}
+
+/// Something to do.
+#[derive(Debug, PartialEq, Eq)]
+enum Step {
+    /// Make the namespace of this name.
+    Make(String),
+    /// Have `ip` do this, in the namespace of this name or on the machine.
+    Ip(Option<String>, Vec<String>),
+}
+
+impl Sight {
+    fn has(&self, namespace: &str, link: &str) -> bool {
+        self.inside.get(namespace).is_some_and(|links| links.contains(link))
+    }
+}
+
+impl Ground {
+    /// The address of node `number`; that of the machine is number 0.
+    pub(crate) fn address(&self, number: u8) -> Ipv4Addr {
+        Ipv4Addr::new(198, 18, 0, self.block * 16 + 1 + number)
+    }
+
+    /// The folder that is this ground's alone.
+    fn folder(&self) -> PathBuf {
+        self.run.join(&self.key)
+    }
+
+    /// The folder in which the agent of a node keeps what a restart of the machine ends.
+    pub(crate) fn node_run(&self, name: &str) -> PathBuf {
+        self.folder().join(name)
+    }
+
+    /// The file that stands for a namespace.
+    pub(crate) fn namespace(&self, name: &str) -> PathBuf {
+        self.folder().join("net").join(name)
+    }
+
+    fn machine_link(&self) -> String {
+        format!("mup{}", self.key)
+    }
+
+    /// Makes whatever is not there.
+    pub(crate) fn raise(&self, nodes: u8) -> anyhow::Result<()> {
+        self.make_folder()?;
+        let sight = self.look()?;
+        if !sight.machine.contains(&self.machine_link()) && used_blocks()?.contains(&self.block) {
+            bail!(
+                "somebody else has the address {} on this machine, which is that of the nodes' server: take it away there \
+                 (`ip address` shows where it is)",
+                self.address(0)
+            );
+        }
+        for step in self.plan(nodes, &sight) {
+            self.take(&step)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the namespace of a node, if it is gone, without a link to anybody: something to clean up in.
+    pub(crate) fn shelter(&self, name: &str) -> anyhow::Result<PathBuf> {
+        self.make_folder()?;
+        let path = self.namespace(name);
+        if !is_namespace(&path)? {
+            self.take(&Step::Make(name.to_owned()))?;
+        }
+        self.take(&ip(Some(name), "link set dev lo up"))?;
+        Ok(path)
+    }
+
+    /// Takes a node's link and namespace away.
+    pub(crate) fn remove_node(&self, name: &str) -> anyhow::Result<()> {
+        // First the link: a process that is still in the namespace would hold it.
+        if self.links(Some(WIRE))?.contains(name) {
+            self.take(&ip(Some(WIRE), &format!("link del dev {name}")))?;
+        }
+        remove_namespace(&self.namespace(name))?;
+        remove_hollow(&self.node_run(name))
+    }
+
+    /// Takes the wire and the machine's link away, and the folder.
+    pub(crate) fn remove_wire(&self) -> anyhow::Result<()> {
+        let link = self.machine_link();
+        if self.links(None)?.contains(&link) {
+            self.take(&ip(None, &format!("link del dev {link}")))?;
+        }
+        remove_namespace(&self.namespace(WIRE))?;
+        remove_hollow(&self.folder())
+    }
+
+    fn make_folder(&self) -> anyhow::Result<()> {
+        let folder = self.folder().join("net");
+        // Cells pass through it to what is mounted for them, and find nothing that they can list.
+        let made = DirBuilder::new().recursive(true).mode(0o711).create(&folder);
+        made.with_context(|| format!("the folder {} cannot be made", folder.display()))
+    }
+
+    fn look(&self) -> anyhow::Result<Sight> {
+        let mut sight = Sight { machine: self.links(None)?, ..Sight::default() };
+        for name in names(MOST_NODES).chain([WIRE.to_owned()]) {
+            if is_namespace(&self.namespace(&name))? {
+                sight.inside.insert(name.clone(), self.links(Some(&name))?);
+            }
+        }
+        Ok(sight)
+    }
+
+    /// The names of the links in a namespace; none in one that is not there.
+    fn links(&self, namespace: Option<&str>) -> anyhow::Result<BTreeSet<String>> {
+        if let Some(name) = namespace
+            && !is_namespace(&self.namespace(name))?
+        {
+            return Ok(BTreeSet::new());
+        }
+        let links: Value = serde_json::from_str(&self.ip(namespace, &["-j", "link", "show"])?)?;
+        let name = |link: &Value| link["ifname"].as_str().map(str::to_owned);
+        Ok(links.as_array().into_iter().flatten().filter_map(name).collect())
+    }
+
+    /// What leads from what is there to a whole ground. Making comes first and is not repeated; the rest may be.
+    fn plan(&self, nodes: u8, sight: &Sight) -> Vec<Step> {
+        let mut steps = Vec::new();
+        if !sight.inside.contains_key(WIRE) {
+            steps.push(Step::Make(WIRE.to_owned()));
+        }
+        if !sight.has(WIRE, BRIDGE) {
+            let bridge = format!("link add name {BRIDGE} type bridge stp_state 0 mcast_snooping 0");
+            steps.push(ip(Some(WIRE), &bridge));
+        }
+        steps.push(ip(Some(WIRE), &format!("link set dev {BRIDGE} up")));
+        let link = self.machine_link();
+        let ends = (sight.has(WIRE, MACHINE), sight.machine.contains(&link));
+        self.plug(&mut steps, MACHINE, (None, &link), ends, 0);
+        for (number, name) in (1..=nodes).zip(names(nodes)) {
+            if !sight.inside.contains_key(&name) {
+                steps.push(Step::Make(name.clone()));
+            }
+            let ends = (sight.has(WIRE, &name), sight.has(&name, ETHERNET));
+            steps.push(ip(Some(&name), "link set dev lo up"));
+            self.plug(&mut steps, &name, (Some(&name), ETHERNET), ends, number);
+        }
+        steps
+    }
+
+    /// Connects a port of the wire with a link elsewhere, which gets an address. `ends` says which of the two is there: one
+    /// alone belongs to a namespace that was lost, and goes.
+    fn plug(
+        &self,
+        steps: &mut Vec<Step>,
+        port: &str,
+        (place, link): (Option<&str>, &str),
+        ends: (bool, bool),
+        number: u8,
+    ) {
+        match ends {
+            (true, true) | (false, false) => {}
+            (true, false) => steps.push(ip(Some(WIRE), &format!("link del dev {port}"))),
+            (false, true) => steps.push(ip(place, &format!("link del dev {link}"))),
+        }
+        if ends != (true, true) {
+            // Both ends are born where they belong, so that no name is in the machine's namespace even for a moment.
+            let words = match place {
+                Some(name) => veth(port, link, &self.namespace(name)),
+                None => veth(link, port, &self.namespace(WIRE)),
+            };
+            steps.push(Step::Ip(place.map(|_| WIRE.to_owned()), words));
+        }
+        steps.push(ip(Some(WIRE), &format!("link set dev {port} master {BRIDGE} up")));
+        steps.push(ip(place, &format!("address replace {}/{PREFIX} dev {link}", self.address(number))));
+        steps.push(ip(place, &format!("link set dev {link} up")));
+    }
+
+    fn take(&self, step: &Step) -> anyhow::Result<()> {
+        match step {
+            Step::Make(name) => make_namespace(&self.namespace(name)),
+            Step::Ip(namespace, words) => {
+                let words: Vec<&str> = words.iter().map(String::as_str).collect();
+                self.ip(namespace.as_deref(), &words).map(drop)
+            }
+        }
+    }
+
+    fn ip(&self, namespace: Option<&str>, words: &[&str]) -> anyhow::Result<String> {
+        let mut line: Vec<OsString> = Vec::new();
+        if let Some(name) = namespace {
+            line.extend(inside(&self.namespace(name)));
+        }
+        line.push("ip".into());
+        line.extend(words.iter().map(OsString::from));
+        run(&line)
+    }
+}
+
+fn words(line: &str) -> Vec<String> {
+    line.split(' ').map(str::to_owned).collect()
+}
+
+/// A link here, and its other end in a namespace.
+fn veth(here: &str, there: &str, namespace: &Path) -> Vec<String> {
+    let mut words = words(&format!("link add name {here} mtu {MTU} type veth peer name {there} mtu {MTU} netns"));
+    words.push(namespace.display().to_string());
+    words
+}
+
+/// Only for lines without a path in them: those may hold spaces.
+fn ip(namespace: Option<&str>, line: &str) -> Step {
+    Step::Ip(namespace.map(str::to_owned), words(line))
+}
+
+/// A block of addresses that nobody on this machine has.
+pub(crate) fn free_block() -> anyhow::Result<u8> {
+    let used = used_blocks()?;
+    (0..BLOCKS).find(|block| !used.contains(block)).with_context(|| {
+        format!("all {BLOCKS} blocks of 198.18.0.0/24 are used on this machine: `muster down` somewhere gives one back")
+    })
+}
+
+fn used_blocks() -> anyhow::Result<BTreeSet<u8>> {
+    let links: Value = serde_json::from_str(&run(&["ip", "-j", "-4", "address", "show"])?)?;
+    let addresses = links.as_array().into_iter().flatten().flat_map(|link| link["addr_info"].as_array());
+    let addresses = addresses.flatten().filter_map(|info| info["local"].as_str()?.parse::<Ipv4Addr>().ok());
+    let ours = addresses.filter(|address| address.octets()[..3] == [198, 18, 0]);
+    Ok(ours.map(|address| address.octets()[3] / 16).collect())
+}
+
+fn is_namespace(path: &Path) -> anyhow::Result<bool> {
+    match rustix::fs::statfs(path) {
+        Ok(found) => Ok(i128::from(found.f_type) == NSFS),
+        Err(rustix::io::Errno::NOENT) => Ok(false),
+        Err(error) => Err(error).with_context(|| format!("looking at {}", path.display())),
+    }
+}
+
+/// A namespace that stays until it is removed, held by a mount over a file.
+fn make_namespace(path: &Path) -> anyhow::Result<()> {
+    File::create(path).with_context(|| format!("{} cannot be made", path.display()))?;
+    let mut net = OsString::from("--net=");
+    net.push(path);
+    run(&["unshare".into(), net, "true".into()]).map(drop)
+}
+
+fn remove_namespace(path: &Path) -> anyhow::Result<()> {
+    while is_namespace(path)? {
+        run(&["umount".as_ref(), "--lazy".as_ref(), path.as_os_str()])?;
+    }
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("removing {}", path.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Removes a folder in which there are only folders. A file that is still there belongs to somebody, and is named.
+fn remove_hollow(folder: &Path) -> anyhow::Result<()> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error).with_context(|| format!("looking into {}", folder.display())),
+    };
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            remove_hollow(&entry.path())?;
+        } else {
+            bail!("{} is still there", entry.path().display());
+        }
+    }
+    fs::remove_dir(folder).with_context(|| format!("removing {}", folder.display()))
+}
+
+#[cfg(test)]
+#[path = "up_ground_tests.rs"]
+mod tests;

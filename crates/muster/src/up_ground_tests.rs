@@ -1,0 +1,137 @@
+use super::*;
+
+fn ground() -> Ground {
+    Ground { key: "abc123".to_owned(), block: 2, run: PathBuf::from("/run/some where"), raised: true }
+}
+
+fn whole(nodes: u8) -> Sight {
+    let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+    let mut sight = Sight { machine: set(&["lo", "mupabc123"]), ..Sight::default() };
+    let mut wire = set(&["lo", "br0", "machine"]);
+    for name in names(nodes) {
+        sight.inside.insert(name.clone(), set(&["lo", "eth0"]));
+        wire.insert(name);
+    }
+    sight.inside.insert(WIRE.to_owned(), wire);
+    sight
+}
+
+fn makes(steps: &[Step]) -> usize {
+    let is_make = |step: &&Step| match step {
+        Step::Make(_) => true,
+        Step::Ip(_, words) => words.contains(&"add".to_owned()) || words.contains(&"del".to_owned()),
+    };
+    steps.iter().filter(is_make).count()
+}
+
+fn lines(steps: &[Step]) -> Vec<String> {
+    let line = |step: &Step| match step {
+        Step::Make(name) => format!("make {name}"),
+        Step::Ip(place, words) => format!("{}: {}", place.as_deref().unwrap_or("machine"), words.join(" ")),
+    };
+    steps.iter().map(line).collect()
+}
+
+#[test]
+fn what_is_there_is_not_made_again() {
+    assert_eq!(makes(&ground().plan(3, &whole(3))), 0);
+}
+
+#[test]
+fn a_further_node_is_all_that_is_made_when_one_more_is_wanted() {
+    let lines = lines(&ground().plan(3, &whole(2)));
+    let made: Vec<&String> =
+        lines.iter().filter(|line| line.starts_with("make") || line.contains(" add ")).collect();
+    assert_eq!(
+        made,
+        [
+            "make n3",
+            "wire: link add name n3 mtu 1500 type veth peer name eth0 mtu 1500 netns /run/some where/abc123/net/n3"
+        ]
+    );
+    assert!(lines.contains(&"n3: address replace 198.18.0.36/28 dev eth0".to_owned()), "{lines:?}");
+}
+
+#[test]
+fn an_end_without_its_other_end_goes_before_both_are_made() {
+    let mut sight = whole(1);
+    // The wire was lost and made again by an `up` that was killed.
+    sight.inside.insert(WIRE.to_owned(), BTreeSet::from(["lo".to_owned(), "br0".to_owned()]));
+    let lines = lines(&ground().plan(1, &sight));
+    let at = |text: &str| lines.iter().position(|line| line.starts_with(text)).unwrap();
+    assert!(at("machine: link del dev mupabc123") < at("machine: link add name mupabc123"));
+    assert!(at("n1: link del dev eth0") < at("wire: link add name n1"));
+}
+
+#[test]
+fn a_path_with_a_space_stays_one_word() {
+    let steps = ground().plan(1, &Sight::default());
+    let whole = |step: &Step| match step {
+        Step::Ip(_, words) => words.iter().any(|word| word == "/run/some where/abc123/net/n1"),
+        Step::Make(_) => false,
+    };
+    assert!(steps.iter().any(whole));
+}
+
+#[test]
+fn grounds_share_no_address() {
+    let mut all = BTreeSet::new();
+    for block in 0..BLOCKS {
+        let ground = Ground { block, ..ground() };
+        assert!((0..=MOST_NODES).all(|number| all.insert(ground.address(number))));
+    }
+    assert!(all.iter().all(|address| address.octets()[..3] == [198, 18, 0]));
+}
+
+#[test]
+fn a_folder_that_holds_a_file_is_kept_and_the_file_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let top = folder.path().join("top");
+    fs::create_dir_all(top.join("a/b")).unwrap();
+    fs::write(top.join("a/kept"), "x").unwrap();
+    assert!(remove_hollow(&top).unwrap_err().to_string().contains("a/kept is still there"));
+    fs::remove_file(top.join("a/kept")).unwrap();
+    remove_hollow(&top).unwrap();
+    assert!(!top.exists());
+    remove_hollow(&top).unwrap();
+}
+
+/// A ground of a test's own, on the machine itself; it goes with the test.
+struct Raised(Ground, tempfile::TempDir);
+
+impl Drop for Raised {
+    fn drop(&mut self) {
+        for name in names(MOST_NODES) {
+            let _ = self.0.remove_node(&name);
+        }
+        let _ = self.0.remove_wire();
+    }
+}
+
+#[test]
+fn a_ground_is_raised_twice_and_removed_twice_and_leaves_nothing() {
+    assert!(rustix::process::geteuid().is_root(), "this test makes network namespaces: run it as root");
+    let folder = tempfile::tempdir().unwrap();
+    let key = format!("{:06x}", std::process::id() & 0x00ff_ffff);
+    let run_dir = folder.path().join("run");
+    let block = free_block().unwrap();
+    let raised = Raised(Ground { key, block, run: run_dir.clone(), raised: true }, folder);
+    let ground = &raised.0;
+    ground.raise(2).unwrap();
+    ground.raise(2).unwrap();
+    let mut ping: Vec<OsString> = inside(&ground.namespace("n1")).into();
+    ping.extend(["ping", "-c1", "-W2"].map(OsString::from));
+    for number in [0, 2] {
+        let mut ping = ping.clone();
+        ping.push(ground.address(number).to_string().into());
+        run(&ping).unwrap();
+    }
+    for _ in 0..2 {
+        for name in names(2) {
+            ground.remove_node(&name).unwrap();
+        }
+        ground.remove_wire().unwrap();
+    }
+    assert!(!ground.links(None).unwrap().contains(&ground.machine_link()));
+    assert!(!run_dir.join(&ground.key).exists());
+}

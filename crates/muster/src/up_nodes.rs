@@ -1,0 +1,272 @@
+//! The nodes of `muster up --nodes`: what stands under them, how they join, and when they are ready.
+
+use std::ffi::OsString;
+use std::fs::{DirBuilder, File};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
+use muster_agent::{Folder, Identity, Invitation, Machine, Trust, join, pretence, real};
+use muster_ids::World;
+use muster_server::Settings;
+
+use crate::agent_enrolment::Operator;
+use crate::up_agent::Agent;
+use crate::up_ground::{Ground, MOST_NODES, free_block};
+use crate::up_record::{Kind, Nodes, Record, names};
+
+/// The port of the server on the wire. Each ground has an address of its own, so no two collide.
+const PORT: u16 = 7481;
+/// What a cell may have of the machine, unless somebody says otherwise: programs and their libraries.
+const HOST_DIRECTORIES: [&str; 5] = ["/usr", "/bin", "/sbin", "/lib", "/lib64"];
+/// A node that is not ready by then says in its log why.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The flags of `muster up` that are about nodes.
+pub(crate) fn with_nodes(command: Command) -> Command {
+    const HEADING: &str = "Nodes on this machine";
+    let flag = |name: &'static str, value: &'static str, help: &'static str| {
+        Arg::new(name).long(name).value_name(value).help(help).help_heading(HEADING)
+    };
+    let folder = |arg: Arg| arg.value_parser(value_parser!(PathBuf)).value_hint(ValueHint::DirPath).requires("nodes");
+    command
+        .arg(
+            flag("nodes", "N", "Also run N nodes on this machine, each in a network namespace of its own; needs root")
+                .value_parser(value_parser!(u8).range(1..=i64::from(MOST_NODES))),
+        )
+        .arg(
+            Arg::new("simulated")
+                .long("simulated")
+                .action(ArgAction::SetTrue)
+                .requires("nodes")
+                .help_heading(HEADING)
+                .help("Nodes whose cells are records only and isolate nothing; works without root and without any tool"),
+        )
+        .arg(
+            flag("pretend-gpus", "N", "Invented GPUs of each node")
+                .default_value("8")
+                .value_parser(value_parser!(u32).range(0..=64)),
+        )
+        .arg(folder(flag("images", "FOLDER", "An OCI layout with the images that cells may have [default: images in data.dir]")))
+        .arg(
+            flag("host-directory", "PATH", "A directory of this machine that cells may have, read-only; may be given several times [default: /usr /bin /sbin /lib /lib64]")
+                .action(ArgAction::Append)
+                .requires("nodes"),
+        )
+        .arg(
+            folder(flag("run-dir", "FOLDER", "Where mounts and namespaces are kept while the machine runs"))
+                .default_value("/run/muster"),
+        )
+}
+
+/// The nodes that are to run.
+pub(crate) struct Fleet {
+    /// Held, so that nobody else works with the folder.
+    nodes: Nodes,
+    kind: Kind,
+    count: u8,
+    gpus: u32,
+    images: Option<PathBuf>,
+    host_directories: Vec<String>,
+    server: String,
+    world: World,
+}
+
+impl Fleet {
+    /// What was asked for with `--nodes`. The ground is raised, and the server is told to listen on it.
+    pub(crate) fn prepare(matches: &ArgMatches, settings: &mut Settings) -> anyhow::Result<Option<Self>> {
+        let Some(&count) = matches.get_one::<u8>("nodes") else { return Ok(None) };
+        if !settings.text("tls.cert_file").is_empty() {
+            bail!("--nodes works with the plain API on loopback: leave out --tls-cert-file");
+        }
+        let simulated = matches.get_flag("simulated");
+        let missing = if simulated { Vec::new() } else { real::missing_tools() };
+        if !missing.is_empty() {
+            bail!(
+                "this machine lacks what real cells need: {}. `muster up --nodes {count} --simulated` works without",
+                missing.join("; ")
+            );
+        }
+        let data = std::path::absolute(settings.data_dir())?;
+        let nodes = Nodes::make(&data)?;
+        let run: &PathBuf = matches.get_one("run-dir").context("--run-dir")?;
+        let world = World::system();
+        let record = settle(nodes.read()?, count, simulated, &std::path::absolute(run)?, &world)?;
+        nodes.write(&record)?;
+        let server = match &record.kind {
+            Kind::Simulated => {
+                let listen: std::net::SocketAddr = settings.parsed("nodes.listen")?;
+                if listen.port() == 0 {
+                    bail!("agents must find the server again: give --nodes-listen a port other than 0");
+                }
+                format!("https://{listen}")
+            }
+            Kind::Cells(ground) => {
+                if !settings.is_default("nodes.listen") {
+                    bail!("with --nodes the server listens for them on a wire of their own: leave out --nodes-listen");
+                }
+                ground.raise(count)?;
+                let listen = format!("{}:{PORT}", ground.address(0));
+                settings.set("nodes.listen", listen.clone(), "a flag")?;
+                format!("https://{listen}")
+            }
+        };
+        let images = matches.get_one::<PathBuf>("images").cloned();
+        let images = match images {
+            Some(folder) => Some(std::path::absolute(folder)?),
+            None => Some(data.join("images")).filter(|folder| folder.is_dir()),
+        };
+        let host_directories = match matches.get_many::<String>("host-directory") {
+            Some(all) => all.cloned().collect(),
+            None => HOST_DIRECTORIES.iter().filter(|path| Path::new(path).is_dir()).map(|path| (*path).to_owned()).collect(),
+        };
+        let gpus = matches.get_one("pretend-gpus").copied().unwrap_or_default();
+        Ok(Some(Self { nodes, kind: record.kind, count, gpus, images, host_directories, server, world }))
+    }
+
+    /// Whether there is something that goes on when we end.
+    pub(crate) fn outlives_us(&self) -> bool {
+        matches!(self.kind, Kind::Cells(_))
+    }
+
+    /// Where a node is on the wire.
+    fn address(&self, number: u8) -> String {
+        match &self.kind {
+            Kind::Simulated => "-".to_owned(),
+            Kind::Cells(ground) => ground.address(number).to_string(),
+        }
+    }
+
+    /// The agents, by the nodes' names.
+    pub(crate) fn agents(&self) -> Vec<Agent> {
+        (1..=self.count).zip(names(self.count)).map(|(number, name)| self.agent(number, name)).collect()
+    }
+
+    fn agent(&self, number: u8, name: String) -> Agent {
+        let folder = self.nodes.node(&name);
+        let mut arguments: Vec<OsString> = vec!["--data-dir".into(), folder.clone().into()];
+        arguments.extend(["--log-format", "text", "--pretend-gpus"].map(OsString::from));
+        arguments.push(self.gpus.to_string().into());
+        let mut flag = |name: &str, value: OsString| arguments.extend([format!("--{name}").into(), value]);
+        let namespace = match &self.kind {
+            Kind::Simulated => {
+                flag("driver", "simulated".into());
+                None
+            }
+            Kind::Cells(ground) => {
+                flag("driver", "cells".into());
+                flag("address", ground.address(number).to_string().into());
+                flag("run-dir", ground.node_run(&name).into());
+                if let Some(images) = &self.images {
+                    flag("images", images.into());
+                }
+                for directory in &self.host_directories {
+                    flag("host-directory", directory.into());
+                }
+                Some(ground.namespace(&name))
+            }
+        };
+        Agent { log: folder.join("agent.log"), name, namespace, arguments }
+    }
+
+    /// Has those join that have not, with a one-time token each.
+    pub(crate) async fn join(&self, operator: &Operator) -> anyhow::Result<()> {
+        for name in names(self.count) {
+            let folder = Folder::new(self.nodes.node(&name));
+            folder.make()?;
+            free(&folder).await?;
+            if Identity::lookup(&folder)?.is_some() {
+                continue;
+            }
+            let pretend = pretence(&folder, Some(self.gpus), &name, &self.world)?;
+            let inventory = Machine::This { data_dir: folder.path().to_owned(), pretend }.look().await;
+            let enrolment = operator.enrol(&name).await.with_context(|| format!("enrolling {name}"))?;
+            let invitation = Invitation {
+                server: self.server.parse()?,
+                token: enrolment.token,
+                trust: Trust::fingerprint(&enrolment.ca_sha256)?,
+                name: name.clone(),
+            };
+            join(&folder, &invitation, inventory, false, &self.world).await?;
+        }
+        Ok(())
+    }
+
+    /// Approves what the agents found, waits until every node is ready, and gives a table of them.
+    pub(crate) async fn ready(&self, operator: &Operator) -> anyhow::Result<String> {
+        let mut table = format!("  {:<5} {:<15} {:>4}  state\n", "node", "address", "GPUs");
+        for (number, name) in (1..=self.count).zip(names(self.count)) {
+            let folder = Folder::new(self.nodes.node(&name));
+            let identity = Identity::lookup(&folder)?.with_context(|| format!("{name} has not joined"))?;
+            let waiting = tokio::time::timeout(PATIENCE, settled(operator, &identity.node.node_id.to_string()));
+            let (gpus, state) = match waiting.await {
+                Ok(seen) => seen?,
+                Err(_) => bail!(
+                    "{name} was not ready in {} seconds; {} says what it does",
+                    PATIENCE.as_secs(),
+                    folder.path().join("agent.log").display()
+                ),
+            };
+            table.push_str(&format!("  {name:<5} {:<15} {gpus:>4}  {state}\n", self.address(number)));
+        }
+        Ok(table)
+    }
+}
+
+/// Waits until a node is heard and approved: its GPUs and its state. Who cordoned it meant it, so that is as good as ready.
+async fn settled(operator: &Operator, node: &str) -> anyhow::Result<(i64, String)> {
+    loop {
+        let seen = operator.node(node).await?;
+        let state = seen["state"].as_str().unwrap_or_default();
+        if seen["needs_approval"].as_bool() == Some(true) {
+            let digest = seen["inventory_digest"].as_str().context("the server shows no digest of the node's hardware")?;
+            operator.approve(node, digest).await.with_context(|| format!("approving {node}"))?;
+        } else if !matches!(state, "enrolling" | "unreachable") {
+            return Ok((seen["total"]["gpus"].as_i64().unwrap_or_default(), state.to_owned()));
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// Waits until no agent works in a folder: one whose `up` was killed takes some seconds to finish.
+pub(crate) async fn free(folder: &Folder) -> anyhow::Result<()> {
+    let mut left = 150;
+    loop {
+        match folder.lock() {
+            Ok(_) => return Ok(()),
+            Err(error) if left == 0 => return Err(error.into()),
+            Err(_) => left -= 1,
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// What is to be written down, from what was.
+fn settle(
+    found: Option<Record>,
+    count: u8,
+    simulated: bool,
+    run: &Path,
+    world: &World,
+) -> anyhow::Result<Record> {
+    let Some(Record { nodes, kind }) = found else {
+        let kind = if simulated { Kind::Simulated } else { Kind::Cells(fresh(run, world)?) };
+        return Ok(Record { nodes: count, kind });
+    };
+    let kind = match (kind, simulated) {
+        (Kind::Simulated, true) => Kind::Simulated,
+        (Kind::Cells(ground), false) => Kind::Cells(Ground { raised: true, ..ground }),
+        (Kind::Simulated, false) => bail!("the nodes of this data folder are simulated: say --simulated, or choose another --data-dir"),
+        (Kind::Cells(_), true) => bail!("the nodes of this data folder are not simulated: leave out --simulated, or choose another --data-dir"),
+    };
+    Ok(Record { nodes: nodes.max(count), kind })
+}
+
+/// A ground with a key and a block of addresses that no other has.
+fn fresh(run: &Path, world: &World) -> anyhow::Result<Ground> {
+    DirBuilder::new().recursive(true).mode(0o711).create(run).with_context(|| run.display().to_string())?;
+    let key = world.bytes::<3>().iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(Ground { key, block: free_block()?, run: run.to_owned(), raised: true })
+}

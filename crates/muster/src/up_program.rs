@@ -1,0 +1,54 @@
+//! Programs of the system that make and remove network namespaces and links.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, bail};
+
+/// Where programs are looked for, whatever our own environment says.
+pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// How much of what a program says against itself goes into an error.
+const SAID: usize = 2048;
+
+/// The words that run a program in a network namespace. `ip netns exec` would mount a fresh `/sys`, without control groups.
+pub(crate) fn inside(namespace: &Path) -> [OsString; 3] {
+    let mut net = OsString::from("--net=");
+    net.push(namespace);
+    ["nsenter".into(), net, "--".into()]
+}
+
+/// Runs a program to its end and gives what it wrote.
+pub(crate) fn run(words: &[impl AsRef<OsStr>]) -> anyhow::Result<String> {
+    let Some((program, args)) = words.split_first() else { bail!("there is no program to run") };
+    let shown =
+        || words.iter().map(|word| word.as_ref().to_string_lossy()).collect::<Vec<_>>().join(" ");
+    let ended = Command::new(program)
+        .args(args)
+        .env_clear()
+        .env("PATH", PATH)
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("`{}` could not be started", shown()))?;
+    if !ended.status.success() {
+        let said = ended.stderr.get(..SAID).unwrap_or(&ended.stderr);
+        bail!("`{}` failed ({}): {}", shown(), ended.status, String::from_utf8_lossy(said).trim());
+    }
+    Ok(String::from_utf8_lossy(&ended.stdout).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::run;
+
+    #[test]
+    fn what_a_failing_program_says_is_in_the_error() {
+        let error = run(&["cat", "/is/not/there"]).unwrap_err().to_string();
+        assert!(error.contains("cat /is/not/there") && error.contains("No such file"), "{error}");
+    }
+
+    #[test]
+    fn a_program_gets_nothing_of_our_environment() {
+        assert_eq!(run(&["env"]).unwrap(), format!("PATH={}\n", super::PATH));
+    }
+}

@@ -1,0 +1,141 @@
+//! What `muster up --nodes` writes down before it makes anything, so that the next `up` and `muster down` find it again.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use serde::{Deserialize, Serialize};
+
+use crate::up_ground::Ground;
+
+/// The nodes of a data folder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Record {
+    /// How many there are: `n1` and on. It never shrinks, because what is on a node does not go away by not starting it.
+    pub(crate) nodes: u8,
+    /// What they stand on.
+    pub(crate) kind: Kind,
+}
+
+/// What nodes stand on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Kind {
+    /// Nothing: their places are records.
+    Simulated,
+    /// Namespaces and links of this machine.
+    Cells(Ground),
+}
+
+/// The folder of the nodes in a data folder, while nobody else works there.
+pub(crate) struct Nodes {
+    path: PathBuf,
+    #[expect(dead_code, reason = "the file is held, never read: closing it gives the lock back")]
+    lock: File,
+}
+
+/// Where the nodes of a data folder are.
+fn path(data: &Path) -> PathBuf {
+    data.join("nodes")
+}
+
+impl Nodes {
+    /// Makes the folder, unless it is there, and keeps others out until it is dropped.
+    pub(crate) fn make(data: &Path) -> anyhow::Result<Self> {
+        let path = path(data);
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
+        made.with_context(|| format!("the folder {} cannot be made", path.display()))?;
+        Self::hold(path)
+    }
+
+    /// The folder, if there is one.
+    pub(crate) fn find(data: &Path) -> anyhow::Result<Option<Self>> {
+        let path = path(data);
+        if path.is_dir() { Self::hold(path).map(Some) } else { Ok(None) }
+    }
+
+    fn hold(path: PathBuf) -> anyhow::Result<Self> {
+        let file = path.join("up.lock");
+        let doing = || format!("locking {}", file.display());
+        let lock = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&file);
+        let lock = lock.with_context(doing)?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self { path, lock }),
+            Err(TryLockError::WouldBlock) => bail!(
+                "`muster up` or `muster down` works with {} already: stop it first",
+                path.display()
+            ),
+            Err(TryLockError::Error(error)) => Err(error).with_context(doing),
+        }
+    }
+
+    /// The data folder of a node.
+    pub(crate) fn node(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// What was written down.
+    pub(crate) fn read(&self) -> anyhow::Result<Option<Record>> {
+        let file = self.file();
+        let text = match fs::read_to_string(&file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error).with_context(|| format!("reading {}", file.display())),
+        };
+        let record = serde_json::from_str(&text);
+        record.map(Some).with_context(|| format!("{} is not ours", file.display()))
+    }
+
+    /// Writes it down, in one step.
+    pub(crate) fn write(&self, record: &Record) -> anyhow::Result<()> {
+        let (file, fresh) = (self.file(), self.path.join(".up.json.new"));
+        let text = serde_json::to_string(record)?;
+        let write = || {
+            let mut writer =
+                OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
+            writer.write_all(text.as_bytes())?;
+            writer.sync_all()?;
+            fs::rename(&fresh, &file)?;
+            File::open(&self.path)?.sync_all()
+        };
+        write().with_context(|| format!("{} cannot be written", file.display()))
+    }
+
+    fn file(&self) -> PathBuf {
+        self.path.join("up.json")
+    }
+}
+
+/// The names of so many nodes.
+pub(crate) fn names(nodes: u8) -> impl Iterator<Item = String> {
+    (1..=nodes).map(|number| format!("n{number}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Kind, Nodes, Record};
+
+    #[test]
+    fn what_was_written_down_is_found_again() {
+        let data = tempfile::tempdir().unwrap();
+        assert!(Nodes::find(data.path()).unwrap().is_none());
+        let nodes = Nodes::make(data.path()).unwrap();
+        assert_eq!(nodes.read().unwrap(), None);
+        let record = Record { nodes: 3, kind: Kind::Simulated };
+        nodes.write(&record).unwrap();
+        drop(nodes);
+        assert_eq!(Nodes::find(data.path()).unwrap().unwrap().read().unwrap(), Some(record));
+    }
+
+    #[test]
+    fn two_do_not_work_with_one_folder() {
+        let data = tempfile::tempdir().unwrap();
+        let held = Nodes::make(data.path()).unwrap();
+        let refused = Nodes::find(data.path()).map(drop).unwrap_err().to_string();
+        assert!(refused.contains("stop it first"), "{refused}");
+        drop(held);
+        Nodes::find(data.path()).unwrap().unwrap();
+    }
+}

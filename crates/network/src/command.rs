@@ -1,0 +1,103 @@
+//! Programs of the system: started with an argument vector, a clean environment and a bounded time.
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::MemfdFlags;
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use crate::NetworkError;
+
+/// Where the programs are looked for, whatever the agent's own environment says.
+const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
+/// None of the programs waits for anything but the kernel, so one that takes this long hangs.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How much of what a program says against itself goes into an error.
+const SAID: u64 = 2048;
+
+/// Runs a program in the namespace of the calling thread, and gives what it wrote.
+pub(crate) fn run(program: &str, args: &[&str], input: Option<&str>) -> Result<String, NetworkError> {
+    let failed =
+        |said: String| NetworkError::Program { program: format!("{program} {}", args.join(" ")), said };
+    let unable = |error: io::Error| failed(format!("it could not be started: {error}"));
+    // Files in memory in place of pipes: nobody waits for a reader, so only the program's end needs to be waited for.
+    let (mut output, mut complaint) =
+        (in_memory("output").map_err(unable)?, in_memory("complaint").map_err(unable)?);
+    let stdin = match input {
+        Some(text) => Stdio::from(holding(text).map_err(unable)?),
+        None => Stdio::null(),
+    };
+    let child = Command::new(program)
+        .args(args)
+        .env_clear()
+        .env("PATH", PATH)
+        .current_dir("/")
+        .stdin(stdin)
+        .stdout(output.try_clone().map_err(unable)?)
+        .stderr(complaint.try_clone().map_err(unable)?)
+        .spawn()
+        .map_err(unable)?;
+    let status = end_of(child).map_err(|error| failed(format!("its end could not be awaited: {error}")))?;
+    let Some(status) = status else {
+        return Err(failed(format!("it did not end within {} seconds and was killed", PATIENCE.as_secs())));
+    };
+    let mut text = String::new();
+    if !status.success() {
+        complaint.rewind().and_then(|()| complaint.take(SAID).read_to_string(&mut text)).map_err(unable)?;
+        return Err(failed(format!("{status}: {}", text.trim())));
+    }
+    output.rewind().and_then(|()| output.read_to_string(&mut text)).map_err(unable)?;
+    Ok(text)
+}
+
+fn in_memory(name: &str) -> io::Result<File> {
+    Ok(File::from(rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC)?))
+}
+
+fn holding(text: &str) -> io::Result<File> {
+    let mut file = in_memory("input")?;
+    file.write_all(text.as_bytes())?;
+    file.rewind()?;
+    Ok(file)
+}
+
+/// How the child ended; `None` if it had to be killed.
+fn end_of(mut child: Child) -> io::Result<Option<ExitStatus>> {
+    let handle = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?;
+    let began = Instant::now();
+    loop {
+        let left = PATIENCE.saturating_sub(began.elapsed());
+        let wait = left.try_into().map_err(io::Error::other)?;
+        match poll(&mut [PollFd::new(&handle, PollFlags::IN)], Some(&wait)) {
+            Ok(0) => {
+                child.kill()?;
+                child.wait()?;
+                return Ok(None);
+            }
+            Ok(_) => return child.wait().map(Some),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_gets_its_input_and_nothing_of_our_environment() {
+        assert_eq!(run("cat", &[], Some("hello")).unwrap(), "hello");
+        assert_eq!(run("env", &[], None).unwrap(), format!("PATH={PATH}\n"));
+    }
+
+    #[test]
+    fn what_a_failing_program_says_is_in_the_error() {
+        let error = run("cat", &["/is/not/there"], None).unwrap_err().to_string();
+        assert!(error.contains("cat /is/not/there") && error.contains("No such file"), "{error}");
+    }
+}

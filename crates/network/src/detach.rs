@@ -1,0 +1,74 @@
+//! A cell loses its place in a network.
+
+use muster_ids::CellId;
+
+use crate::address::{PORT_PREFIX, port};
+use crate::inside::Link;
+use crate::router::Depth;
+use crate::settings::point;
+use crate::uplink::plan_uplink;
+use crate::{Fabric, NetworkError};
+
+impl Fabric {
+    /// Takes a cell's place away. What is not there is gone already. The network stays until it is not wanted any more.
+    pub fn detach(&self, cell_id: CellId) -> Result<(), NetworkError> {
+        let _turn = self.turn();
+        self.detach_now(cell_id)
+    }
+
+    pub(crate) fn detach_now(&self, cell_id: CellId) -> Result<(), NetworkError> {
+        let mut places = self.book.places()?;
+        let Some(at) = places.iter().position(|place| place.cell_id == cell_id) else {
+            // Nothing is written down: what the kernel has of it goes all the same.
+            return self.unlink_everywhere(cell_id);
+        };
+        let place = places.remove(at);
+        let networks = self.book.networks()?;
+        if let Some(network) = networks.iter().find(|network| network.network_id == place.network_id) {
+            let mut network = network.clone();
+            let name = port(place.address);
+            let router = self.router(network.vni)?;
+            if let Some(router) = &router {
+                router.enter(|inside| {
+                    if inside.has(&name)? { inside.ip(&format!("link del dev {name}\n")) } else { Ok(()) }
+                })?;
+            }
+            self.reach(point::LINK_GONE);
+            network.uplink = plan_uplink(&network, &networks, &places)?;
+            self.book.keep_network(&network)?;
+            // A namespace that is not there any more is not made again only to leave something out of its rules.
+            if router.is_some() {
+                self.settle(&network, &places, Depth::Rules)?;
+            }
+        }
+        self.reach(point::RULES_GONE);
+        self.book.forget_place(cell_id)?;
+        self.reach(point::FORGOTTEN);
+        if place.needs_uplink() { self.settle_node() } else { Ok(()) }
+    }
+
+    fn unlink_everywhere(&self, cell_id: CellId) -> Result<(), NetworkError> {
+        let alias = cell_id.to_string();
+        for vni in self.router_numbers()? {
+            let of_cell = |link: &&Link| link.ifalias.as_ref() == Some(&alias);
+            let gone: String = self
+                .ports(vni)?
+                .iter()
+                .filter(of_cell)
+                .map(|link| format!("link del dev {}\n", link.ifname))
+                .collect();
+            if let Some(router) = self.router(vni)?.filter(|_| !gone.is_empty()) {
+                router.enter(|inside| inside.ip(&gone))?;
+            }
+        }
+        // Whoever was stopped between forgetting a cell and forgetting its ports at the node comes here.
+        self.settle_node()
+    }
+
+    /// The cells' ports in the namespace of a network, written down or not.
+    pub(crate) fn ports(&self, vni: u32) -> Result<Vec<Link>, NetworkError> {
+        let Some(router) = self.router(vni)? else { return Ok(Vec::new()) };
+        let links = router.enter(|inside| inside.links())?;
+        Ok(links.into_iter().filter(|link| link.ifname.starts_with(PORT_PREFIX)).collect())
+    }
+}

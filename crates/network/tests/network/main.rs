@@ -1,0 +1,10 @@
+//! A node's networks, in the kernel: nodes are network namespaces on a wire that each test makes for itself, cells are
+//! processes in namespaces of their own.
+
+mod apart;
+mod crash;
+mod doors;
+mod fault;
+mod ground;
+mod join;
+mod trace;

@@ -1,0 +1,18 @@
+//! The operations on cells, and their steps, one a file.
+
+mod connect;
+mod create;
+mod destroy;
+mod keep_logs;
+mod provision;
+mod restart;
+mod subject;
+mod take_down;
+mod verify_gone;
+mod verify_running;
+
+pub use create::CREATE;
+pub use destroy::DESTROY;
+pub use restart::RESTART;
+pub(crate) use keep_logs::keep;
+pub(crate) use subject::path;

@@ -1,0 +1,92 @@
+//! Have the node make the cell, and start what runs in it. The undo destroys it, and looks.
+
+use futures::future::BoxFuture;
+use muster_model::allocation::AllocationState;
+use muster_model::cell::{Cell, CellFailure, CellState};
+use muster_model::task::TaskKind;
+use muster_model::witness::Transition;
+use muster_store::Result;
+use serde_json::json;
+
+use super::subject::{allocation, evidence, order, refused, seen, subject};
+use crate::definition::{Step, StepCx, Undo};
+use crate::task::{Asked, ask};
+use crate::{Act, Verdict};
+
+pub(super) const PROVISION: Step = Step {
+    name: "provision",
+    does: "has the node make the cell and start what runs in it",
+    verifies: false,
+    run,
+    undo: Undo::Run(undo),
+};
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let cell = subject(cx).await?;
+        let allocation = allocation(cx, &cell).await?;
+        if allocation.state != AllocationState::Active {
+            let why = format!("its allocation {} is {}", allocation.name, allocation.state);
+            return Ok(refused(CellFailure::AllocationEnded, why).into());
+        }
+        // Each making of it is an incarnation of its own, written down before anything is asked for.
+        if cell.state != CellState::Provisioning {
+            let (now, operation_id) = (cx.now, cx.operation.id);
+            return Ok(Act::write(move |tx, _| {
+                Box::pin(async move {
+                    let after = Cell {
+                        state: CellState::Provisioning,
+                        incarnation: cell.incarnation + 1,
+                        operation_id: Some(operation_id),
+                        ..cell.clone()
+                    };
+                    tx.cell_move(&cell, &after, now).await?;
+                    Ok(Verdict::Wait { reason: "its incarnation is written down".to_owned(), until: now })
+                })
+            }));
+        }
+        let wanted = order(cx, &cell, &allocation, TaskKind::CellCreate, "create").await?;
+        Ok(match ask(cx, &wanted).await? {
+            Asked::Pending(act) => act,
+            Asked::Done(..) => Verdict::with(json!({"incarnation": cell.incarnation})).into(),
+            Asked::Failed(why) => refused(CellFailure::MakeFailed, why).into(),
+        })
+    })
+}
+
+fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let cell = subject(cx).await?;
+        if cell.incarnation == 0 {
+            return Ok(Verdict::said("it was never made").into());
+        }
+        let allocation = allocation(cx, &cell).await?;
+        // Whatever ends the allocation destroys all of its cells, and looks for itself.
+        if cell.state.is_final() || allocation.state != AllocationState::Active {
+            return Ok(Verdict::said(format!("its allocation is {}, and takes it along", allocation.state)).into());
+        }
+        let wanted = order(cx, &cell, &allocation, TaskKind::CellDestroy, "undo destroy").await?;
+        match ask(cx, &wanted).await? {
+            Asked::Pending(act) => return Ok(act),
+            Asked::Done(..) => {}
+            Asked::Failed(why) => return Ok(refused(CellFailure::DestroyFailed, why).into()),
+        }
+        let wanted = order(cx, &cell, &allocation, TaskKind::CellInspect, "undo inspect").await?;
+        let (task, found) = match ask(cx, &wanted).await? {
+            Asked::Pending(act) => return Ok(act),
+            Asked::Done(task, found) => (task, seen(&found)),
+            Asked::Failed(why) => return Ok(refused(CellFailure::VerifyFailed, why).into()),
+        };
+        if found.present || !found.left.is_empty() {
+            let why = format!("something is left: {}", found.left.join("; "));
+            return Ok(refused(CellFailure::VerifyFailed, why).into());
+        }
+        let witness = evidence(cx, &cell, Transition::Gone, &task, json!(found.checked));
+        Ok(Act::write(move |tx, _| {
+            Box::pin(async move {
+                tx.witness_insert(&witness).await?;
+                Ok(Verdict::witnessed(witness.id, json!(null)))
+            })
+        }))
+    })
+}

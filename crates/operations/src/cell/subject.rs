@@ -1,0 +1,112 @@
+//! What every step on a cell needs to know of it.
+
+use muster_ids::{CellId, TypedId as _};
+use muster_model::allocation::Allocation;
+use muster_model::cell::{Cell, CellFailure};
+use muster_model::task::TaskKind;
+use muster_model::witness::{Transition, Witness, WitnessKind};
+use muster_node_api::cell::{Attachment, CellFindings, CellOrder, CellSpec};
+use muster_node_api::task::Findings;
+use muster_store::{Result, StoreError};
+use serde_json::{Value, json};
+
+use crate::allocation::{details, devices};
+use crate::task::Ask;
+use crate::{StepCx, Verdict};
+
+/// The cell that the operation works on.
+pub(crate) async fn subject(cx: &StepCx<'_>) -> Result<Cell> {
+    let id = CellId::from_uuid(cx.operation.subject_id);
+    cx.store.cell_lookup(id).await?.ok_or(StoreError::Gone("cell".to_owned()))
+}
+
+/// Its path.
+pub(crate) fn path(cell: &Cell) -> String {
+    format!("/v1/projects/{}/cells/{}", cell.project_id, cell.id)
+}
+
+/// The allocation it is in.
+pub(crate) async fn allocation(cx: &StepCx<'_>, cell: &Cell) -> Result<Allocation> {
+    let found = cx.store.allocation_lookup(cell.allocation_id).await?;
+    found.ok_or(StoreError::Gone("allocation".to_owned()))
+}
+
+/// What is asked of its node. What it is made of goes along only where it is made.
+pub(crate) async fn order(
+    cx: &StepCx<'_>,
+    cell: &Cell,
+    allocation: &Allocation,
+    kind: TaskKind,
+    purpose: &'static str,
+) -> Result<Ask> {
+    let mut details = details(allocation, devices(cx, allocation).await?);
+    let (mut spec, mut attachment) = (None, None);
+    if kind == TaskKind::CellCreate {
+        let network = cx.store.network_lookup(cell.network_id).await?;
+        let network = network.ok_or(StoreError::Gone("network".to_owned()))?;
+        let address = network.address(cell.host).ok_or(StoreError::Corrupt("a network's addresses"))?;
+        let vni = u32::try_from(network.vni).map_err(|_| StoreError::Corrupt("a network's number"))?;
+        let (network_id, subnet) = (network.id, network.subnet);
+        attachment = Some(Attachment { network_id, vni, subnet, address: address.to_string() });
+        spec = Some(with_ports(cx, cell).await?);
+    }
+    details.cell =
+        Some(CellOrder { cell_id: cell.id, name: cell.name.clone(), incarnation: cell.incarnation, spec, attachment });
+    Ok(Ask {
+        node: cell.node_id,
+        kind,
+        purpose,
+        allocation: Some(allocation.id),
+        incarnation: allocation.incarnation,
+        details,
+    })
+}
+
+/// What it is made of, with the ports that were chosen for it.
+async fn with_ports(cx: &StepCx<'_>, cell: &Cell) -> Result<CellSpec> {
+    let corrupt = || StoreError::Corrupt("what a cell is made of");
+    let mut spec: CellSpec = serde_json::from_value(cell.spec.clone()).map_err(|_| corrupt())?;
+    let ports = cx.store.node_port_of(cell.id).await?;
+    for ingress in &mut spec.ingress {
+        let protocol = json!(ingress.protocol);
+        let chosen = ports.iter().find(|port| {
+            port.cell_port == i64::from(ingress.port) && protocol.as_str() == Some(port.protocol.as_str())
+        });
+        let port = chosen.ok_or_else(corrupt)?.port;
+        ingress.node_port = Some(u16::try_from(port).map_err(|_| corrupt())?);
+    }
+    Ok(spec)
+}
+
+/// What the agent saw of the cell.
+pub(crate) fn seen(found: &Findings) -> CellFindings {
+    found.cell.clone().unwrap_or_default()
+}
+
+pub(crate) fn refused(reason: CellFailure, message: impl Into<String>) -> Verdict {
+    Verdict::Refused { reason: reason.as_str(), message: message.into() }
+}
+
+/// Evidence that this step collected by a task.
+pub(crate) fn evidence(
+    cx: &StepCx<'_>,
+    cell: &Cell,
+    transition: Transition,
+    task: &muster_model::task::Task,
+    checked: Value,
+) -> Witness {
+    Witness {
+        id: cx.world.id(),
+        subject_id: cell.id.uuid(),
+        transition,
+        kind: WitnessKind::Witnessed,
+        incarnation: cell.incarnation,
+        operation_id: Some(cx.operation.id),
+        node_id: Some(task.node_id),
+        task_id: Some(task.id),
+        actor_id: None,
+        checked,
+        result: task.result.clone().unwrap_or_else(|| json!({})),
+        at: cx.now,
+    }
+}

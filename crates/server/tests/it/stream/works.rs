@@ -1,0 +1,133 @@
+//! What streams are for.
+
+use std::time::Duration;
+
+use muster_testkit::Database;
+use serde_json::json;
+
+use super::{Scene, all, until};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_says_what_it_has_to_say_and_how_it_ended() {
+    let scene = Scene::new().await;
+    let (_input, mut output) = scene.command(&["echo", "hello", "world"]).await;
+    let heard = all(&mut output).await;
+    assert_eq!((heard.started, heard.text().as_str(), heard.status), (true, "hello world\n", Some(0)));
+    let (_input, mut output) = scene.command(&["exit", "42"]).await;
+    assert_eq!(all(&mut output).await.status, Some(42));
+    let (_input, mut output) = scene.command(&["missing"]).await;
+    assert!(all(&mut output).await.failed.unwrap().contains("no program"));
+    scene.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn input_goes_in_and_its_end_is_its_end() {
+    let scene = Scene::new().await;
+    let (mut input, mut output) = scene.command(&["cat"]).await;
+    input.send(b"one ").await.unwrap();
+    input.send(b"two").await.unwrap();
+    until(&mut output, "one two").await;
+    input.end().await.unwrap();
+    assert_eq!(all(&mut output).await.status, Some(0));
+    scene.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_terminal_echoes_and_follows_its_size() {
+    let scene = Scene::new().await;
+    let (mut input, mut output) = scene
+        .open(json!({"command": {"command": ["size"], "terminal": true, "columns": 100, "rows": 30}}))
+        .await;
+    input.send(b"first\n").await.unwrap();
+    // The line that was typed comes back from the terminal itself.
+    assert!(until(&mut output, "100 columns, 30 rows").await.text().contains("first"));
+    input.resize(132, 43).await.unwrap();
+    input.send(b"second\n").await.unwrap();
+    until(&mut output, "132 columns, 43 rows").await;
+    // Ctrl-D.
+    input.send(&[4]).await.unwrap();
+    assert_eq!(all(&mut output).await.status, Some(0));
+    scene.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_come_and_go_whole() {
+    let scene = Scene::new().await;
+    let (_input, mut output) = scene.open(json!({"read": {"path": "/data/3000000"}})).await;
+    let heard = all(&mut output).await;
+    assert_eq!((heard.output.len(), heard.status), (3_000_000, Some(0)));
+    let (_input, mut output) = scene.open(json!({"read": {"path": "/data/none"}})).await;
+    assert!(all(&mut output).await.failed.is_some());
+    let (mut input, mut output) = scene.open(json!({"write": {"path": "/data/x", "mode": "0640"}})).await;
+    input.send(&vec![7; 2_000_000]).await.unwrap();
+    input.end().await.unwrap();
+    assert_eq!(all(&mut output).await.status, Some(0));
+    scene.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_may_only_look_reads_logs_and_runs_nothing() {
+    let scene = Scene::new().await;
+    let viewer = scene.client("viewer");
+    scene.ask(&viewer, json!({"command": {"command": ["echo"]}})).await.refused(403, "permission_denied");
+    let asked = scene.ask_logs(&viewer, json!({"tail": 2})).await.ok();
+    let (_input, mut output) =
+        scene.join_at(0, scene.fixture.token("viewer"), &asked.text_of("path")).await.unwrap();
+    let heard = all(&mut output).await;
+    assert_eq!((heard.text().lines().count(), heard.status), (2, Some(0)));
+    scene.stop().await;
+}
+
+/// The words of a command are audited, in the tenant's own chain; what it was given in its environment is not.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_asked_for_is_audited_and_what_is_secret_is_not() {
+    let scene = Scene::new().await;
+    let body = json!({"command": {"command": ["echo", "aloud"], "environment": {"KEY": "hidden"}}});
+    let (_input, mut output) = scene.open(body).await;
+    all(&mut output).await;
+    scene.kit.sealed().await;
+    let audit = scene.client("tenant_admin").get("/v1/audit?tenant=acme&page_size=200").await.ok();
+    let entry = audit.body["items"].as_array().unwrap().iter().find(|entry| entry["action"] == "stream.create");
+    let text = entry.unwrap_or_else(|| panic!("{}", audit.text)).to_string();
+    assert!(text.contains("aloud") && text.contains("KEY") && !text.contains("hidden"), "{text}");
+    scene.stop().await;
+}
+
+/// The agent polls at one server, the person joins at another; the task says where to dial.
+#[tokio::test(flavor = "multi_thread")]
+async fn it_does_not_matter_which_server_is_joined() {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let here = format!("127.0.0.1:{port}");
+    let mut scene = Scene::with(Database::postgres(), 1, &[]).await;
+    scene.kit.add_server(&[("nodes.listen", &here), ("nodes.advertise", &here)]).await;
+    let asked = scene.ask(&scene.client("project_admin"), json!({"command": {"command": ["echo", "hi"]}})).await;
+    let token = scene.fixture.token("project_admin");
+    let (_input, mut output) = scene.join_at(1, token, &asked.ok().text_of("path")).await.unwrap();
+    let heard = all(&mut output).await;
+    assert_eq!((heard.text().as_str(), heard.status), ("hi\n", Some(0)));
+    scene.stop().await;
+}
+
+fn resident_mib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1024
+}
+
+/// Server, agent and cell are all in this process: whatever piled up anywhere would be seen.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_reader_holds_up_the_writer_and_memory_does_not_grow() {
+    let scene = Scene::new().await;
+    let (_input, mut output) = scene.command(&["yes"]).await;
+    until(&mut output, "y\n").await;
+    let before = resident_mib();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let after = resident_mib();
+    assert!(after < before + 24, "{before} MiB before, {after} MiB after");
+    // It was held up, not cut off.
+    for _ in 0..1000 {
+        output.next().await.unwrap();
+    }
+    drop((_input, output));
+    scene.stop().await;
+}

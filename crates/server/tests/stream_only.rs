@@ -1,0 +1,2 @@
+#[path = "it/stream/mod.rs"]
+mod stream;

@@ -1,0 +1,179 @@
+//! The memory of a device, between two tenants.
+//!
+//! All memory that the driver gives is taken, overwritten, read again, and given back. A small rest belongs to the driver and
+//! to this very process, and is told as such. Wiping is never believed: where there is no driver, where another process holds
+//! memory, or where one byte reads as something else, the answer is [`Unproven`].
+
+mod driver;
+
+use std::fmt;
+
+use serde::Serialize;
+
+use driver::{Block, Context, Driver};
+
+/// The largest block that is asked for, and the smallest: what a driver hands out its memory in.
+const LARGEST: u64 = 1 << 30;
+const SMALLEST: u64 = 2 << 20;
+/// How much is read at a time.
+const CHUNK: usize = 64 << 20;
+/// What a canary is told from chance by: this many bytes of it in a row.
+const GRAIN: usize = 16;
+/// Overwritten with this before the zeros, so that zeros are known to be ours.
+const MARK: u32 = 0x5aa5_c33c;
+
+/// Why nobody can say that a device's memory is clean.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct Unproven(pub String);
+
+impl fmt::Display for Unproven {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "unproven: {}", self.0)
+    }
+}
+
+/// A device's memory that was overwritten and read again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Wiped {
+    /// How many bytes were overwritten, and all of them read again as zero.
+    pub bytes: u64,
+    /// How many the device has.
+    pub of_total: u64,
+    /// How many could not be reached: the driver's own, and what this process needs to speak with the device.
+    pub left_unreached: u64,
+}
+
+/// What a search through a device's memory found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Found {
+    /// How many bytes of the pattern.
+    pub bytes: u64,
+    /// How many bytes were searched.
+    pub searched: u64,
+    /// How many the device has.
+    pub of_total: u64,
+}
+
+/// Overwrites a device's memory and reads it again. The device must be nobody's: memory that another process holds cannot be
+/// reached, and then nothing is proved.
+pub fn wipe(uuid: &str) -> Result<Wiped, Unproven> {
+    let driver = Driver::load()?;
+    let context = driver.context(uuid)?;
+    let (_, of_total) = context.free_and_total()?;
+    let blocks = all_of(&context)?;
+    let bytes: u64 = blocks.iter().map(Block::bytes).sum();
+    let left_unreached = of_total.saturating_sub(bytes);
+    if left_unreached > tolerated(of_total) {
+        let why = format!(
+            "of {of_total} bytes {left_unreached} could not be reached: another process holds memory of {uuid}"
+        );
+        return Err(Unproven(why));
+    }
+    for block in &blocks {
+        context.fill(block, MARK)?;
+    }
+    context.settle()?;
+    let mut buffer = vec![0; CHUNK];
+    // The ends of each block are enough to see that writes arrive at all.
+    for block in &blocks {
+        for offset in [0, block.bytes() - GRAIN as u64] {
+            context.read(block, offset, &mut buffer[..GRAIN])?;
+            if buffer[..GRAIN] != MARK.to_ne_bytes().repeat(GRAIN / 4) {
+                let why = format!("what was written to {uuid} does not read back as it was written");
+                return Err(Unproven(why));
+            }
+        }
+    }
+    for block in &blocks {
+        context.fill(block, 0)?;
+    }
+    context.settle()?;
+    let zeros = vec![0; CHUNK];
+    for block in &blocks {
+        read_all(&context, block, &mut buffer, |chunk| {
+            if *chunk == zeros[..chunk.len()] { Ok(()) } else { Err(dirty(uuid)) }
+        })?;
+    }
+    Ok(Wiped { bytes, of_total, left_unreached })
+}
+
+/// Fills a device's memory with a pattern and leaves it there, as a tenant does that is killed. For proofs; gives how many
+/// bytes. The process must end afterwards: until then it holds the memory.
+pub fn plant(uuid: &str, pattern: u32) -> Result<u64, Unproven> {
+    let driver = Driver::load()?;
+    let context = driver.context(uuid)?;
+    let blocks = all_of(&context)?;
+    for block in &blocks {
+        context.fill(block, pattern)?;
+    }
+    context.settle()?;
+    let bytes = blocks.iter().map(Block::bytes).sum();
+    blocks.into_iter().for_each(std::mem::forget);
+    std::mem::forget(context);
+    std::mem::forget(driver);
+    Ok(bytes)
+}
+
+/// Looks for a pattern in a device's memory, as the next tenant could. For proofs.
+pub fn search(uuid: &str, pattern: u32) -> Result<Found, Unproven> {
+    let driver = Driver::load()?;
+    let context = driver.context(uuid)?;
+    let (_, of_total) = context.free_and_total()?;
+    let mut buffer = vec![0; CHUNK];
+    let zeros = vec![0; CHUNK];
+    let grain = pattern.to_ne_bytes().repeat(GRAIN / 4);
+    let full = pattern.to_ne_bytes().repeat(CHUNK / 4);
+    let (mut bytes, mut searched) = (0, 0);
+    for block in &all_of(&context)? {
+        searched += block.bytes();
+        read_all(&context, block, &mut buffer, |chunk| {
+            if *chunk == full[..chunk.len()] {
+                bytes += chunk.len() as u64;
+            } else if *chunk != zeros[..chunk.len()] {
+                let grains = chunk.chunks_exact(GRAIN).filter(|found| *found == grain).count();
+                bytes += (grains * GRAIN) as u64;
+            }
+            Ok(())
+        })?;
+    }
+    Ok(Found { bytes, searched, of_total })
+}
+
+/// Takes all memory that there is: in large blocks, then in smaller and smaller ones.
+fn all_of<'a>(context: &'a Context<'_>) -> Result<Vec<Block<'a>>, Unproven> {
+    let mut blocks = Vec::new();
+    let mut size = LARGEST;
+    while size >= SMALLEST {
+        match context.allocate(size)? {
+            Some(block) => blocks.push(block),
+            None => size /= 2,
+        }
+    }
+    Ok(blocks)
+}
+
+fn read_all(
+    context: &Context<'_>,
+    block: &Block<'_>,
+    buffer: &mut [u8],
+    mut see: impl FnMut(&[u8]) -> Result<(), Unproven>,
+) -> Result<(), Unproven> {
+    let mut offset = 0;
+    while offset < block.bytes() {
+        let length = (block.bytes() - offset).min(buffer.len() as u64);
+        let chunk = &mut buffer[..usize::try_from(length).unwrap_or(CHUNK)];
+        context.read(block, offset, chunk)?;
+        see(chunk)?;
+        offset += length;
+    }
+    Ok(())
+}
+
+/// How much a driver and a process that does nothing else hold on a device: half a GiB, and a fiftieth for large ones.
+fn tolerated(total: u64) -> u64 {
+    (512 << 20) + total / 50
+}
+
+fn dirty(uuid: &str) -> Unproven {
+    Unproven(format!("memory of {uuid} does not read as zero after it was overwritten with zeros"))
+}

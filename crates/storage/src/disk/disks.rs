@@ -1,0 +1,205 @@
+//! The disks of a node.
+
+use std::fmt;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::StatVfs;
+
+use super::kernel::{self, MountLine};
+use super::{DiskId, Error};
+
+pub(super) const MIB: u64 = 1 << 20;
+
+/// The smallest disk. An allocation that asks for none still has cells, and each has a private layer over its image; a file
+/// system of 64 MiB keeps about 55 of them for files, room for configuration, sockets and logs, and costs the node nothing
+/// until it is used.
+pub(super) const SMALLEST_MB: u64 = 64;
+
+/// File systems that write elsewhere instead of over: a wipe would leave the old blocks where they are.
+const COPY_ON_WRITE: [(u32, &str); 3] =
+    [(0x9123_683e, "btrfs"), (0x2fc1_2fc1, "zfs"), (0xca45_1a4e, "bcachefs")];
+
+/// The disks of a node.
+#[derive(Clone)]
+pub struct Disks {
+    pub(super) folder: PathBuf,
+    pub(super) mounts: PathBuf,
+    reach: Arc<dyn Fn(Point) + Send + Sync>,
+}
+
+impl fmt::Debug for Disks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Disks")
+            .field("folder", &self.folder)
+            .field("mounts", &self.mounts)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A place between two effects, where a node may lose its power. Tests stop there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Point {
+    /// The file is there and empty.
+    FileMade,
+    /// The file system is in it.
+    Formatted,
+    /// It has its name.
+    Named,
+    /// A loop device has it.
+    Attached,
+    /// It is mounted.
+    Mounted,
+    /// It has its new size, and the file system does not know yet.
+    Lengthened,
+    /// It is marked for the wipe.
+    Marked,
+    /// This many extents are overwritten.
+    Overwritten(u64),
+    /// All of it is on the disk, and was not read again yet.
+    Synced,
+    /// It was read again.
+    ReadAgain,
+}
+
+/// What has become of a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DiskState {
+    /// Being made; it holds nothing of a tenant's.
+    New,
+    /// Complete.
+    Ready,
+    /// The wipe has begun.
+    Wiping,
+    /// Overwritten and read again.
+    Wiped,
+}
+
+impl DiskState {
+    pub(super) const ALL: [Self; 4] = [Self::New, Self::Ready, Self::Wiping, Self::Wiped];
+
+    pub(super) fn suffix(self) -> &'static str {
+        match self {
+            Self::New => "new",
+            Self::Ready => "disk",
+            Self::Wiping => "wiping",
+            Self::Wiped => "wiped",
+        }
+    }
+}
+
+impl fmt::Display for DiskState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::New => "unfinished",
+            Self::Ready => "ready",
+            Self::Wiping => "being wiped",
+            Self::Wiped => "wiped",
+        })
+    }
+}
+
+/// How a disk stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Look {
+    /// What has become of it.
+    pub state: DiskState,
+    /// Whether it is mounted at its place.
+    pub mounted: bool,
+    /// Its size.
+    pub size_mb: u64,
+    /// How much of it is used, the file system's own books included; it is known only while it is mounted.
+    pub used_mb: Option<u64>,
+    /// How much of the node's own disk it takes.
+    pub taken_mb: u64,
+}
+
+impl Disks {
+    /// Disks as files in `folder`, which outlives the node's restart, mounted under `run`, which need not.
+    pub fn open(folder: impl AsRef<Path>, run: impl AsRef<Path>) -> Result<Self, Error> {
+        let private = |path: &Path| {
+            fs::create_dir_all(path).map_err(Error::at("make", path))?;
+            let mode = fs::Permissions::from_mode(0o700);
+            fs::set_permissions(path, mode).map_err(Error::at("close", path))?;
+            // As the kernel shows it: without links on the way.
+            fs::canonicalize(path).map_err(Error::at("find", path))
+        };
+        let (folder, mounts) = (private(folder.as_ref())?, private(&run.as_ref().join("disks"))?);
+        let system =
+            rustix::fs::statfs(&folder).map_err(|error| Error::at("look at", &folder)(error.into()))?;
+        let magic = system.f_type as u32;
+        if let Some((_, kind)) = COPY_ON_WRITE.into_iter().find(|(known, _)| *known == magic) {
+            return Err(Error::Folder { folder: folder.display().to_string(), kind });
+        }
+        Ok(Self { folder, mounts, reach: Arc::new(|_| ()) })
+    }
+
+    /// The same, but calls this wherever a node may lose its power. For tests.
+    pub fn reaching(self, reach: impl Fn(Point) + Send + Sync + 'static) -> Self {
+        Self { reach: Arc::new(reach), ..self }
+    }
+
+    /// Where the disk is mounted.
+    pub fn mount_point(&self, id: &DiskId) -> PathBuf {
+        self.mounts.join(id.as_str())
+    }
+
+    /// How the disk stands, or none if there is no such disk.
+    pub fn look(&self, id: &DiskId) -> Result<Option<Look>, Error> {
+        let Some((state, path)) = self.state(id)? else { return Ok(None) };
+        let facts = fs::metadata(&path).map_err(Error::at("look at", &path))?;
+        let used = match self.mounted(id)? {
+            Some(mount) => {
+                let system = rustix::fs::statvfs(&mount.at);
+                let system: StatVfs =
+                    system.map_err(|error| Error::at("look at", &mount.at)(error.into()))?;
+                Some((system.f_blocks.saturating_sub(system.f_bfree)) * system.f_frsize)
+            }
+            None => None,
+        };
+        Ok(Some(Look {
+            state,
+            mounted: used.is_some(),
+            size_mb: facts.len() / MIB,
+            used_mb: used.map(|used| used.div_ceil(MIB)),
+            taken_mb: (facts.blocks() * 512).div_ceil(MIB),
+        }))
+    }
+
+    pub(super) fn reach(&self, point: Point) {
+        (self.reach)(point);
+    }
+
+    pub(super) fn path(&self, id: &DiskId, state: DiskState) -> PathBuf {
+        self.folder.join(format!("{id}.{}", state.suffix()))
+    }
+
+    /// What has become of the disk, and its file. A crash can leave two files only while one is being made, and then the
+    /// complete one counts.
+    pub(super) fn state(&self, id: &DiskId) -> Result<Option<(DiskState, PathBuf)>, Error> {
+        let mut states = DiskState::ALL;
+        states.reverse();
+        for state in states {
+            let path = self.path(id, state);
+            if path.try_exists().map_err(Error::at("look for", &path))? {
+                return Ok(Some((state, path)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The mount at the disk's place.
+    pub(super) fn mounted(&self, id: &DiskId) -> Result<Option<MountLine>, Error> {
+        let at = self.mount_point(id);
+        // Mounts can lie over each other; the last one is what is seen.
+        Ok(kernel::mounts()?.into_iter().rfind(|mount| mount.at == at))
+    }
+}
+
+/// Brings a folder's names to the disk.
+pub(super) fn sync_folder(folder: &Path) -> Result<(), Error> {
+    let synced = fs::File::open(folder).and_then(|folder| folder.sync_all());
+    synced.map_err(Error::at("bring to the disk", folder))
+}

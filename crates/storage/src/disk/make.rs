@@ -1,0 +1,116 @@
+//! Making a disk. Each step looks first whether it is done, so that it can be repeated after a crash at any place.
+
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+use rustix::mount::MountFlags;
+
+use super::disks::{DiskState, Disks, MIB, Point, SMALLEST_MB, sync_folder};
+use super::kernel::{self, Loop};
+use super::program::run;
+use super::{DiskId, Error};
+
+impl Disks {
+    /// Makes the disk and mounts it at its place; gives its size, which is never below 64 MiB. Repeated, it finds what is
+    /// there.
+    pub fn make(&self, id: &DiskId, mb: u64) -> Result<u64, Error> {
+        let mb = mb.max(SMALLEST_MB);
+        match self.state(id)? {
+            None | Some((DiskState::New, _)) => self.make_file(id, mb)?,
+            Some((DiskState::Ready, path)) => {
+                let has_mb = fs::metadata(&path).map_err(Error::at("look at", &path))?.len() / MIB;
+                if has_mb != mb {
+                    return Err(Error::Size { id: id.clone(), has_mb, asked_mb: mb });
+                }
+            }
+            Some((state, _)) => {
+                let what = "it is never mounted again; remove it when it is wiped, and make another";
+                return Err(Error::State { id: id.clone(), state, what });
+            }
+        }
+        let device = self.attach(id)?;
+        self.mount(id, &device)?;
+        // Where a crash came between the two steps of growing.
+        self.fill(id, &device)?;
+        Ok(mb)
+    }
+
+    /// The file under another name until it is complete.
+    fn make_file(&self, id: &DiskId, mb: u64) -> Result<(), Error> {
+        let path = self.path(id, DiskState::New);
+        if path.exists() {
+            fs::remove_file(&path).map_err(Error::at("remove", &path))?;
+        }
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+        let file = file.map_err(Error::at("make", &path))?;
+        file.set_len(mb * MIB).map_err(Error::at("lengthen", &path))?;
+        self.reach(Point::FileMade);
+        format(&path)?;
+        file.sync_all().map_err(Error::at("bring to the disk", &path))?;
+        self.reach(Point::Formatted);
+        let ready = self.path(id, DiskState::Ready);
+        fs::rename(&path, &ready).map_err(Error::at("name", &ready))?;
+        sync_folder(&self.folder)?;
+        self.reach(Point::Named);
+        Ok(())
+    }
+
+    /// A loop device for the file: the one that it has, or a new one.
+    pub(super) fn attach(&self, id: &DiskId) -> Result<Loop, Error> {
+        let path = self.path(id, DiskState::Ready);
+        let mut devices = kernel::loops_of(&path)?;
+        if devices.is_empty() {
+            run("losetup", &["--find".as_ref(), "--nooverlap".as_ref(), path.as_os_str()])?;
+            devices = kernel::loops_of(&path)?;
+        }
+        let device = devices.pop().ok_or_else(|| {
+            let gone = std::io::Error::from(std::io::ErrorKind::NotFound);
+            Error::at("find the loop device of", &path)(gone)
+        })?;
+        if let Err(error) = kernel::never_discard(&device) {
+            tracing::warn!(%id, device = device.name, %error, "discards of this loop device could not be turned off");
+        }
+        self.reach(Point::Attached);
+        Ok(device)
+    }
+
+    /// Neither devices nor set-user-id programs work from here: overlays over it and binds of it have flags of their own,
+    /// cells gain no privileges by starting a program, and nobody on the node should find either under this path. Programs
+    /// may be started, since a tenant's state may hold some. No discards. Inode tables need no zeroing: the file began as a
+    /// hole, and zeroing would take room of the node for nothing.
+    pub(super) fn mount(&self, id: &DiskId, device: &Loop) -> Result<(), Error> {
+        let at = self.mount_point(id);
+        match self.mounted(id)? {
+            Some(mount) if mount.device == device.device => return Ok(()),
+            Some(mount) => {
+                let users = vec![format!("a foreign mount of {} at {}", mount.device, at.display())];
+                return Err(Error::Busy { id: id.clone(), users });
+            }
+            None => {}
+        }
+        fs::create_dir_all(&at).map_err(Error::at("make", &at))?;
+        fs::set_permissions(&at, fs::Permissions::from_mode(0o700)).map_err(Error::at("close", &at))?;
+        let flags = MountFlags::NODEV | MountFlags::NOSUID | MountFlags::NOATIME;
+        let options = c"noinit_itable,nodiscard,errors=remount-ro";
+        let mounted = rustix::mount::mount(device.node(), &at, "ext4", flags, Some(options));
+        mounted.map_err(|error| Error::at("mount", &at)(error.into()))?;
+        self.reach(Point::Mounted);
+        Ok(())
+    }
+}
+
+/// ext4, made for a file that begins as one large hole. No blocks are reserved for root, who is not who runs out of room here.
+/// It has a journal, since a tenant's state must survive the node's crash; the smallest one where the disk is small. Nothing
+/// is written that reads as zero anyway, so it takes as long for a terabyte as for a gigabyte, or nearly.
+fn format(path: &Path) -> Result<(), Error> {
+    let mut arguments: Vec<&std::ffi::OsStr> =
+        ["-q", "-F", "-b", "4096", "-m", "0"].into_iter().map(AsRef::as_ref).collect();
+    let size = File::open(path).and_then(|file| file.metadata()).map_err(Error::at("look at", path))?.len();
+    if size < 512 * MIB {
+        arguments.extend(["-J", "size=4"].map(std::ffi::OsStr::new));
+    }
+    arguments.extend(["-E", "lazy_itable_init=1,lazy_journal_init=1,nodiscard"].map(std::ffi::OsStr::new));
+    arguments.push(path.as_os_str());
+    run("mkfs.ext4", &arguments).map(|_| ())
+}

@@ -1,0 +1,27 @@
+//! Programs of the system that do what no safe call can: the loop device's own calls have no safe wrapper.
+
+use std::ffi::OsStr;
+use std::process::{Command, Stdio};
+
+use super::Error;
+
+/// How much of what a program says goes into an error.
+const SAID_MAX: usize = 2000;
+
+/// Runs a program to its end and gives what it wrote.
+pub(super) fn run<A: AsRef<OsStr>>(program: &str, arguments: &[A]) -> Result<String, Error> {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null());
+    command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("LC_ALL", "C");
+    let line = || {
+        let words = arguments.iter().map(|word| word.as_ref().to_string_lossy());
+        format!("{program} {}", words.collect::<Vec<_>>().join(" "))
+    };
+    let output =
+        command.output().map_err(|error| Error::Node { doing: format!("start {}", line()), error })?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).trim().chars().take(SAID_MAX).collect();
+    Err(Error::Program { program: line(), status: output.status.to_string(), said })
+}

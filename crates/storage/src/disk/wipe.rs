@@ -1,0 +1,79 @@
+//! Wiping a disk, and looking whether it is wiped.
+
+use std::fs::{self, File, OpenOptions};
+
+use super::disks::{DiskState, Disks, Point, sync_folder};
+use super::extent::{not_zero, zero};
+use super::{DiskId, Error};
+
+/// What a wipe did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DiskWiped {
+    /// How many parts of the file were overwritten; none where an earlier, interrupted wipe was already through.
+    pub extents: u64,
+    /// How many bytes these had.
+    pub overwritten: u64,
+    /// How many bytes were read again and were zero.
+    pub read_again: u64,
+}
+
+impl Disks {
+    /// Overwrites everything that the disk's file holds and reads all of it again. The disk must be detached. From the first
+    /// moment on it is never mounted again. Repeated, it wipes again.
+    pub fn wipe(&self, id: &DiskId) -> Result<DiskWiped, Error> {
+        let (state, path) = self.state(id)?.ok_or_else(|| Error::Absent(id.clone()))?;
+        self.refuse_if_used(id)?;
+        let wiping = self.path(id, DiskState::Wiping);
+        if state != DiskState::Wiping {
+            fs::rename(&path, &wiping).map_err(Error::at("mark", &wiping))?;
+            sync_folder(&self.folder)?;
+        }
+        self.reach(Point::Marked);
+        let file = OpenOptions::new().read(true).write(true).open(&wiping);
+        let file = file.map_err(Error::at("open", &wiping))?;
+        let overwrite = zero(&file, 0, |extents| self.reach(Point::Overwritten(extents)));
+        let (extents, overwritten) = overwrite.map_err(Error::at("overwrite", &wiping))?;
+        file.sync_data().map_err(Error::at("bring to the disk", &wiping))?;
+        self.reach(Point::Synced);
+        let (read_again, residue) = not_zero(&file).map_err(Error::at("read again", &wiping))?;
+        if !residue.is_empty() {
+            return Err(Error::Residue { id: id.clone(), residue });
+        }
+        if read_again < overwritten {
+            let residue = vec![format!("of {overwritten} bytes only {read_again} could be read again")];
+            return Err(Error::Residue { id: id.clone(), residue });
+        }
+        self.reach(Point::ReadAgain);
+        let wiped = self.path(id, DiskState::Wiped);
+        fs::rename(&wiping, &wiped).map_err(Error::at("mark", &wiped))?;
+        sync_folder(&self.folder)?;
+        Ok(DiskWiped { extents, overwritten, read_again })
+    }
+
+    /// Reads the disk's file anew and says what in it is not zero. It takes nobody's word, not even that of the wipe.
+    pub fn residue(&self, id: &DiskId) -> Result<Vec<String>, Error> {
+        let (_, path) = self.state(id)?.ok_or_else(|| Error::Absent(id.clone()))?;
+        let file = File::open(&path).map_err(Error::at("open", &path))?;
+        Ok(not_zero(&file).map_err(Error::at("read", &path))?.1)
+    }
+
+    /// Removes the disk, which must be wiped, or never have held anything; says whether there was one.
+    pub fn remove(&self, id: &DiskId) -> Result<bool, Error> {
+        let Some((state, path)) = self.state(id)? else { return Ok(false) };
+        if matches!(state, DiskState::Ready | DiskState::Wiping) {
+            return Err(Error::State { id: id.clone(), state, what: "wipe it before it is removed" });
+        }
+        self.refuse_if_used(id)?;
+        let unfinished = self.path(id, DiskState::New);
+        for path in [path, unfinished] {
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(Error::at("remove", &path)(error));
+                }
+                _ => {}
+            }
+        }
+        sync_folder(&self.folder)?;
+        Ok(true)
+    }
+}

@@ -1,0 +1,117 @@
+-- Cells, the networks between them, and what people do in them.
+
+-- Where other nodes send packets for its cells.
+ALTER TABLE nodes ADD COLUMN address TEXT;
+
+-- What a node should have beside its places (networks, keys) is read off other tables; these numbers say when that has changed,
+-- and how far its agent has followed. They stand apart from the wide rows of nodes, which placement locks.
+CREATE TABLE node_wanted (
+    node_id UUID NOT NULL PRIMARY KEY REFERENCES nodes (id),
+    wanted BIGINT NOT NULL,
+    applied BIGINT NOT NULL
+);
+
+-- One for the bare cells of a project; instances have theirs.
+CREATE TABLE networks (
+    id UUID NOT NULL PRIMARY KEY,
+    tenant_id UUID NOT NULL,
+    project_id UUID NOT NULL REFERENCES projects (id),
+    name TEXT NOT NULL,
+    -- The number by which nodes tell its packets from others', which also decides its addresses.
+    vni BIGINT NOT NULL UNIQUE CHECK (vni > 0 AND vni < 16777216),
+    subnet TEXT NOT NULL,
+    created_at TIMESTAMPTZ NOT NULL,
+    updated_at TIMESTAMPTZ NOT NULL,
+    version BIGINT NOT NULL CHECK (version > 0)
+);
+CREATE UNIQUE INDEX networks_by_name ON networks (project_id, name);
+
+CREATE TABLE cells (
+    id UUID NOT NULL PRIMARY KEY,
+    tenant_id UUID NOT NULL,
+    project_id UUID NOT NULL REFERENCES projects (id),
+    allocation_id UUID NOT NULL REFERENCES allocations (id),
+    node_id UUID NOT NULL REFERENCES nodes (id),
+    network_id UUID NOT NULL REFERENCES networks (id),
+    name TEXT NOT NULL,
+    labels JSONB NOT NULL,
+    spec JSONB NOT NULL,
+    ssh_keys BOOLEAN NOT NULL,
+    -- Its place among the addresses of its network, from 1.
+    host BIGINT NOT NULL CHECK (host > 0),
+    state TEXT NOT NULL CHECK (state IN ('requested', 'provisioning', 'running', 'destroying', 'gone', 'failed')),
+    incarnation BIGINT NOT NULL CHECK (incarnation >= 0),
+    reason TEXT,
+    message TEXT,
+    running_witness_id UUID,
+    running_transition TEXT NOT NULL GENERATED ALWAYS AS ('active') STORED,
+    running_kind TEXT NOT NULL GENERATED ALWAYS AS ('witnessed') STORED,
+    gone_witness_id UUID,
+    gone_transition TEXT NOT NULL GENERATED ALWAYS AS ('gone') STORED,
+    operation_id UUID,
+    created_at TIMESTAMPTZ NOT NULL,
+    updated_at TIMESTAMPTZ NOT NULL,
+    version BIGINT NOT NULL CHECK (version > 0),
+    CHECK (state <> 'running' OR running_witness_id IS NOT NULL),
+    CHECK (state <> 'gone' OR gone_witness_id IS NOT NULL),
+    FOREIGN KEY (running_witness_id, id, running_transition, running_kind) REFERENCES witnesses (id, subject_id, transition, kind),
+    FOREIGN KEY (gone_witness_id, id, gone_transition) REFERENCES witnesses (id, subject_id, transition)
+);
+CREATE UNIQUE INDEX cells_by_name ON cells (project_id, name) WHERE state NOT IN ('gone', 'failed');
+-- The guard: an address of a network has one living cell at most.
+CREATE UNIQUE INDEX cells_by_address ON cells (network_id, host) WHERE state NOT IN ('gone', 'failed');
+CREATE INDEX cells_by_project ON cells (project_id, id);
+CREATE INDEX cells_by_allocation ON cells (allocation_id) WHERE state NOT IN ('gone', 'failed');
+CREATE INDEX cells_by_node ON cells (node_id) WHERE state NOT IN ('gone', 'failed');
+
+-- Ports of nodes that lead to cells. One has one cell at most.
+CREATE TABLE node_ports (
+    node_id UUID NOT NULL REFERENCES nodes (id),
+    protocol TEXT NOT NULL CHECK (protocol IN ('tcp', 'udp')),
+    port BIGINT NOT NULL CHECK (port > 0 AND port < 65536),
+    cell_id UUID NOT NULL REFERENCES cells (id),
+    cell_port BIGINT NOT NULL CHECK (cell_port > 0 AND cell_port < 65536),
+    PRIMARY KEY (node_id, protocol, port)
+);
+CREATE INDEX node_ports_by_cell ON node_ports (cell_id);
+
+-- The last of what the services of cells wrote that are gone.
+CREATE TABLE cell_logs (
+    cell_id UUID NOT NULL REFERENCES cells (id),
+    incarnation BIGINT NOT NULL,
+    service TEXT NOT NULL,
+    text TEXT NOT NULL,
+    truncated BOOLEAN NOT NULL,
+    kept_at TIMESTAMPTZ NOT NULL,
+    PRIMARY KEY (cell_id, incarnation, service)
+);
+CREATE INDEX cell_logs_by_age ON cell_logs (kept_at);
+
+CREATE TABLE ssh_keys (
+    id UUID NOT NULL PRIMARY KEY,
+    tenant_id UUID NOT NULL,
+    project_id UUID NOT NULL REFERENCES projects (id),
+    user_id UUID NOT NULL REFERENCES users (id),
+    name TEXT NOT NULL,
+    public_key TEXT NOT NULL,
+    fingerprint TEXT NOT NULL,
+    created_at TIMESTAMPTZ NOT NULL,
+    version BIGINT NOT NULL CHECK (version > 0)
+);
+CREATE UNIQUE INDEX ssh_keys_by_name ON ssh_keys (project_id, user_id, name);
+CREATE UNIQUE INDEX ssh_keys_by_fingerprint ON ssh_keys (project_id, user_id, fingerprint);
+
+-- Terminals, commands and transfers that were granted and not joined yet. Who asked joins it once, and soon.
+CREATE TABLE cell_streams (
+    id UUID NOT NULL PRIMARY KEY,
+    tenant_id UUID NOT NULL,
+    project_id UUID NOT NULL REFERENCES projects (id),
+    cell_id UUID NOT NULL REFERENCES cells (id),
+    incarnation BIGINT NOT NULL,
+    actor_id TEXT NOT NULL,
+    what JSONB NOT NULL,
+    created_at TIMESTAMPTZ NOT NULL,
+    expires_at TIMESTAMPTZ NOT NULL,
+    joined_at TIMESTAMPTZ
+);
+CREATE INDEX cell_streams_by_expiry ON cell_streams (expires_at);

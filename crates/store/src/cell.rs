@@ -1,0 +1,251 @@
+//! Cells, the ports that lead to them, and the last of what their services wrote.
+
+use jiff::Timestamp;
+use muster_ids::{AllocationId, CellId, NetworkId, NodeId, ProjectId, TenantId};
+use muster_model::LabelSelector;
+use muster_model::cell::{Cell, CellFailure, CellLog, CellState, NodePort};
+
+use crate::sql::{Row, args, both, labels_match, pair, statements};
+use crate::{Page, Result, Store, StoreError, Tx};
+
+macro_rules! columns {
+    () => {
+        "id, tenant_id, project_id, allocation_id, node_id, network_id, name, labels, spec, ssh_keys, host, state, incarnation,
+         reason, message, running_witness_id, gone_witness_id, operation_id, created_at, updated_at, version"
+    };
+}
+
+statements! {
+    CELL_REQUEST = both(concat!("INSERT INTO cells (", columns!(), ")
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, NULL, NULL, NULL, NULL, $14, $15, $15, 1)"));
+    CELL_GET = both(concat!("SELECT ", columns!(), " FROM cells WHERE id = $1"));
+    // One that lives comes first; of those that are gone, the last.
+    CELL_BY_NAME = both(concat!("SELECT ", columns!(), " FROM cells WHERE project_id = $1 AND name = $2
+         ORDER BY CASE WHEN state IN ('gone', 'failed') THEN 1 ELSE 0 END, id DESC LIMIT 1"));
+    // $1 after, $2 limit, $3 and $4 labels, $5 project, $6 state or null, $7 allocation or null.
+    CELL_LIST = pair(
+        concat!("SELECT ", columns!(), " FROM cells WHERE id > $1 AND project_id = $5
+            AND ($6::text IS NULL OR state = $6) AND ($7::uuid IS NULL OR allocation_id = $7) AND ",
+            labels_match!(pg "$3" "$4"), " ORDER BY id LIMIT $2"),
+        concat!("SELECT ", columns!(), " FROM cells WHERE id > $1 AND project_id = $5
+            AND ($6 IS NULL OR state = $6) AND ($7 IS NULL OR allocation_id = $7) AND ",
+            labels_match!(sqlite "$3" "$4"), " ORDER BY id LIMIT $2"));
+    CELL_LIVE_IN = both(concat!("SELECT ", columns!(), " FROM cells WHERE allocation_id = $1
+         AND state NOT IN ('gone', 'failed') ORDER BY id"));
+    CELL_LIVE_ON = both(concat!("SELECT ", columns!(), " FROM cells WHERE node_id = $1
+         AND state NOT IN ('gone', 'failed') ORDER BY id"));
+    CELL_HOSTS = both("SELECT host FROM cells WHERE network_id = $1 AND state NOT IN ('gone', 'failed') ORDER BY host");
+    // The engine's: everything that a step may change, on the version it saw.
+    CELL_MOVE = both(
+        "UPDATE cells SET state = $2, incarnation = $3, reason = $4, message = $5, running_witness_id = $6, gone_witness_id = $7,
+            operation_id = $8, updated_at = $9, version = version + 1
+         WHERE id = $1 AND version = $10");
+    NODE_PORT_INSERT = both(
+        "INSERT INTO node_ports (node_id, protocol, port, cell_id, cell_port) VALUES ($1, $2, $3, $4, $5)");
+    NODE_PORT_OF_CELL = both(
+        "SELECT protocol, port, cell_port FROM node_ports WHERE cell_id = $1 ORDER BY protocol, port");
+    NODE_PORT_TAKEN = both("SELECT port FROM node_ports WHERE node_id = $1 AND protocol = $2 ORDER BY port");
+    NODE_PORT_FREE = both("DELETE FROM node_ports WHERE cell_id = $1");
+    CELL_LOG_KEEP = both(
+        "INSERT INTO cell_logs (cell_id, incarnation, service, text, truncated, kept_at) VALUES ($1, $2, $3, $4, $5, $6)
+         ON CONFLICT (cell_id, incarnation, service) DO UPDATE SET text = excluded.text, truncated = excluded.truncated,
+            kept_at = excluded.kept_at");
+    CELL_LOG_LIST = both(
+        "SELECT incarnation, service, text, truncated, kept_at FROM cell_logs WHERE cell_id = $1 ORDER BY incarnation, service");
+    CELL_LOG_PRUNE = both("DELETE FROM cell_logs WHERE kept_at < $1");
+    CELL_LOG_DELETE_OF_PROJECT = both(
+        "DELETE FROM cell_logs WHERE cell_id IN (SELECT id FROM cells WHERE project_id = $1)");
+    CELL_DELETE_OF_PROJECT = both("DELETE FROM cells WHERE project_id = $1 AND state IN ('gone', 'failed')");
+    CELL_LOG_DELETE_OF_TENANT = both(
+        "DELETE FROM cell_logs WHERE cell_id IN (SELECT id FROM cells WHERE tenant_id = $1)");
+    CELL_DELETE_OF_TENANT = both("DELETE FROM cells WHERE tenant_id = $1 AND state IN ('gone', 'failed')");
+}
+
+fn cell(row: &Row) -> Result<Cell> {
+    Ok(Cell {
+        id: row.get(0)?,
+        tenant_id: row.get(1)?,
+        project_id: row.get(2)?,
+        allocation_id: row.get(3)?,
+        node_id: row.get(4)?,
+        network_id: row.get(5)?,
+        name: row.get(6)?,
+        labels: row.get(7)?,
+        spec: row.get(8)?,
+        ssh_keys: row.get(9)?,
+        host: row.get(10)?,
+        state: CellState::parse(&row.get::<String>(11)?).ok_or(StoreError::Corrupt("a state of a cell"))?,
+        incarnation: row.get(12)?,
+        reason: row.get::<Option<String>>(13)?.and_then(|reason| CellFailure::parse(&reason)),
+        message: row.get(14)?,
+        running_witness_id: row.get(15)?,
+        gone_witness_id: row.get(16)?,
+        operation_id: row.get(17)?,
+        created_at: row.get(18)?,
+        updated_at: row.get(19)?,
+        version: row.get(20)?,
+    })
+}
+
+/// Which cells a list shows.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CellFilter {
+    /// In this state only.
+    pub state: Option<CellState>,
+    /// In this allocation only.
+    pub allocation: Option<AllocationId>,
+}
+
+impl Store {
+    /// The cell with this id.
+    pub async fn cell_lookup(&self, id: CellId) -> Result<Option<Cell>> {
+        self.fetch_optional(&CELL_GET, args![id]).await?.as_ref().map(cell).transpose()
+    }
+
+    /// The cell of this name: the living one, or else the last.
+    pub async fn cell_by_name(&self, project: ProjectId, name: &str) -> Result<Option<Cell>> {
+        self.fetch_optional(&CELL_BY_NAME, args![project, name]).await?.as_ref().map(cell).transpose()
+    }
+
+    /// A project's cells in order of their making.
+    pub async fn cell_list(
+        &self,
+        page: Page,
+        labels: &LabelSelector,
+        project: ProjectId,
+        filter: CellFilter,
+    ) -> Result<Vec<Cell>> {
+        let args = args![
+            page.after,
+            page.size,
+            labels.equal_json(),
+            labels.not_equal_json(),
+            project,
+            filter.state.map(CellState::as_str),
+            filter.allocation
+        ];
+        self.fetch_all(&CELL_LIST, args).await?.iter().map(cell).collect()
+    }
+
+    /// The living cells of an allocation.
+    pub async fn cell_live_in(&self, allocation: AllocationId) -> Result<Vec<Cell>> {
+        self.fetch_all(&CELL_LIVE_IN, args![allocation]).await?.iter().map(cell).collect()
+    }
+
+    /// The living cells of a node.
+    pub async fn cell_live_on(&self, node: NodeId) -> Result<Vec<Cell>> {
+        self.fetch_all(&CELL_LIVE_ON, args![node]).await?.iter().map(cell).collect()
+    }
+
+    /// The ports of its node that lead to a cell.
+    pub async fn node_port_of(&self, cell: CellId) -> Result<Vec<NodePort>> {
+        let rows = self.fetch_all(&NODE_PORT_OF_CELL, args![cell]).await?;
+        rows.iter()
+            .map(|row| Ok(NodePort { protocol: row.get(0)?, port: row.get(1)?, cell_port: row.get(2)? }))
+            .collect()
+    }
+
+    /// What was kept of a cell's logs.
+    pub async fn cell_log_list(&self, cell: CellId) -> Result<Vec<CellLog>> {
+        let rows = self.fetch_all(&CELL_LOG_LIST, args![cell]).await?;
+        rows.iter()
+            .map(|row| {
+                Ok(CellLog {
+                    incarnation: row.get(0)?,
+                    service: row.get(1)?,
+                    text: row.get(2)?,
+                    truncated: row.get(3)?,
+                    kept_at: row.get(4)?,
+                })
+            })
+            .collect()
+    }
+}
+
+impl Tx {
+    /// Writes down that a cell is asked for.
+    pub async fn cell_request(&mut self, cell: &Cell) -> Result<()> {
+        let args = args![
+            cell.id,
+            cell.tenant_id,
+            cell.project_id,
+            cell.allocation_id,
+            cell.node_id,
+            cell.network_id,
+            &cell.name,
+            &cell.labels,
+            cell.spec.clone(),
+            cell.ssh_keys,
+            cell.host,
+            cell.state.as_str(),
+            cell.incarnation,
+            cell.operation_id,
+            cell.created_at
+        ];
+        self.execute(&CELL_REQUEST, args).await.map(drop)
+    }
+
+    /// Moves a cell on. `before` is what the step saw: if the row is not that any more, nothing happens (`Stale`).
+    pub async fn cell_move(&mut self, before: &Cell, after: &Cell, at: Timestamp) -> Result<()> {
+        if !before.state.can_become(after.state) {
+            let message = format!("a cell that is {} cannot become {}", before.state, after.state);
+            return Err(StoreError::Conflict(message));
+        }
+        let args = args![
+            after.id,
+            after.state.as_str(),
+            after.incarnation,
+            after.reason.map(CellFailure::as_str),
+            after.message.as_deref(),
+            after.running_witness_id,
+            after.gone_witness_id,
+            after.operation_id,
+            at,
+            before.version
+        ];
+        self.execute_one(&CELL_MOVE, args, StoreError::Stale).await?;
+        if after.state.is_final() {
+            self.execute(&NODE_PORT_FREE, args![after.id]).await?;
+        }
+        Ok(())
+    }
+
+    /// The places among a network's addresses that are taken, in order. The network's row must be locked.
+    pub async fn cell_hosts(&mut self, network: NetworkId) -> Result<Vec<i64>> {
+        self.fetch_all(&CELL_HOSTS, args![network]).await?.iter().map(|row| row.get(0)).collect()
+    }
+
+    /// The ports of a node that lead to cells already, in order.
+    pub async fn node_port_taken(&mut self, node: NodeId, protocol: &str) -> Result<Vec<i64>> {
+        self.fetch_all(&NODE_PORT_TAKEN, args![node, protocol]).await?.iter().map(|row| row.get(0)).collect()
+    }
+
+    /// Lets a port of a node lead to a cell; `Conflict` if it leads to another.
+    pub async fn node_port_insert(&mut self, node: NodeId, cell: CellId, port: &NodePort) -> Result<()> {
+        let args = args![node, &port.protocol, port.port, cell, port.cell_port];
+        self.execute(&NODE_PORT_INSERT, args).await.map(drop)
+    }
+
+    /// Keeps the last of what a service wrote.
+    pub async fn cell_log_keep(&mut self, cell: CellId, log: &CellLog) -> Result<()> {
+        let args = args![cell, log.incarnation, &log.service, &log.text, log.truncated, log.kept_at];
+        self.execute(&CELL_LOG_KEEP, args).await.map(drop)
+    }
+
+    /// Forgets logs that were kept before `until`.
+    pub async fn cell_log_prune(&mut self, until: Timestamp) -> Result<u64> {
+        self.execute(&CELL_LOG_PRUNE, args![until]).await
+    }
+
+    /// Removes the history of a project's cells, none of which lives; says how many there were.
+    pub async fn cell_delete_of_project(&mut self, project: ProjectId) -> Result<u64> {
+        self.execute(&CELL_LOG_DELETE_OF_PROJECT, args![project]).await?;
+        self.execute(&CELL_DELETE_OF_PROJECT, args![project]).await
+    }
+
+    /// The same for all projects of a tenant.
+    pub async fn cell_delete_of_tenant(&mut self, tenant: TenantId) -> Result<u64> {
+        self.execute(&CELL_LOG_DELETE_OF_TENANT, args![tenant]).await?;
+        self.execute(&CELL_DELETE_OF_TENANT, args![tenant]).await
+    }
+}

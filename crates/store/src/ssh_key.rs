@@ -1,0 +1,103 @@
+//! SSH keys of people, for the cells of a project.
+
+use muster_ids::{CellId, NodeId, ProjectId, SshKeyId, TenantId, UserId};
+use muster_model::cell::SshKey;
+
+use crate::sql::{Row, args, both, statements};
+use crate::{Page, Result, Store, StoreError, Tx};
+
+macro_rules! columns {
+    () => {
+        "id, tenant_id, project_id, user_id, name, public_key, fingerprint, created_at, version"
+    };
+}
+
+statements! {
+    SSH_KEY_INSERT = both(concat!("INSERT INTO ssh_keys (", columns!(), ")
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 1)"));
+    SSH_KEY_GET = both(concat!("SELECT ", columns!(), " FROM ssh_keys WHERE id = $1"));
+    SSH_KEY_LIST = both(concat!("SELECT ", columns!(), " FROM ssh_keys WHERE id > $1 AND project_id = $2
+         ORDER BY id LIMIT $3"));
+    SSH_KEY_DELETE = both("DELETE FROM ssh_keys WHERE id = $1");
+    // A key counts only while its owner still belongs to the project or its tenant.
+    SSH_KEY_OF_NODE = both(
+        "SELECT c.id, k.public_key FROM cells c
+         LEFT JOIN ssh_keys k ON k.project_id = c.project_id AND EXISTS (
+            SELECT 1 FROM role_bindings b JOIN users u ON u.id = b.user_id
+            WHERE b.user_id = k.user_id AND NOT u.disabled AND b.tenant_id = c.tenant_id
+              AND (b.project_id IS NULL OR b.project_id = c.project_id))
+         WHERE c.node_id = $1 AND c.ssh_keys AND c.state NOT IN ('gone', 'failed') ORDER BY c.id, k.id");
+    SSH_KEY_DELETE_OF_PROJECT = both("DELETE FROM ssh_keys WHERE project_id = $1");
+    SSH_KEY_DELETE_OF_TENANT = both("DELETE FROM ssh_keys WHERE tenant_id = $1");
+    SSH_KEY_DELETE_OF_USER = both("DELETE FROM ssh_keys WHERE user_id = $1");
+}
+
+fn ssh_key(row: &Row) -> Result<SshKey> {
+    Ok(SshKey {
+        id: row.get(0)?,
+        tenant_id: row.get(1)?,
+        project_id: row.get(2)?,
+        user_id: row.get(3)?,
+        name: row.get(4)?,
+        public_key: row.get(5)?,
+        fingerprint: row.get(6)?,
+        created_at: row.get(7)?,
+        version: row.get(8)?,
+    })
+}
+
+impl Store {
+    /// The key with this id.
+    pub async fn ssh_key_lookup(&self, id: SshKeyId) -> Result<Option<SshKey>> {
+        self.fetch_optional(&SSH_KEY_GET, args![id]).await?.as_ref().map(ssh_key).transpose()
+    }
+
+    /// A project's keys in order of their making.
+    pub async fn ssh_key_list(&self, page: Page, project: ProjectId) -> Result<Vec<SshKey>> {
+        let args = args![page.after, project, page.size];
+        self.fetch_all(&SSH_KEY_LIST, args).await?.iter().map(ssh_key).collect()
+    }
+
+    /// The keys of each cell on a node that is given keys, none for a cell whose people have none.
+    pub async fn ssh_key_of_node(&self, node: NodeId) -> Result<Vec<(CellId, Option<String>)>> {
+        let rows = self.fetch_all(&SSH_KEY_OF_NODE, args![node]).await?;
+        rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
+    }
+}
+
+impl Tx {
+    /// Adds a key.
+    pub async fn ssh_key_insert(&mut self, key: &SshKey) -> Result<()> {
+        let args = args![
+            key.id,
+            key.tenant_id,
+            key.project_id,
+            key.user_id,
+            &key.name,
+            &key.public_key,
+            &key.fingerprint,
+            key.created_at
+        ];
+        self.execute(&SSH_KEY_INSERT, args).await.map(drop)
+    }
+
+    /// Removes a key.
+    pub async fn ssh_key_delete(&mut self, id: SshKeyId) -> Result<()> {
+        self.execute_one(&SSH_KEY_DELETE, args![id], StoreError::Gone("SSH key".to_owned())).await
+    }
+
+    /// Removes the keys of a project; says how many there were.
+    pub async fn ssh_key_delete_of_project(&mut self, project: ProjectId) -> Result<u64> {
+        self.execute(&SSH_KEY_DELETE_OF_PROJECT, args![project]).await
+    }
+
+    /// Removes the keys of all projects of a tenant.
+    pub async fn ssh_key_delete_of_tenant(&mut self, tenant: TenantId) -> Result<u64> {
+        self.execute(&SSH_KEY_DELETE_OF_TENANT, args![tenant]).await
+    }
+
+    /// Removes the keys of a person.
+    pub async fn ssh_key_delete_of_user(&mut self, user: UserId) -> Result<u64> {
+        self.execute(&SSH_KEY_DELETE_OF_USER, args![user]).await
+    }
+}
