@@ -15,7 +15,7 @@ use crate::{Answer, Operation, shape};
 pub enum StreamCreate {
     /// Runs a command in the cell, with or without a terminal.
     Command(Command),
-    /// Reads a file of the cell, or a directory as a tar archive.
+    /// Reads a file of the cell, or, where the path ends in a slash, a directory as a tar archive.
     Read(FileAt),
     /// Writes a file of the cell.
     Write(FileAt),

@@ -62,7 +62,7 @@ pub(crate) fn process(record: &Record, started: &Started<'_>) -> Value {
     let held: &[&str] = if started.uid == 0 { CAPABILITIES } else { &[] };
     json!({
         "terminal": started.terminal,
-        "user": { "uid": started.uid, "gid": started.gid },
+        "user": { "uid": started.uid, "gid": started.gid, "umask": 0o022 },
         "args": started.arguments,
         "env": environment(record, started.environment, started.terminal),
         "cwd": started.working_directory.unwrap_or_else(|| home(record)),

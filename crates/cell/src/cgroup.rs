@@ -334,6 +334,31 @@ mod tests {
     }
 
     #[test]
+    fn on_this_machines_kernel_a_group_is_made_limited_seen_and_removed() {
+        struct Made(Layout, String);
+        impl Drop for Made {
+            fn drop(&mut self) {
+                let _ = self.0.remove(&self.1);
+            }
+        }
+        let made = Made(Layout::detect().unwrap(), format!("muster-unit-{}", std::process::id()));
+        let (layout, group) = (&made.0, format!("{}/inner", made.1));
+        layout.make(&group, Limits { cpus: 1, memory_mb: 32 }).expect("run the tests of cells as root");
+        layout.make(&group, Limits { cpus: 2, memory_mb: 64 }).unwrap();
+        let seen = layout.look(&group);
+        assert_eq!((seen.present, seen.millicpus, seen.memory), (true, Some(2_000), Some(64 << 20)));
+        let mut child = std::process::Command::new("/bin/sleep").arg("60").spawn().unwrap();
+        let procs = layout.folder("pids", &group).unwrap().join("cgroup.procs");
+        fs::write(procs, child.id().to_string()).unwrap();
+        assert_eq!(layout.processes(&made.1), vec![child.id()]);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!layout.find(&made.1, "inner").is_empty());
+        layout.remove(&made.1).unwrap();
+        assert!(!layout.look(&made.1).present);
+    }
+
+    #[test]
     fn no_control_groups_at_all_is_said_in_a_sentence() {
         assert!(Layout::parse("").unwrap_err().to_string().contains("mount cgroup2"));
     }

@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use muster_ids::CellId;
 use rustix::process::Signal;
@@ -85,6 +86,14 @@ impl Attached {
 
     /// Ends the command in the cell, and waits for the program that carried its streams.
     pub fn kill(&mut self) {
+        let since = Instant::now();
+        // It may be on its way; to end only who carries its streams would leave it behind.
+        while process::pid_in(&self.pid_file).is_none()
+            && matches!(self.child.try_wait(), Ok(None))
+            && since.elapsed() < Duration::from_secs(1)
+        {
+            std::thread::sleep(Duration::from_millis(5));
+        }
         let inside = process::pid_in(&self.pid_file).and_then(Process::find);
         match inside.filter(|inside| process::namespace(inside.pid, "pid") == self.pid_namespace) {
             Some(inside) => drop(inside.signal(Signal::KILL)),

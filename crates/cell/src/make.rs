@@ -15,7 +15,7 @@ use crate::document;
 use crate::error::{CellError, CellResult, refused};
 use crate::file::{self, NewFile};
 use crate::process::{self, Process};
-use crate::record::{Device, Phase, Place, Record, RootSource};
+use crate::record::{Device, Phase, Place, Record, RootSource, Tombstone};
 use crate::root;
 use crate::tool;
 
@@ -78,6 +78,14 @@ impl Cells {
                 }
                 _ => self.remove_all(make.cell_id, &Reason::Remade)?,
             }
+        }
+        if let Some(gone) =
+            document::read::<Tombstone>(&place.grave)?.filter(|gone| gone.incarnation > make.incarnation)
+        {
+            return refused(format!(
+                "incarnation {} of {} was here, and {} is older",
+                gone.incarnation, make.cell_id, make.incarnation
+            ));
         }
         self.build(make, &place).inspect_err(|_| {
             if let Err(error) = self.remove_all(make.cell_id, &Reason::Failed) {

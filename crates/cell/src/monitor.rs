@@ -84,9 +84,12 @@ impl Monitor<'_> {
             .arg(&spec)
             .arg("--exit-dir")
             .arg(self.folder.join("exit"))
-            .args(["--log-path", &format!("k8s-file:{}", self.log.display())])
+            .arg("--log-path")
+            .arg(&self.log)
             // A bound for the time when no agent puts logs aside: twice as much as the agent lets grow.
             .args(["--log-size-max", &(limits.size.saturating_mul(2)).to_string()])
+            // What a machine loses with its power is the last words of a log; to wait for the disk at each would slow services down.
+            .arg("--no-sync-log")
             .current_dir(&self.folder)
             .process_group(0);
         let doing = || format!("start the monitor of a process in {}", self.cell);

@@ -100,7 +100,7 @@ fn restarts(view: &View<'_>) -> bool {
 pub(crate) fn is_ready(view: &View<'_>) -> bool {
     match &view.seen {
         Seen::Running { .. } => view.run.ready,
-        Seen::Ended { exit, .. } => *exit == Some(0) && view.service.ready.is_none() && !restarts(view),
+        Seen::Ended { exit, .. } => *exit == Some(0) && !restarts(view),
         Seen::Absent | Seen::Starting => false,
     }
 }
@@ -158,6 +158,9 @@ mod tests {
         let (first, second) = (service(json!({})), service(json!({ "name": "b", "after": ["a"] })));
         let done = [view(&first, ended(Some(0), 0, 1)), view(&second, Seen::Absent)];
         assert!(started(&plan(at(0), &done)).is_some());
+        let probed = service(json!({ "ready": { "by": { "command": ["/bin/false"] } } }));
+        let done = [view(&probed, ended(Some(0), 0, 1)), view(&second, Seen::Absent)];
+        assert!(started(&plan(at(0), &done)).is_some(), "a probe that says no makes others wait for the end");
         let failed = [view(&first, ended(Some(1), 0, 1)), view(&second, Seen::Absent)];
         assert!(started(&plan(at(0), &failed)).is_none());
     }

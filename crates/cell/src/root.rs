@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, chown, symlink};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::CWD;
@@ -11,6 +11,7 @@ use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, U
 use crate::document;
 use crate::error::{CellResult, Doing, refused};
 use crate::idmap::{self, Access};
+use crate::range::SIZE;
 use crate::record::{Place, Record, RootSource};
 use crate::settings::Tools;
 
@@ -53,6 +54,10 @@ pub(crate) fn mount(tools: &Tools, place: &Place, record: &Record, at_rest: u32)
         let kept = record.state(number);
         if !kept.exists() {
             document::folder(&kept, 0o755)?;
+        }
+        // The cell may have given it to another of its users; what no cell owns is new, or a crash came in between.
+        let owner = fs::metadata(&kept).doing(|| format!("look at {}", kept.display()))?.uid();
+        if !(at_rest..at_rest.saturating_add(SIZE)).contains(&owner) {
             owned(&kept, at_rest)?;
         }
         let target = place.state_mount(number);

@@ -91,6 +91,9 @@ impl Default for LogLimits {
 
 impl Settings {
     pub(crate) fn check(&self) -> CellResult<()> {
+        if !rustix::process::geteuid().is_root() {
+            return refused("cells need root: they are made of namespaces, mounts and control groups");
+        }
         let tools = &self.tools;
         for (path, package) in [
             (&tools.runc, "runc"),
@@ -106,6 +109,10 @@ impl Settings {
         for path in [&self.folder, &self.run] {
             if !path.is_absolute() {
                 return refused(format!("{} must be an absolute path", path.display()));
+            }
+            // The monitor takes what stands before a colon for the name of a way to log.
+            if path.to_str().is_none_or(|text| text.contains(':')) {
+                return refused(format!("{} must be plain text without a colon", path.display()));
             }
         }
         if self.cgroup_root.split('/').any(|part| part.is_empty() || part.starts_with('.')) {

@@ -4,6 +4,7 @@ use clap::{Arg, ArgAction, Command, ValueHint};
 
 use crate::operation::watch;
 use crate::options::with_options;
+use crate::{cp, exec, logs};
 
 /// Those that are words of their own.
 pub(crate) fn alone() -> Vec<Command> {
@@ -49,6 +50,9 @@ pub(crate) fn alone() -> Vec<Command> {
             )),
         with_options(plain("status", "Show versions, skew, health and replicas")),
         with_options(events()),
+        with_options(exec::command()),
+        with_options(logs::command()),
+        with_options(cp::command()),
         plain("completion", "Write a completion script for a shell").arg(
             Arg::new("shell").value_name("SHELL").required(true).value_parser(["bash", "zsh", "fish"]).help("Which shell"),
         ),

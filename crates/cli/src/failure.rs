@@ -27,6 +27,8 @@ pub(crate) enum Exit {
     OperationParked = 13,
     OperationPartial = 14,
     WaitTimedOut = 15,
+    /// A stream failed; every other status is that of the command that ran in the cell.
+    Stream = 255,
 }
 
 /// A command that did not succeed.
@@ -72,6 +74,16 @@ impl Failure {
     /// Something on this machine does not work.
     pub(crate) fn local(what: &str, error: impl std::fmt::Display) -> Self {
         Self::new(Exit::Failed, "local", format!("{what}: {error}"))
+    }
+
+    /// With another exit code.
+    pub(crate) fn with_exit(self, exit: Exit) -> Self {
+        Self { exit, ..self }
+    }
+
+    /// Whether it is not told.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.silent
     }
 
     pub(crate) fn next(mut self, next: impl Into<String>) -> Self {

@@ -20,11 +20,15 @@ mod columns;
 mod command;
 mod context;
 mod contract;
+mod cp;
 mod events;
 mod examples;
+mod exec;
 mod failure;
 mod flags;
+mod join;
 mod login;
+mod logs;
 mod naming;
 mod node;
 mod operate;
@@ -37,6 +41,7 @@ mod profiles;
 mod span;
 mod status;
 mod table;
+mod terminal;
 mod words;
 
 use std::io::Write as _;
@@ -60,7 +65,7 @@ pub async fn run(matches: &ArgMatches) -> ExitCode {
     let surroundings = Surroundings::real();
     let as_json = surroundings.wants_json(matches);
     match dispatch(matches, surroundings).await {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(status) => status,
         Err(failure) => ExitCode::from(failure.report(as_json)),
     }
 }
@@ -81,22 +86,25 @@ fn completion(shell: Shell, command: &mut clap::Command) -> Vec<u8> {
     script
 }
 
-async fn dispatch(matches: &ArgMatches, surroundings: Surroundings) -> Result<()> {
+async fn dispatch(matches: &ArgMatches, surroundings: Surroundings) -> Result<ExitCode> {
     let words = words_of(matches);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let levels = options::levels(matches);
     let leaf = levels[levels.len() - 1];
     if let ["completion"] = words[..] {
-        print_completion(leaf, &mut command());
-        return Ok(());
+        return Ok(print_completion(leaf, &mut command()));
     }
     let context = Context::new(matches, surroundings, words == ["login"])?;
-    match words[..] {
+    let done = match words[..] {
+        // Its exit status is that of the command it ran.
+        ["exec"] => return exec::exec(&context, leaf).await,
         ["login"] => login::login(&context, leaf, &mut std::io::stdin().lock()).await,
         ["logout"] => login::logout(&context, leaf).await,
         ["profile", verb] => profiles::profile(&context, verb, leaf),
         ["status"] => status::status(&context).await,
         ["events"] => events::events(&context, leaf).await,
+        ["logs"] => logs::logs(&context, leaf).await,
+        ["cp"] => cp::cp(&context, leaf).await,
         ["audit", "export"] => audit::export(&context, leaf).await,
         ["audit", "verify"] => audit::verify_file(&context, leaf),
         ["operation", "watch"] => operation::watch::watch(&context, leaf).await,
@@ -104,7 +112,8 @@ async fn dispatch(matches: &ArgMatches, surroundings: Surroundings) -> Result<()
             Some(operation) => operate::operate(&context, operation, leaf).await,
             None => Err(Failure::usage(format!("there is no command `muster {}`", words.join(" ")))),
         },
-    }
+    };
+    done.map(|()| ExitCode::SUCCESS)
 }
 
 /// The names of the commands that were typed, without their arguments.

@@ -40,7 +40,7 @@ impl Desk {
     /// Types a line.
     async fn type_in(&self, line: &str) -> Result<(), crate::Failure> {
         let matches = command().try_get_matches_from(line.split(' ')).unwrap();
-        dispatch(&matches, self.surroundings()).await
+        dispatch(&matches, self.surroundings()).await.map(drop)
     }
 
     fn lines(&self) -> Vec<String> {

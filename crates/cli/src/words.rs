@@ -6,12 +6,15 @@ use muster_sdk::describe::{Description, Operation};
 const ALONE: [(&str, &str); 2] = [("whoami", "whoami"), ("can_i", "can-i")];
 
 /// Operations that a command written by hand speaks for, because they are streams, logins or more than one call.
-pub(crate) const BY_HAND: [(&str, &[&str]); 5] = [
+pub(crate) const BY_HAND: [(&str, &[&str]); 8] = [
     ("audit_export", &["audit", "export"]),
     ("event_stream", &["events"]),
     ("session_create", &["login"]),
     ("session_delete", &["login"]),
     ("status_get", &["status"]),
+    ("stream_create", &["exec"]),
+    ("stream_join", &["exec"]),
+    ("stream_logs", &["logs"]),
 ];
 
 /// The noun (if there is one) and the verb.

@@ -40,6 +40,17 @@ impl Operator {
         Ok(Self(connector.connect()?))
     }
 
+    /// With a token, at an address without TLS.
+    pub(crate) fn with_token(api: &str, token: &str) -> anyhow::Result<Self> {
+        Ok(Self(Connector::new(api).token(token).connect()?))
+    }
+
+    /// A node, as the platform sees it.
+    pub(crate) async fn node(&self, node: &str) -> anyhow::Result<Value> {
+        let path = BTreeMap::from([("node".to_owned(), node.to_owned())]);
+        self.call("node_get", &Arguments { path, ..Arguments::default() }).await
+    }
+
     /// Gives a machine the right to join under this name.
     pub(crate) async fn enrol(&self, name: &str) -> anyhow::Result<Enrolment> {
         let arguments = Arguments { body: Some(json!({"name": name})), ..Arguments::default() };

@@ -1,6 +1,7 @@
 //! `muster`: the server, everything on one machine, and the command line, in one program.
 
 mod agent;
+mod agent_clean;
 mod agent_driver;
 mod agent_enrolment;
 mod agent_inventory;
@@ -9,10 +10,17 @@ mod agent_knobs;
 mod agent_run;
 mod agent_simulate;
 mod backup;
+mod down;
 mod logs;
 mod root_key;
 mod server;
 mod up;
+mod up_agent;
+mod up_ground;
+mod up_nodes;
+mod up_program;
+mod up_record;
+mod up_server;
 
 use std::process::ExitCode;
 
@@ -20,7 +28,11 @@ use clap::ArgMatches;
 
 /// The whole command line: what the contract gives, and what runs on this machine.
 fn command() -> clap::Command {
-    muster_cli::command().subcommand(server::command()).subcommand(up::command()).subcommand(agent::command())
+    muster_cli::command()
+        .subcommand(server::command())
+        .subcommand(up::command())
+        .subcommand(down::command())
+        .subcommand(agent::command())
 }
 
 fn main() -> ExitCode {
@@ -44,6 +56,7 @@ async fn run(matches: &ArgMatches) -> ExitCode {
     let result = match matches.subcommand() {
         Some(("server", matches)) => server::run(matches).await,
         Some(("up", matches)) => up::run(matches).await,
+        Some(("down", matches)) => down::run(matches).await,
         Some(("agent", matches)) => agent::run(matches).await,
         // Only here is the whole command line known.
         Some(("completion", matches)) => return muster_cli::print_completion(matches, &mut command()),

@@ -1,19 +1,43 @@
 //! `muster up`: everything that one machine needs, in one process group, stopped together.
 
-use std::process::{ExitCode, Stdio};
-use std::time::Duration;
+use std::path::PathBuf;
+use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use clap::{ArgMatches, Command};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
-use tokio::process::{Child, ChildStdin};
-use tokio::signal::unix::{SignalKind, signal};
+use futures::future::try_join_all;
+use muster_server::Settings;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
 
+use crate::agent_enrolment::Operator;
 use crate::server::{settings, with_settings};
+use crate::up_nodes::{Fleet, with_nodes};
+use crate::up_server::Server;
 
 pub(crate) fn command() -> Command {
-    with_settings(Command::new("up")).about("Start everything this machine needs, and stop it all on Ctrl-C")
+    with_nodes(with_settings(Command::new("up")))
+        .about("Start everything this machine needs, and stop it all on Ctrl-C")
+        .long_about(
+            "Start everything this machine needs, and stop it all on Ctrl-C.\n\nWith --nodes N it also runs N nodes, each in a \
+             network namespace of its own, as if they were N machines on one wire. Their cells go on when it ends; it finds \
+             them again when it is started with the same data folder, and `muster down` removes them.",
+        )
+}
+
+/// Somebody who wants us to end.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    async fn come(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
 }
 
 pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
@@ -24,89 +48,99 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
             settings.set(key, value.to_owned(), "a flag")?;
         }
     }
-    let address: std::net::SocketAddr = settings.parsed("http.listen")?;
-    if TcpStream::connect(address).await.is_ok() {
-        bail!("something already listens on {address}: stop it, or choose another with --http-listen");
-    }
-    let tls = !settings.text("tls.cert_file").is_empty();
-    let scheme = if tls { "https" } else { "http" };
-    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    let mut child = tokio::process::Command::new(std::env::current_exe()?);
-    child.arg("server").arg("--stop-with-stdin").stdin(Stdio::piped()).kill_on_drop(true);
-    for (key, value, from) in settings.effective() {
-        // The environment and the file reach the child by themselves; only what was said to us must be handed on. A
-        // database's password is never put on a command line.
-        if from == "a flag" && key != "database.url" {
-            child.arg(format!("--{}", key.replace(['.', '_'], "-"))).arg(value);
+    let mut signals =
+        Signals { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? };
+    let fleet = Fleet::prepare(matches, &mut settings)?;
+    let config = matches.get_one::<PathBuf>("config");
+    let mut server = Server::start(&settings, config.map(PathBuf::as_path)).await?;
+    // Whatever happens, the agents end before the server, so that they can still report what they finish.
+    let lived = tokio::select! {
+        ready = server.ready() => ready,
+        () = signals.come() => return end(server, &settings, fleet.as_ref()).await,
+    };
+    let lived = match (lived, &fleet) {
+        (Err(error), _) => Err(error),
+        (Ok(()), None) => {
+            greet(&server, &settings, None);
+            tokio::select! {
+                () = signals.come() => Ok(()),
+                error = server.ended() => Err(error),
+            }
+        }
+        (Ok(()), Some(fleet)) => live(&mut server, &settings, fleet, &mut signals).await,
+    };
+    match lived {
+        Ok(()) => end(server, &settings, fleet.as_ref()).await,
+        Err(error) => {
+            // Why it failed matters more than how the server took the end.
+            let _ = server.stop().await;
+            Err(error)
         }
     }
-    if let Some(file) = matches.get_one::<std::path::PathBuf>("config") {
-        child.arg("--config").arg(file);
-    }
-    child.env("MUSTER_DATABASE_URL", settings.text("database.url"));
-    let mut child = child.spawn().context("starting the server")?;
-    // Taken out of the child, because waiting for a child closes its input first.
-    let leash = child.stdin.take();
+}
+
+/// Runs the agents until somebody wants an end.
+async fn live(
+    server: &mut Server,
+    settings: &Settings,
+    fleet: &Fleet,
+    signals: &mut Signals,
+) -> anyhow::Result<()> {
+    let file = settings.file("operator.token_file", "operator.token");
+    let token = std::fs::read_to_string(&file).with_context(|| {
+        format!("the nodes are enrolled with the operator's token, and {} cannot be read", file.display())
+    })?;
+    let operator = Operator::with_token(&server.url(), &token)?;
     tokio::select! {
-        ready = wait_until_ready(&mut child, address, tls) => ready?,
-        _ = interrupt.recv() => return stop(child, leash).await,
-        _ = terminate.recv() => return stop(child, leash).await,
+        joined = fleet.join(&operator) => joined?,
+        () = signals.come() => return Ok(()),
+        error = server.ended() => return Err(error),
     }
+    let (stop, stopped) = watch::channel(false);
+    let agents = fleet.agents();
+    // Not spawned: the kernel ties each agent to the thread that starts it, and this is the one that lasts.
+    let mut agents = std::pin::pin!(try_join_all(agents.iter().map(|agent| agent.keep(stopped.clone()))));
+    let wanted = async {
+        let table = fleet.ready(&operator).await?;
+        greet(server, settings, Some(&table));
+        tokio::select! {
+            () = signals.come() => Ok(()),
+            error = server.ended() => Err(error),
+        }
+    };
+    let lived = tokio::select! {
+        lived = wanted => lived,
+        failed = &mut agents => return failed.map(drop),
+    };
+    stop.send_replace(true);
+    let stopped = agents.await;
+    lived.and(stopped.map(drop))
+}
+
+fn greet(server: &Server, settings: &Settings, nodes: Option<&str>) {
     let token = settings.file("operator.token_file", "operator.token");
-    println!("muster is up at {scheme}://{address}  (Ctrl-C stops it)");
+    println!("muster is up at {}  (Ctrl-C stops it)", server.url());
     println!("  data       {}", settings.data_dir().display());
     println!("  operator   {}", token.display());
+    if let Some(table) = nodes {
+        print!("{table}");
+    }
     println!("try:");
-    println!("  muster login --server {scheme}://{address} --token-file {}", token.display());
-    println!("  muster status");
+    println!("  muster login --server {} --token-file {}", server.url(), token.display());
+    println!("  muster {}", if nodes.is_some() { "node list" } else { "status" });
     println!("  muster tenant create --slug acme");
-    tokio::select! {
-        _ = interrupt.recv() => stop(child, leash).await,
-        _ = terminate.recv() => stop(child, leash).await,
-        ended = child.wait() => bail!("the server ended by itself: {}", ended?),
-    }
 }
 
-/// Closing the child's standard input asks it to stop; it then finishes what is under way.
-async fn stop(mut child: Child, leash: Option<ChildStdin>) -> anyhow::Result<ExitCode> {
-    drop(leash);
-    match tokio::time::timeout(Duration::from_secs(30), child.wait()).await {
-        Ok(ended) => {
-            ended?;
-            println!("muster is down; nothing runs any more");
-            Ok(ExitCode::SUCCESS)
+async fn end(server: Server, settings: &Settings, fleet: Option<&Fleet>) -> anyhow::Result<ExitCode> {
+    server.stop().await?;
+    match fleet {
+        Some(fleet) if fleet.outlives_us() => {
+            let data = settings.data_dir();
+            println!("muster is down; its cells go on by themselves");
+            println!("  muster up --nodes … --data-dir {}   finds them again", data.display());
+            println!("  muster down --data-dir {}   removes them", data.display());
         }
-        Err(_) => {
-            child.kill().await?;
-            bail!("the server did not stop in thirty seconds and was killed");
-        }
+        _ => println!("muster is down; nothing runs any more"),
     }
-}
-
-async fn wait_until_ready(child: &mut Child, address: std::net::SocketAddr, tls: bool) -> anyhow::Result<()> {
-    for _ in 0..600 {
-        if let Some(ended) = child.try_wait()? {
-            bail!("the server did not start ({ended}); the reason stands above");
-        }
-        if ready(address, tls).await {
-            return Ok(());
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    bail!("the server did not become ready in thirty seconds");
-}
-
-/// With TLS an open port has to do: the certificate's name is not ours to know.
-async fn ready(address: std::net::SocketAddr, tls: bool) -> bool {
-    let Ok(mut stream) = TcpStream::connect(address).await else { return false };
-    if tls {
-        return true;
-    }
-    let request = format!("GET /readyz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
-    if stream.write_all(request.as_bytes()).await.is_err() {
-        return false;
-    }
-    let mut answer = String::new();
-    let _ = stream.read_to_string(&mut answer).await;
-    answer.starts_with("HTTP/1.1 200")
+    Ok(ExitCode::SUCCESS)
 }

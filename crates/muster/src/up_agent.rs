@@ -55,7 +55,7 @@ impl Agent {
         let log = log.with_context(|| format!("opening {}", self.log.display()))?;
         let words = self.words(std::env::current_exe()?.into());
         let mut command = Command::new(&words[0]);
-        command.args(&words[1..]).env_clear().env("PATH", PATH);
+        command.args(&words[1..]).env_clear().env("PATH", PATH).env("NO_COLOR", "1");
         // A test of recovery says by it where agents should end.
         if let Some(points) = std::env::var_os("MUSTER_AGENT_KILL_AT") {
             command.env("MUSTER_AGENT_KILL_AT", points);

@@ -24,6 +24,9 @@ pub(crate) const MOST_NODES: u8 = 8;
 /// Each ground has sixteen of the 256 addresses, which are set aside for tests between machines (RFC 2544).
 const BLOCKS: u8 = 16;
 const PREFIX: u8 = 28;
+/// The first user id of cells, and how many a node has: enough for 255 cells.
+const FIRST_ID: u32 = 0x7000_0000;
+const IDS_PER_NODE: u32 = 0x0100_0000;
 const MTU: &str = "1500";
 /// The namespace in which the wire is.
 const WIRE: &str = "wire";
@@ -75,6 +78,12 @@ impl Ground {
     /// The address of node `number`; that of the machine is number 0.
     pub(crate) fn address(&self, number: u8) -> Ipv4Addr {
         Ipv4Addr::new(198, 18, 0, self.block * 16 + 1 + number)
+    }
+
+    /// The first of the user ids that cells of node `number` have on this machine: no two nodes share one, on whatever ground.
+    pub(crate) fn id_base(&self, number: u8) -> u32 {
+        let place = u32::from(self.block) * u32::from(MOST_NODES) + u32::from(number) - 1;
+        FIRST_ID + place * IDS_PER_NODE
     }
 
     /// The folder that is this ground's alone.
@@ -141,7 +150,10 @@ impl Ground {
             self.take(&ip(None, &format!("link del dev {link}")))?;
         }
         remove_namespace(&self.namespace(WIRE))?;
-        remove_hollow(&self.folder())
+        remove_hollow(&self.folder())?;
+        // Others may have theirs in it; then it stays.
+        let _ = fs::remove_dir(&self.run);
+        Ok(())
     }
 
     fn make_folder(&self) -> anyhow::Result<()> {

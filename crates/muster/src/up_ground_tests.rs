@@ -84,6 +84,15 @@ fn grounds_share_no_address() {
 }
 
 #[test]
+fn nodes_share_no_user_ids() {
+    let ground = |block| Ground { block, ..ground() };
+    let bases: BTreeSet<u32> =
+        (0..BLOCKS).flat_map(|block| (1..=MOST_NODES).map(move |number| ground(block).id_base(number))).collect();
+    assert_eq!(bases.len(), usize::from(BLOCKS) * usize::from(MOST_NODES));
+    assert!(bases.iter().all(|base| base.checked_add(IDS_PER_NODE).is_some()));
+}
+
+#[test]
 fn a_folder_that_holds_a_file_is_kept_and_the_file_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let top = folder.path().join("top");

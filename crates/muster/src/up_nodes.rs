@@ -92,8 +92,10 @@ impl Fleet {
         let data = std::path::absolute(settings.data_dir())?;
         let nodes = Nodes::make(&data)?;
         let run: &PathBuf = matches.get_one("run-dir").context("--run-dir")?;
+        let run = std::path::absolute(run)?;
+        let _turn = if simulated { None } else { Some(turn(&run)?) };
         let world = World::system();
-        let record = settle(nodes.read()?, count, simulated, &std::path::absolute(run)?, &world)?;
+        let record = settle(nodes.read()?, count, simulated, &run, &world)?;
         nodes.write(&record)?;
         let server = match &record.kind {
             Kind::Simulated => {
@@ -158,6 +160,7 @@ impl Fleet {
             Kind::Cells(ground) => {
                 flag("driver", "cells".into());
                 flag("address", ground.address(number).to_string().into());
+                flag("id-base", ground.id_base(number).to_string().into());
                 flag("run-dir", ground.node_run(&name).into());
                 if let Some(images) = &self.images {
                     flag("images", images.into());
@@ -200,8 +203,8 @@ impl Fleet {
         for (number, name) in (1..=self.count).zip(names(self.count)) {
             let folder = Folder::new(self.nodes.node(&name));
             let identity = Identity::lookup(&folder)?.with_context(|| format!("{name} has not joined"))?;
-            let waiting = tokio::time::timeout(PATIENCE, settled(operator, &identity.node.node_id.to_string()));
-            let (gpus, state) = match waiting.await {
+            let id = identity.node.node_id.to_string();
+            let (gpus, state) = match tokio::time::timeout(PATIENCE, settled(operator, &id)).await {
                 Ok(seen) => seen?,
                 Err(_) => bail!(
                     "{name} was not ready in {} seconds; {} says what it does",
@@ -264,9 +267,18 @@ fn settle(
     Ok(Record { nodes: nodes.max(count), kind })
 }
 
+/// Two that choose a block of addresses at once would choose the same one: until this is dropped, nobody else chooses.
+fn turn(run: &Path) -> anyhow::Result<File> {
+    let take = || {
+        DirBuilder::new().recursive(true).mode(0o711).create(run)?;
+        let folder = File::open(run)?;
+        folder.lock().map(|()| folder)
+    };
+    take().with_context(|| format!("locking {}", run.display()))
+}
+
 /// A ground with a key and a block of addresses that no other has.
 fn fresh(run: &Path, world: &World) -> anyhow::Result<Ground> {
-    DirBuilder::new().recursive(true).mode(0o711).create(run).with_context(|| run.display().to_string())?;
     let key = world.bytes::<3>().iter().map(|byte| format!("{byte:02x}")).collect();
     Ok(Ground { key, block: free_block()?, run: run.to_owned(), raised: true })
 }

@@ -139,10 +139,8 @@ impl Fabric {
         };
         let mut batch = String::new();
         if !joined {
-            if outer.is_some() {
-                // It led to a cell that is no more, or to an earlier incarnation of this one.
-                batch.push_str(&format!("link del dev {port}\n"));
-            }
+            // It led to a cell that is no more, or to an earlier incarnation of this one.
+            router.enter(|inside| inside.remove_link(&port))?;
             batch.push_str(&format!(
                 "link add name {port} mtu {mtu} type veth peer name {ETH0} address {mac} mtu {mtu} netns {cell}\n",
                 mtu = self.mtu,

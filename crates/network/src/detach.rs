@@ -29,9 +29,7 @@ impl Fabric {
             let name = port(place.address);
             let router = self.router(network.vni)?;
             if let Some(router) = &router {
-                router.enter(|inside| {
-                    if inside.has(&name)? { inside.ip(&format!("link del dev {name}\n")) } else { Ok(()) }
-                })?;
+                router.enter(|inside| inside.remove_link(&name))?;
             }
             self.reach(point::LINK_GONE);
             network.uplink = plan_uplink(&network, &networks, &places)?;
@@ -50,15 +48,11 @@ impl Fabric {
     fn unlink_everywhere(&self, cell_id: CellId) -> Result<(), NetworkError> {
         let alias = cell_id.to_string();
         for vni in self.router_numbers()? {
-            let of_cell = |link: &&Link| link.ifalias.as_ref() == Some(&alias);
-            let gone: String = self
-                .ports(vni)?
-                .iter()
-                .filter(of_cell)
-                .map(|link| format!("link del dev {}\n", link.ifname))
-                .collect();
+            let ports = self.ports(vni)?;
+            let gone: Vec<&Link> =
+                ports.iter().filter(|link| link.ifalias.as_ref() == Some(&alias)).collect();
             if let Some(router) = self.router(vni)?.filter(|_| !gone.is_empty()) {
-                router.enter(|inside| inside.ip(&gone))?;
+                router.enter(|inside| gone.iter().try_for_each(|link| inside.remove_link(&link.ifname)))?;
             }
         }
         // Whoever was stopped between forgetting a cell and forgetting its ports at the node comes here.

@@ -135,7 +135,22 @@ impl Inside {
         if !self.has(name)? {
             return Ok(None);
         }
-        Ok(self.ask::<Link>("ip", &["-j", "-d", "addr", "show", "dev", name])?.into_iter().next())
+        match self.ask::<Link>("ip", &["-j", "-d", "addr", "show", "dev", name]) {
+            // The kernel takes the links of a cell that died away when it gets to it: perhaps just now.
+            Err(_) if !self.has(name)? => Ok(None),
+            answer => Ok(answer?.into_iter().next()),
+        }
+    }
+
+    /// Takes a link away, and its other end with it. One that is not there, or goes by itself meanwhile, is gone.
+    pub(crate) fn remove_link(&self, name: &str) -> Result<(), NetworkError> {
+        if !self.has(name)? {
+            return Ok(());
+        }
+        match command::run("ip", &["link", "del", "dev", name], None) {
+            Err(_) if !self.has(name)? => Ok(()),
+            answer => answer.map(drop),
+        }
     }
 
     /// What is known of hardware addresses.

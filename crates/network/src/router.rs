@@ -93,7 +93,7 @@ impl Fabric {
             match find(VXLAN) {
                 Some(link) if is_vxlan(link, network.vni, self.settings.address) => Ok(true),
                 // The node has another address now.
-                Some(_) => inside.ip(&format!("link del dev {VXLAN}\n")).map(|()| false),
+                Some(_) => inside.remove_link(VXLAN).map(|()| false),
                 None => Ok(false),
             }
         })?;
@@ -136,10 +136,8 @@ impl Fabric {
                 let ours = |name: &String| {
                     [BRIDGE, VXLAN, UPLINK].contains(&name.as_str()) || name.starts_with(PORT_PREFIX)
                 };
-                let gone = inside.names()?.into_iter().filter(ours);
-                let batch: String = gone.map(|name| format!("link del dev {name}\n")).collect();
-                if !batch.is_empty() {
-                    inside.ip(&batch)?;
+                for name in inside.names()?.into_iter().filter(ours) {
+                    inside.remove_link(&name)?;
                 }
                 inside.nft("flush ruleset\n")
             })?;

@@ -31,7 +31,7 @@ impl Fabric {
         let Some(index) = network.uplink else {
             return router.enter(|inside| {
                 inside.set("ipv4/ip_forward", "0")?;
-                if inside.has(UPLINK)? { inside.ip(&format!("link del dev {UPLINK}\n")) } else { Ok(()) }
+                inside.remove_link(UPLINK)
             });
         };
         let (node_address, router_address) = uplink_addresses(index);

@@ -82,7 +82,7 @@ pub enum StreamWhat {
     Command(Command),
     /// Reads what a service wrote.
     Logs(Logs),
-    /// Reads a file of the cell, or a directory as a tar archive.
+    /// Reads a file of the cell, or, where the path ends in a slash, a directory as a tar archive.
     Read(FileAt),
     /// Writes a file of the cell.
     Write(FileAt),

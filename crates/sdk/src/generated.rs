@@ -666,6 +666,257 @@ pub mod types {
         ///How many allocations wait in line.
         pub waiting: i64,
     }
+    ///A cell.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct Cell {
+        ///Its address in its network.
+        pub address: ::std::string::String,
+        ///What to do about that.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub advice: ::std::option::Option<::std::string::String>,
+        pub allocation_id: AllocationId,
+        ///When it was asked for.
+        pub created_at: ::jiff::Timestamp,
+        pub id: CellId,
+        ///Raised whenever it is made.
+        pub incarnation: i64,
+        pub labels: Labels,
+        ///What happened, in a sentence.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub message: ::std::option::Option<::std::string::String>,
+        ///Its name, unique in the project among those that live; its host name too.
+        pub name: ::std::string::String,
+        pub network_id: NetworkId,
+        pub node_id: NodeId,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub operation_id: ::std::option::Option<OperationId>,
+        ///The ports of its node that lead to it.
+        pub ports: ::std::vec::Vec<CellPort>,
+        pub project_id: ProjectId,
+        ///Why it failed or cannot go on: a word of a closed list.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub reason: ::std::option::Option<::std::string::String>,
+        pub spec: CellSpec,
+        pub state: CellState,
+        pub tenant_id: TenantId,
+        ///When it last changed.
+        pub updated_at: ::jiff::Timestamp,
+        ///For `If-Match`.
+        pub version: i64,
+    }
+    ///An order about a cell.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+    #[serde(deny_unknown_fields)]
+    pub struct CellAct {
+        ///Only show the plan.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub dry_run: ::std::option::Option<bool>,
+        ///Why, for the record.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub reason: ::std::option::Option<::std::string::String>,
+    }
+    ///A cell to be made.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[serde(deny_unknown_fields)]
+    pub struct CellCreate {
+        ///The allocation it is in, by id or name.
+        pub allocation: ::std::string::String,
+        ///Only show the plan.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub dry_run: ::std::option::Option<bool>,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub labels: ::std::option::Option<Labels>,
+        ///Its name, unique in the project among those that live; its host name too.
+        pub name: ::std::string::String,
+        ///Until when everything in it must be ready; fifteen minutes from now if this is not said.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub ready_until: ::std::option::Option<::jiff::Timestamp>,
+        pub spec: CellSpec,
+    }
+    ///`CellId`
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    #[serde(transparent)]
+    pub struct CellId(pub ::std::string::String);
+    impl ::std::ops::Deref for CellId {
+        type Target = ::std::string::String;
+        fn deref(&self) -> &::std::string::String {
+            &self.0
+        }
+    }
+    impl ::std::convert::From<CellId> for ::std::string::String {
+        fn from(value: CellId) -> Self {
+            value.0
+        }
+    }
+    impl ::std::convert::From<::std::string::String> for CellId {
+        fn from(value: ::std::string::String) -> Self {
+            Self(value)
+        }
+    }
+    impl ::std::fmt::Display for CellId {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            self.0.fmt(f)
+        }
+    }
+    impl ::std::str::FromStr for CellId {
+        type Err = ::std::convert::Infallible;
+        fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
+            Ok(Self(value.to_string()))
+        }
+    }
+    ///The last that a service wrote before its cell went.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct CellLog {
+        ///Which incarnation of the cell.
+        pub incarnation: i64,
+        ///When it was kept.
+        pub kept_at: ::jiff::Timestamp,
+        ///Which service.
+        pub service: ::std::string::String,
+        ///A line each: time, stream, text.
+        pub text: ::std::string::String,
+        ///Whether there was more.
+        pub truncated: bool,
+    }
+    ///A page of cells.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct CellPage {
+        ///This page, oldest first.
+        pub items: ::std::vec::Vec<Cell>,
+        ///Give it as `page_token` to get the next page; absent on the last.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub next_page_token: ::std::option::Option<::std::string::String>,
+    }
+    ///A port of a node that leads to a port of a cell.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct CellPort {
+        ///The node's port.
+        pub node_port: i64,
+        ///The cell's port.
+        pub port: i64,
+        pub protocol: Protocol,
+    }
+    ///What a cell is made of. It never changes: another one is another incarnation.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[serde(deny_unknown_fields)]
+    pub struct CellSpec {
+        ///Whether what runs in it may reach addresses outside its network, through the node.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub egress: ::std::option::Option<bool>,
+        ///What every process in it finds in its environment.
+        #[serde(
+            default,
+            skip_serializing_if = ":: std :: collections :: BTreeMap::is_empty"
+        )]
+        pub environment: ::std::collections::BTreeMap<
+            ::std::string::String,
+            ::std::string::String,
+        >,
+        ///Files that are written before anything runs.
+        #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
+        pub files: ::std::vec::Vec<File>,
+        ///Which GPUs of the allocation it may use; all of them if this is not said.
+        #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
+        pub gpus: ::std::vec::Vec<i32>,
+        ///Ports that can be reached from outside its network, at the node.
+        #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
+        pub ingress: ::std::vec::Vec<Ingress>,
+        pub root: Root,
+        ///What runs in it, under supervision. None at all is a place for commands and shells.
+        #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
+        pub services: ::std::vec::Vec<Service>,
+        ///Whether the SSH keys of the project's people are kept in `/etc/muster/authorized_keys`.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub ssh_keys: ::std::option::Option<bool>,
+        ///Directories that survive incarnations, and are wiped with the allocation.
+        #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
+        pub state: ::std::vec::Vec<::std::string::String>,
+    }
+    ///What a cell is.
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Copy,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    pub enum CellState {
+        #[serde(rename = "requested")]
+        Requested,
+        #[serde(rename = "provisioning")]
+        Provisioning,
+        #[serde(rename = "running")]
+        Running,
+        #[serde(rename = "destroying")]
+        Destroying,
+        #[serde(rename = "gone")]
+        Gone,
+        #[serde(rename = "failed")]
+        Failed,
+        /// A word that this client is too old to know.
+        #[serde(rename = "unrecognised", other)]
+        Unrecognised,
+    }
+    impl ::std::fmt::Display for CellState {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            match *self {
+                Self::Requested => f.write_str("requested"),
+                Self::Provisioning => f.write_str("provisioning"),
+                Self::Running => f.write_str("running"),
+                Self::Destroying => f.write_str("destroying"),
+                Self::Gone => f.write_str("gone"),
+                Self::Failed => f.write_str("failed"),
+                Self::Unrecognised => f.write_str("unrecognised"),
+            }
+        }
+    }
+    impl ::std::str::FromStr for CellState {
+        type Err = self::error::ConversionError;
+        fn from_str(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            match value {
+                "requested" => Ok(Self::Requested),
+                "provisioning" => Ok(Self::Provisioning),
+                "running" => Ok(Self::Running),
+                "destroying" => Ok(Self::Destroying),
+                "gone" => Ok(Self::Gone),
+                "failed" => Ok(Self::Failed),
+                _ => Err("invalid value".into()),
+            }
+        }
+    }
+    impl ::std::convert::TryFrom<&str> for CellState {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    impl ::std::convert::TryFrom<::std::string::String> for CellState {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: ::std::string::String,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
     ///One difference between what was approved and what was found.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Change {
@@ -847,6 +1098,40 @@ pub mod types {
             value.parse()
         }
     }
+    ///A command in a cell.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[serde(deny_unknown_fields)]
+    pub struct Command {
+        ///The terminal's width.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub columns: ::std::option::Option<i32>,
+        ///The program, by its path or by its name in the cell's PATH, and its arguments. No shell looks at them.
+        pub command: ::std::vec::Vec<::std::string::String>,
+        ///What it finds in its environment beside what the cell has.
+        #[serde(
+            default,
+            skip_serializing_if = ":: std :: collections :: BTreeMap::is_empty"
+        )]
+        pub environment: ::std::collections::BTreeMap<
+            ::std::string::String,
+            ::std::string::String,
+        >,
+        ///As which group of the cell.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub gid: ::std::option::Option<i32>,
+        ///The terminal's height.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub rows: ::std::option::Option<i32>,
+        ///Whether it gets a terminal.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub terminal: ::std::option::Option<bool>,
+        ///As which user of the cell.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub uid: ::std::option::Option<i32>,
+        ///Where it starts.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub working_directory: ::std::option::Option<::std::string::String>,
+    }
     ///The processors.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Cpus {
@@ -1026,6 +1311,40 @@ pub mod types {
         ///A JSON pointer into the body, or `query/NAME`, `header/NAME`, `path/NAME`.
         pub pointer: ::std::string::String,
     }
+    ///A file in a cell.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[serde(deny_unknown_fields)]
+    pub struct File {
+        ///Its group in the cell.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub gid: ::std::option::Option<i32>,
+        ///Its mode, in octal digits.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub mode: ::std::option::Option<::std::string::String>,
+        ///Where.
+        pub path: ::std::string::String,
+        ///What it says.
+        pub text: ::std::string::String,
+        ///Its owner in the cell.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub uid: ::std::option::Option<i32>,
+    }
+    ///A file of a cell.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[serde(deny_unknown_fields)]
+    pub struct FileAt {
+        ///Its group in the cell.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub gid: ::std::option::Option<i32>,
+        ///The mode of what is written, in octal digits.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub mode: ::std::option::Option<::std::string::String>,
+        ///Where.
+        pub path: ::std::string::String,
+        ///Its owner in the cell.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub uid: ::std::option::Option<i32>,
+    }
     ///A GPU.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Gpu {
@@ -1062,6 +1381,18 @@ pub mod types {
         pub role: Role,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub tenant_id: ::std::option::Option<TenantId>,
+    }
+    ///A port of a cell that can be reached from outside its network.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[serde(deny_unknown_fields)]
+    pub struct Ingress {
+        ///The node's port; the platform chooses one if this is not said.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub node_port: ::std::option::Option<i32>,
+        ///The cell's port.
+        pub port: i32,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub protocol: ::std::option::Option<Protocol>,
     }
     ///What a machine has. `Inventory::hardware_digest` says which part of it an operator approves.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
@@ -1177,6 +1508,12 @@ the device they belong to says how many there are.*/
             value.parse()
         }
     }
+    ///The last that the services of a cell wrote before it went.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct KeptLogs {
+        ///One for each service and incarnation.
+        pub logs: ::std::vec::Vec<CellLog>,
+    }
     ///`Labels`
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(transparent)]
@@ -1270,6 +1607,45 @@ the device they belong to says how many there are.*/
             value.parse()
         }
     }
+    ///Which lines of a log.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+    #[serde(deny_unknown_fields)]
+    pub struct Logs {
+        ///Whether to go on with what is written from now on.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub follow: ::std::option::Option<bool>,
+        ///Only lines that contain this text.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub search: ::std::option::Option<::std::string::String>,
+        ///Of which service; of all if this is not said.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub service: ::std::option::Option<::std::string::String>,
+        ///Only what was written from then on.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub since: ::std::option::Option<::jiff::Timestamp>,
+        ///At most so many of the last lines.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub tail: ::std::option::Option<i32>,
+    }
+    ///A network.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct Network {
+        ///When it was made.
+        pub created_at: ::jiff::Timestamp,
+        pub id: NetworkId,
+        ///Everybody in it.
+        pub members: ::std::vec::Vec<NetworkMember>,
+        ///Its name, unique in the project.
+        pub name: ::std::string::String,
+        pub project_id: ProjectId,
+        ///Its addresses.
+        pub subnet: ::std::string::String,
+        pub tenant_id: TenantId,
+        ///When it last changed.
+        pub updated_at: ::jiff::Timestamp,
+        ///Raised with each change.
+        pub version: i64,
+    }
     ///A network device with hardware behind it.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct NetworkDevice {
@@ -1293,6 +1669,63 @@ start to start. Empty where the kernel made an address up.*/
         pub speed_mbps: ::std::option::Option<i64>,
         ///The link's state in the kernel's word: `up`, `down`, `unknown` and a few more.
         pub state: ::std::string::String,
+    }
+    ///`NetworkId`
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    #[serde(transparent)]
+    pub struct NetworkId(pub ::std::string::String);
+    impl ::std::ops::Deref for NetworkId {
+        type Target = ::std::string::String;
+        fn deref(&self) -> &::std::string::String {
+            &self.0
+        }
+    }
+    impl ::std::convert::From<NetworkId> for ::std::string::String {
+        fn from(value: NetworkId) -> Self {
+            value.0
+        }
+    }
+    impl ::std::convert::From<::std::string::String> for NetworkId {
+        fn from(value: ::std::string::String) -> Self {
+            Self(value)
+        }
+    }
+    impl ::std::fmt::Display for NetworkId {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            self.0.fmt(f)
+        }
+    }
+    impl ::std::str::FromStr for NetworkId {
+        type Err = ::std::convert::Infallible;
+        fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
+            Ok(Self(value.to_string()))
+        }
+    }
+    ///A project's networks.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct NetworkList {
+        ///All of them.
+        pub items: ::std::vec::Vec<Network>,
+    }
+    ///A cell in a network.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct NetworkMember {
+        ///Its address.
+        pub address: ::std::string::String,
+        pub cell_id: CellId,
+        ///Its name, which resolves inside the network.
+        pub name: ::std::string::String,
+        pub node_id: NodeId,
     }
     ///An enrolled machine.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
@@ -1354,6 +1787,17 @@ start to start. Empty where the kernel made an address up.*/
     pub struct NodeApprove {
         ///The `inventory_digest` of what you looked at.
         pub digest: ::std::string::String,
+    }
+    ///How a node is compared with what is written of it.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+    #[serde(deny_unknown_fields)]
+    pub struct NodeAudit {
+        ///Only show the plan.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub dry_run: ::std::option::Option<bool>,
+        ///Remove what belongs to nothing.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub mend: ::std::option::Option<bool>,
     }
     ///How a node is emptied.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
@@ -1875,6 +2319,46 @@ It keeps its name, its labels and what it holds. Not together with `name` or `la
         ///Whether it collects evidence.
         pub verifies: bool,
     }
+    ///How something is asked whether it is ready.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[serde(deny_unknown_fields)]
+    pub struct Probe {
+        pub by: ProbeBy,
+        ///How long to wait between two tries.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub every_seconds: ::std::option::Option<i32>,
+        ///How long one try may take.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub timeout_seconds: ::std::option::Option<i32>,
+    }
+    ///What a probe tries.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub enum ProbeBy {
+        ///A command in the cell, which must end with zero.
+        #[serde(rename = "command")]
+        Command(::std::vec::Vec<::std::string::String>),
+        ///A connection to this port of the cell.
+        #[serde(rename = "tcp")]
+        Tcp(i32),
+        ///A GET of this path at this port of the cell, which must be answered with 200 to 399.
+        #[serde(rename = "http")]
+        Http {
+            ///The path.
+            path: ::std::string::String,
+            ///The port.
+            port: i32,
+        },
+    }
+    impl ::std::convert::From<::std::vec::Vec<::std::string::String>> for ProbeBy {
+        fn from(value: ::std::vec::Vec<::std::string::String>) -> Self {
+            Self::Command(value)
+        }
+    }
+    impl ::std::convert::From<i32> for ProbeBy {
+        fn from(value: i32) -> Self {
+            Self::Tcp(value)
+        }
+    }
     ///Why a request was not carried out.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Problem {
@@ -1988,6 +2472,65 @@ It keeps its name, its labels and what it holds. Not together with `name` or `la
         pub display_name: ::std::option::Option<::std::string::String>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub labels: ::std::option::Option<Labels>,
+    }
+    ///A transport.
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Copy,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    pub enum Protocol {
+        #[serde(rename = "tcp")]
+        Tcp,
+        #[serde(rename = "udp")]
+        Udp,
+        /// A word that this client is too old to know.
+        #[serde(rename = "unrecognised", other)]
+        Unrecognised,
+    }
+    impl ::std::fmt::Display for Protocol {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            match *self {
+                Self::Tcp => f.write_str("tcp"),
+                Self::Udp => f.write_str("udp"),
+                Self::Unrecognised => f.write_str("unrecognised"),
+            }
+        }
+    }
+    impl ::std::str::FromStr for Protocol {
+        type Err = self::error::ConversionError;
+        fn from_str(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            match value {
+                "tcp" => Ok(Self::Tcp),
+                "udp" => Ok(Self::Udp),
+                _ => Err("invalid value".into()),
+            }
+        }
+    }
+    impl ::std::convert::TryFrom<&str> for Protocol {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    impl ::std::convert::TryFrom<::std::string::String> for Protocol {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: ::std::string::String,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
     }
     ///What a project may hold at most, and what it holds.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
@@ -2201,6 +2744,69 @@ It keeps its name, its labels and what it holds. Not together with `name` or `la
             Ok(Self(value.to_string()))
         }
     }
+    ///What happens when a service ends.
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Copy,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    pub enum Restart {
+        #[serde(rename = "never")]
+        Never,
+        #[serde(rename = "on_failure")]
+        OnFailure,
+        #[serde(rename = "always")]
+        Always,
+        /// A word that this client is too old to know.
+        #[serde(rename = "unrecognised", other)]
+        Unrecognised,
+    }
+    impl ::std::fmt::Display for Restart {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            match *self {
+                Self::Never => f.write_str("never"),
+                Self::OnFailure => f.write_str("on_failure"),
+                Self::Always => f.write_str("always"),
+                Self::Unrecognised => f.write_str("unrecognised"),
+            }
+        }
+    }
+    impl ::std::str::FromStr for Restart {
+        type Err = self::error::ConversionError;
+        fn from_str(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            match value {
+                "never" => Ok(Self::Never),
+                "on_failure" => Ok(Self::OnFailure),
+                "always" => Ok(Self::Always),
+                _ => Err("invalid value".into()),
+            }
+        }
+    }
+    impl ::std::convert::TryFrom<&str> for Restart {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    impl ::std::convert::TryFrom<::std::string::String> for Restart {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: ::std::string::String,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
     ///A role.
     #[derive(
         ::serde::Deserialize,
@@ -2348,6 +2954,58 @@ It keeps its name, its labels and what it holds. Not together with `name` or `la
         ///Give it as `page_token` to get the next page; absent on the last.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub next_page_token: ::std::option::Option<::std::string::String>,
+    }
+    ///Where a cell's file system comes from.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub enum Root {
+        ///An image, by the digest of its manifest: `sha256:…`.
+        #[serde(rename = "image")]
+        Image(::std::string::String),
+        ///Directories of the node, read-only, with an `/etc` that is made for the cell. The node's operator says which there are.
+        #[serde(rename = "host")]
+        Host(::std::vec::Vec<::std::string::String>),
+    }
+    impl ::std::convert::From<::std::vec::Vec<::std::string::String>> for Root {
+        fn from(value: ::std::vec::Vec<::std::string::String>) -> Self {
+            Self::Host(value)
+        }
+    }
+    ///Something that runs in a cell for as long as the cell does.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[serde(deny_unknown_fields)]
+    pub struct Service {
+        ///Services that must be ready before it starts.
+        #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
+        pub after: ::std::vec::Vec<::std::string::String>,
+        ///The program, by its path, and its arguments. No shell looks at them.
+        pub command: ::std::vec::Vec<::std::string::String>,
+        ///What it finds in its environment beside what the cell has.
+        #[serde(
+            default,
+            skip_serializing_if = ":: std :: collections :: BTreeMap::is_empty"
+        )]
+        pub environment: ::std::collections::BTreeMap<
+            ::std::string::String,
+            ::std::string::String,
+        >,
+        ///As which group of the cell.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub gid: ::std::option::Option<i32>,
+        ///Its name.
+        pub name: ::std::string::String,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub ready: ::std::option::Option<Probe>,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub restart: ::std::option::Option<Restart>,
+        ///How long it may take to stop before it is killed.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub stop_seconds: ::std::option::Option<i32>,
+        ///As which user of the cell.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub uid: ::std::option::Option<i32>,
+        ///Where it starts; the image's own directory, or `/`.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub working_directory: ::std::option::Option<::std::string::String>,
     }
     ///Automation inside one project.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
@@ -2633,6 +3291,82 @@ It keeps its name, its labels and what it holds. Not together with `name` or `la
             value.parse()
         }
     }
+    ///A person's public key.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct SshKey {
+        ///When it was added.
+        pub created_at: ::jiff::Timestamp,
+        ///`SHA256:…`, as OpenSSH prints it.
+        pub fingerprint: ::std::string::String,
+        pub id: SshKeyId,
+        ///Its name, unique among the person's in the project.
+        pub name: ::std::string::String,
+        pub project_id: ProjectId,
+        ///As a line of `authorized_keys`.
+        pub public_key: ::std::string::String,
+        pub user_id: UserId,
+        ///For `If-Match`.
+        pub version: i64,
+    }
+    ///One's own public key, for a project.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[serde(deny_unknown_fields)]
+    pub struct SshKeyCreate {
+        ///Its name.
+        pub name: ::std::string::String,
+        ///The text of the `.pub` file.
+        pub public_key: ::std::string::String,
+    }
+    ///`SshKeyId`
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    #[serde(transparent)]
+    pub struct SshKeyId(pub ::std::string::String);
+    impl ::std::ops::Deref for SshKeyId {
+        type Target = ::std::string::String;
+        fn deref(&self) -> &::std::string::String {
+            &self.0
+        }
+    }
+    impl ::std::convert::From<SshKeyId> for ::std::string::String {
+        fn from(value: SshKeyId) -> Self {
+            value.0
+        }
+    }
+    impl ::std::convert::From<::std::string::String> for SshKeyId {
+        fn from(value: ::std::string::String) -> Self {
+            Self(value)
+        }
+    }
+    impl ::std::fmt::Display for SshKeyId {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            self.0.fmt(f)
+        }
+    }
+    impl ::std::str::FromStr for SshKeyId {
+        type Err = ::std::convert::Infallible;
+        fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
+            Ok(Self(value.to_string()))
+        }
+    }
+    ///A page of keys.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct SshKeyPage {
+        ///This page, oldest first.
+        pub items: ::std::vec::Vec<SshKey>,
+        ///Give it as `page_token` to get the next page; absent on the last.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub next_page_token: ::std::option::Option<::std::string::String>,
+    }
     ///An operation was accepted, or its plan was shown.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Started {
@@ -2822,6 +3556,75 @@ It keeps its name, its labels and what it holds. Not together with `name` or `la
             value: ::std::string::String,
         ) -> ::std::result::Result<Self, self::error::ConversionError> {
             value.parse()
+        }
+    }
+    ///A stream that was granted.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct Stream {
+        pub cell_id: CellId,
+        ///Until when it can be joined, by whoever asked for it.
+        pub expires_at: ::jiff::Timestamp,
+        pub id: StreamId,
+        ///Where it is joined.
+        pub path: ::std::string::String,
+    }
+    ///What a stream is to do. Its words are those of the nodes' contract, where they are carried out.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub enum StreamCreate {
+        ///Runs a command in the cell, with or without a terminal.
+        #[serde(rename = "command")]
+        Command(Command),
+        ///Reads a file of the cell, or, where the path ends in a slash, a directory as a tar archive.
+        #[serde(rename = "read")]
+        Read(FileAt),
+        ///Writes a file of the cell.
+        #[serde(rename = "write")]
+        Write(FileAt),
+    }
+    impl ::std::convert::From<Command> for StreamCreate {
+        fn from(value: Command) -> Self {
+            Self::Command(value)
+        }
+    }
+    ///`StreamId`
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    #[serde(transparent)]
+    pub struct StreamId(pub ::std::string::String);
+    impl ::std::ops::Deref for StreamId {
+        type Target = ::std::string::String;
+        fn deref(&self) -> &::std::string::String {
+            &self.0
+        }
+    }
+    impl ::std::convert::From<StreamId> for ::std::string::String {
+        fn from(value: StreamId) -> Self {
+            value.0
+        }
+    }
+    impl ::std::convert::From<::std::string::String> for StreamId {
+        fn from(value: ::std::string::String) -> Self {
+            Self(value)
+        }
+    }
+    impl ::std::fmt::Display for StreamId {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            self.0.fmt(f)
+        }
+    }
+    impl ::std::str::FromStr for StreamId {
+        type Err = ::std::convert::Infallible;
+        fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
+            Ok(Self(value.to_string()))
         }
     }
     ///`TaskId`
@@ -6073,6 +6876,62 @@ Arguments:
             _ => Err(Error::UnexpectedResponse(response)),
         }
     }
+    /**Compare a node with what is written of it, both ways
+
+Finds things on the node without rows, and rows without things. With `mend`, the node removes what belongs to nothing and is looked at again; what is missing is only told of.
+
+Sends a `POST` request to `/v1/nodes/{node}/audit`
+
+Arguments:
+- `node`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn node_audit<'a>(
+        &'a self,
+        node: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::NodeAudit,
+    ) -> Result<ResponseValue<types::Started>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/nodes/{}/audit", self.baseurl, encode_path(& node.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "node_audit",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            202u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
     /**Take an empty node out of the fleet
 
 Looks whether anything of ours is left on it; from then on its certificate opens nothing. The node must be drained first.
@@ -6959,6 +7818,769 @@ Arguments:
         let response = result?;
         match response.status().as_u16() {
             200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**List a project's cells
+
+Sends a `GET` request to `/v1/projects/{project}/cells`
+
+Arguments:
+- `project`: An id or a name.
+- `allocation`: In this allocation only, by id or name.
+- `labels`: Only those with these labels: `team=ml,stage!=test`.
+- `page_size`: How many at most; 50 if not given.
+- `page_token`: The token that the page before gave.
+- `state`: In this state only.
+*/
+    pub async fn cell_list<'a>(
+        &'a self,
+        project: &'a str,
+        allocation: Option<&'a str>,
+        labels: Option<&'a str>,
+        page_size: Option<i32>,
+        page_token: Option<&'a str>,
+        state: Option<types::CellState>,
+    ) -> Result<ResponseValue<types::CellPage>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/cells", self.baseurl, encode_path(& project.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .query(&progenitor_client::QueryParam::new("allocation", &allocation))
+            .query(&progenitor_client::QueryParam::new("labels", &labels))
+            .query(&progenitor_client::QueryParam::new("page_size", &page_size))
+            .query(&progenitor_client::QueryParam::new("page_token", &page_token))
+            .query(&progenitor_client::QueryParam::new("state", &state))
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "cell_list",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Make a cell in an allocation, and start what runs in it
+
+The cell is running when the node's agent has seen it there and every service in it is ready by its own probe. What does not become ready in time is taken down again, and the cell has failed.
+
+Sends a `POST` request to `/v1/projects/{project}/cells`
+
+Arguments:
+- `project`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn cell_create<'a>(
+        &'a self,
+        project: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::CellCreate,
+    ) -> Result<ResponseValue<types::Started>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/cells", self.baseurl, encode_path(& project.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "cell_create",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            202u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Show a cell
+
+Sends a `GET` request to `/v1/projects/{project}/cells/{cell}`
+
+Arguments:
+- `project`: An id or a name.
+- `cell`: An id or a name.
+*/
+    pub async fn cell_get<'a>(
+        &'a self,
+        project: &'a str,
+        cell: &'a str,
+    ) -> Result<ResponseValue<types::Cell>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/cells/{}", self.baseurl, encode_path(& project
+            .to_string()), encode_path(& cell.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "cell_get",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Make a cell anew in its place
+
+Everything in it is lost but its state directories; its name, its address and its ports stay.
+
+Sends a `POST` request to `/v1/projects/{project}/cells/{cell}/restart`
+
+Arguments:
+- `project`: An id or a name.
+- `cell`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn cell_restart<'a>(
+        &'a self,
+        project: &'a str,
+        cell: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::CellAct,
+    ) -> Result<ResponseValue<types::Started>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/cells/{}/restart", self.baseurl, encode_path(& project
+            .to_string()), encode_path(& cell.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "cell_restart",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            202u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Destroy a cell, and see that nothing of it is left
+
+Sends a `POST` request to `/v1/projects/{project}/cells/{cell}/destroy`
+
+Arguments:
+- `project`: An id or a name.
+- `cell`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn cell_destroy<'a>(
+        &'a self,
+        project: &'a str,
+        cell: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::CellAct,
+    ) -> Result<ResponseValue<types::Started>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/cells/{}/destroy", self.baseurl, encode_path(& project
+            .to_string()), encode_path(& cell.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "cell_destroy",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            202u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Show the last of what a cell's services wrote before it went
+
+Sends a `GET` request to `/v1/projects/{project}/cells/{cell}/kept-logs`
+
+Arguments:
+- `project`: An id or a name.
+- `cell`: An id or a name.
+*/
+    pub async fn cell_kept_logs<'a>(
+        &'a self,
+        project: &'a str,
+        cell: &'a str,
+    ) -> Result<ResponseValue<types::KeptLogs>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/cells/{}/kept-logs", self.baseurl, encode_path(& project
+            .to_string()), encode_path(& cell.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "cell_kept_logs",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**List a project's networks, with everybody in them
+
+Sends a `GET` request to `/v1/projects/{project}/networks`
+
+Arguments:
+- `project`: An id or a name.
+*/
+    pub async fn network_list<'a>(
+        &'a self,
+        project: &'a str,
+    ) -> Result<ResponseValue<types::NetworkList>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/networks", self.baseurl, encode_path(& project
+            .to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "network_list",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Show a network, with everybody in it
+
+Sends a `GET` request to `/v1/projects/{project}/networks/{network}`
+
+Arguments:
+- `project`: An id or a name.
+- `network`: An id or a name.
+*/
+    pub async fn network_get<'a>(
+        &'a self,
+        project: &'a str,
+        network: &'a str,
+    ) -> Result<ResponseValue<types::Network>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/networks/{}", self.baseurl, encode_path(& project
+            .to_string()), encode_path(& network.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "network_get",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**List a project's SSH keys
+
+Sends a `GET` request to `/v1/projects/{project}/ssh-keys`
+
+Arguments:
+- `project`: An id or a name.
+- `page_size`: How many at most; 50 if not given.
+- `page_token`: The token that the page before gave.
+*/
+    pub async fn ssh_key_list<'a>(
+        &'a self,
+        project: &'a str,
+        page_size: Option<i32>,
+        page_token: Option<&'a str>,
+    ) -> Result<ResponseValue<types::SshKeyPage>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/ssh-keys", self.baseurl, encode_path(& project
+            .to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .query(&progenitor_client::QueryParam::new("page_size", &page_size))
+            .query(&progenitor_client::QueryParam::new("page_token", &page_token))
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "ssh_key_list",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Add one's own SSH key to a project
+
+It is kept in `/etc/muster/authorized_keys` of every cell of the project that asks for keys, for as long as its owner belongs to the project.
+
+Sends a `POST` request to `/v1/projects/{project}/ssh-keys`
+
+Arguments:
+- `project`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn ssh_key_create<'a>(
+        &'a self,
+        project: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::SshKeyCreate,
+    ) -> Result<ResponseValue<types::SshKey>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/ssh-keys", self.baseurl, encode_path(& project
+            .to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "ssh_key_create",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            201u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Remove an SSH key from a project and its cells
+
+Sends a `DELETE` request to `/v1/projects/{project}/ssh-keys/{ssh_key}`
+
+Arguments:
+- `project`: An id or a name.
+- `ssh_key`: An id or a name.
+- `if_match`: The version that you read, in quotes, or * for whatever it is now.
+*/
+    pub async fn ssh_key_delete<'a>(
+        &'a self,
+        project: &'a str,
+        ssh_key: &'a str,
+        if_match: &'a str,
+    ) -> Result<ResponseValue<types::Removed>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/ssh-keys/{}", self.baseurl, encode_path(& project
+            .to_string()), encode_path(& ssh_key.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("If-Match", if_match.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .delete(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "ssh_key_delete",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Ask for a terminal, a command or a transfer in a cell
+
+The answer says where to join it, within a minute. What was asked for is audited, contents are not.
+
+Sends a `POST` request to `/v1/projects/{project}/cells/{cell}/streams`
+
+Arguments:
+- `project`: An id or a name.
+- `cell`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn stream_create<'a>(
+        &'a self,
+        project: &'a str,
+        cell: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::StreamCreate,
+    ) -> Result<ResponseValue<types::Stream>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/cells/{}/streams", self.baseurl, encode_path(& project
+            .to_string()), encode_path(& cell.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "stream_create",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            201u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Ask for what a cell's services wrote
+
+The answer says where to join it, within a minute. Of cells that are gone, see cell_kept_logs.
+
+Sends a `POST` request to `/v1/projects/{project}/cells/{cell}/logs`
+
+Arguments:
+- `project`: An id or a name.
+- `cell`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn stream_logs<'a>(
+        &'a self,
+        project: &'a str,
+        cell: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::Logs,
+    ) -> Result<ResponseValue<types::Stream>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/cells/{}/logs", self.baseurl, encode_path(& project
+            .to_string()), encode_path(& cell.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "stream_logs",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            201u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Join a stream that you asked for
+
+An upgrade to WebSocket, by whoever asked for the stream, once. Messages are binary, of a MiB at most; the first byte says what the rest is: 0 input, 1 output, 2 error output, 3 a Control as JSON. `started` comes first, and `exited` or `failed` last. Whoever loses the right to it is told so within five seconds.
+
+Sends a `GET` request to `/v1/streams/{stream}`
+
+Arguments:
+- `stream`: An id or a name.
+*/
+    pub async fn stream_join<'a>(
+        &'a self,
+        stream: &'a str,
+    ) -> Result<ResponseValue<reqwest::Upgraded>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/streams/{}", self.baseurl, encode_path(& stream.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self.client.get(url).headers(header_map).build()?;
+        let info = OperationInfo {
+            operation_id: "stream_join",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            101u16 => ResponseValue::upgrade(response).await,
             400u16..=499u16 => {
                 Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
             }

@@ -27,7 +27,8 @@ pub trait Inside: Send + Sync {
     /// Reads what services wrote.
     fn logs(&self, cell: CellId, incarnation: i64, logs: &Logs) -> Result<Begun, String>;
 
-    /// Reads a file, or a directory as a tar archive.
+    /// Reads a file, or, where the path ends in a slash, a directory as a tar archive. Which of the two comes is the reader's
+    /// choice alone: a directory that is asked for as a file is refused, and the other way round.
     fn read(&self, cell: CellId, incarnation: i64, file: &FileAt) -> Result<Begun, String>;
 
     /// Writes a file.

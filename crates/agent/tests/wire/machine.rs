@@ -93,7 +93,9 @@ impl Machine {
         let agent = Agent {
             identity: Identity::lookup(&folder).unwrap().expect("it has joined"),
             machine: self.has(),
-            driver: Driver::open("m", &folder, &self.world, around).unwrap(),
+            driver: muster_agent::Driver::Simulated(Arc::new(
+                Driver::open("m", &folder, &self.world, around).unwrap(),
+            )),
             folder,
             world: self.world.clone(),
             cut: self.cut.subscribe(),

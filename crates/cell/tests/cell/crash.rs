@@ -50,7 +50,7 @@ fn the_agent_of_these_tests() {
     let mut site = std::mem::ManuallyDrop::new(Site::at(Folder::Other(folder.into()), number));
     site.cells = Cells::open(settings).unwrap();
     let cell = site.run(1, spec());
-    site.until(cell, |seen| service(seen, "one").ready && service(seen, "gate").pid != 0);
+    site.until(cell, |seen| service(seen, "one").pid != 0 && service(seen, "gate").pid != 0);
     println!("\nAGENT-READY");
     std::io::stdout().flush().unwrap();
     if std::env::var("MUSTER_TEST_POINT").unwrap().starts_with("cell_destroy") {

@@ -100,6 +100,9 @@ fn an_older_incarnation_is_refused_and_another_one_waits_for_the_destruction() {
     site.cells.start(site.cell_id(1)).unwrap();
     assert!(site.try_make(1, 2, json!({}), Vec::new()).unwrap_err().to_string().contains("older"));
     assert!(site.try_make(1, 4, json!({}), Vec::new()).unwrap_err().to_string().contains("destroy it"));
+    site.destroy(site.cell_id(1));
+    assert!(site.try_make(1, 2, json!({}), Vec::new()).unwrap_err().to_string().contains("older"));
+    site.try_make(1, 4, json!({}), Vec::new()).unwrap();
 }
 
 #[test]

@@ -145,7 +145,7 @@ fn services_stop_in_reverse_order_and_who_does_not_is_killed_in_time() {
     site.until(cell, |seen| seen.services.iter().all(|service| service.ready));
     let since = Instant::now();
     site.cells.destroy(cell, muster_cell::DestroyOptions { keep_state: true }).unwrap();
-    assert!(since.elapsed().as_secs_f64() < 4.0, "{:?}", since.elapsed());
+    assert!(since.elapsed().as_secs() < 9, "{:?}", since.elapsed());
     assert_eq!(fs::read_to_string(site.storage().join("state/cell-1/0/order")).unwrap(), "high\nlow\n");
     assert_eq!(site.cells.leftovers(cell).unwrap(), Vec::<String>::new());
     assert!(Path::new(&site.storage()).join("state").exists());

@@ -46,3 +46,8 @@ pub(crate) fn plant(folder: &Path) {
     fs::write(folder.join("etc/shadow"), "untouched").unwrap();
     fs::create_dir(folder.join("empty")).unwrap();
 }
+
+/// A folder in memory where there is one: what goes to a disk at every image would wait for everybody else's disk.
+pub(crate) fn quick_folder() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}

@@ -59,10 +59,15 @@ pub(crate) fn corpus(canary: &str) -> Vec<Attack> {
             vec![tar().symlink("a", "b/x"), tar().symlink("b", canary), tar().file("a/file", b"!")],
             End::Refused("leads nowhere"),
         ),
+        // No machine has this folder: who follows the link by the node's root must not find anything there to spoil.
         attack(
-            "/etc by a link",
-            vec![tar().directory("etc"), tar().symlink("link", "/etc"), tar().file("link/passwd", b"!")],
-            inside("etc/passwd"),
+            "the image's root by a link",
+            vec![
+                tar().directory("muster-attacked"),
+                tar().symlink("link", "/muster-attacked"),
+                tar().file("link/passwd", b"!"),
+            ],
+            inside("muster-attacked/passwd"),
         ),
         attack(
             "/proc/self/root",

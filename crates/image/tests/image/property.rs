@@ -7,7 +7,7 @@ use std::path::Path;
 use muster_image::{Images, Limits};
 use proptest::prelude::*;
 
-use crate::canary::{plant, snapshot};
+use crate::canary::{plant, quick_folder, snapshot};
 use crate::layout::{Header, Layout, Tar};
 
 #[derive(Debug, Clone)]
@@ -50,7 +50,7 @@ proptest! {
 
     #[test]
     fn nothing_outside_ever_changes(layers in prop::collection::vec(prop::collection::vec(member(), 1..8), 1..3)) {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = quick_folder();
         let canary = folder.path().join("canary");
         plant(&canary);
         let before = snapshot(&canary);

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use muster_image::{Digest, Image, Images, Limits, Source};
 
+use crate::canary::quick_folder;
 use crate::layout::{Layout, Tar};
 
 const FOLDER: &str = "MUSTER_IMAGE_TEST_FOLDER";
@@ -65,7 +66,7 @@ impl Drop for Process {
 
 #[test]
 fn of_many_threads_one_unpacks_and_the_others_find_it() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = quick_folder();
     let digest = large(folder.path(), 500);
     let all_here = Barrier::new(8);
     let images: Vec<Image> = std::thread::scope(|scope| {
@@ -86,7 +87,7 @@ fn of_many_threads_one_unpacks_and_the_others_find_it() {
 
 #[test]
 fn of_several_processes_one_unpacks_and_the_others_find_it() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = quick_folder();
     let digest = large(folder.path(), 3000);
     let processes: Vec<_> = (0..3).map(|_| Process::start(folder.path(), &digest)).collect();
     let fresh = processes.into_iter().map(Process::unpacked_it).filter(|fresh| *fresh).count();
@@ -95,7 +96,7 @@ fn of_several_processes_one_unpacks_and_the_others_find_it() {
 
 #[test]
 fn what_a_killed_process_left_is_cleaned_and_the_image_is_made_anew() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = quick_folder();
     let digest = large(folder.path(), 20_000);
     let partial = folder.path().join("images/partial");
     let mine = partial.join(format!("sha256-{}", digest.hex()));

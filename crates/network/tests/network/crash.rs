@@ -123,7 +123,7 @@ fn an_agent_that_is_stopped_at_any_point_ends_in_the_same_state_when_it_is_asked
 }
 
 #[test]
-fn so_does_one_whose_cell_comes_before_anybody_told_of_its_network() {
+fn a_stop_at_any_point_does_no_harm_to_a_cell_that_comes_before_its_network_is_told_of() {
     stop_everywhere(EARLY);
 }
 

@@ -28,6 +28,9 @@ fn only_a_cell_that_declares_it_reaches_the_outside() {
     assert!(!connects(&plain.path(), OUTSIDER, 8000));
     run(&plain.path(), "ip route add default via 10.64.1.1");
     assert!(!connects(&plain.path(), OUTSIDER, 8000) && plain.misses(OUTSIDER));
+    let datagrams = receiver(&ground.outside, 8000);
+    assert!(arrives(&out.path(), OUTSIDER, 8000, &datagrams, b"hello"));
+    assert!(!arrives(&plain.path(), OUTSIDER, 8000, &datagrams, b"not even one way"));
 
     // Where clouds keep their secrets.
     run(&ground.outside, "ip addr add 169.254.169.254/32 dev lo");

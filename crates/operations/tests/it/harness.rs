@@ -9,8 +9,9 @@ use muster_model::node::Capacity;
 use muster_model::operation::OperationState;
 use muster_model::task::TaskKind;
 use muster_operations::allocation::{CLEAN, RELEASE, RESIZE, RESTART};
-use muster_operations::node::{DRAIN, RETIRE};
-use muster_operations::{Strike, kill_points};
+use muster_node_api::task::{Thing, ThingKind};
+use muster_operations::node::{AUDIT, DRAIN, RETIRE};
+use muster_operations::{Strike, cell, kill_points};
 use muster_testkit::{Database, golden};
 use serde_json::json;
 
@@ -29,6 +30,9 @@ async fn begin(rig: &mut Rig, kind: &str, undoing: bool) -> OperationId {
         }
         "allocation.release" => {
             let id = rig.active("a", 2).await;
+            // With a cell in it, which goes with it and leaves its logs.
+            let (_, made) = rig.cell(id, "c").await;
+            assert_eq!(rig.drive(made).await.state, OperationState::Succeeded);
             rig.ask(&RELEASE, "allocation", id, json!({})).await
         }
         "allocation.restart" => {
@@ -57,6 +61,31 @@ async fn begin(rig: &mut Rig, kind: &str, undoing: bool) -> OperationId {
             let release = rig.ask(&RELEASE, "allocation", id, json!({})).await;
             assert_eq!(rig.drive(release).await.state, OperationState::Succeeded);
             rig.ask(&CLEAN, "allocation", id, json!({})).await
+        }
+        "cell.create" => {
+            let allocation = rig.active("a", 2).await;
+            if undoing {
+                // Each look is made twice where everything is.
+                let times = if rig.node.repeats { 2 } else { 1 };
+                rig.node.wrong.extend(std::iter::repeat_n(Wrong::HidesCell, times));
+            }
+            rig.cell(allocation, "c").await.1
+        }
+        "cell.restart" => {
+            let id = rig.running("c").await;
+            rig.ask(&cell::RESTART, "cell", id, json!({})).await
+        }
+        "cell.destroy" => {
+            let id = rig.running("c").await;
+            rig.ask(&cell::DESTROY, "cell", id, json!({})).await
+        }
+        "node.audit" => {
+            rig.running("c").await;
+            let name = "/a/stray".to_owned();
+            let stray =
+                Thing { kind: ThingKind::Mount, name, allocation_id: None, cell_id: None, network_id: None };
+            rig.node.strays.push(stray);
+            rig.ask(&AUDIT, "node", rig.node.id, json!({"mend": true})).await
         }
         "node.drain" => {
             let id = rig.active("a", 2).await;
@@ -207,6 +236,11 @@ async fn an_agent_killed_before_or_after_any_effect_is_gone_on_from() {
         ("allocation.release", false, vec![TaskKind::Destroy, TaskKind::Inspect, TaskKind::Wipe]),
         ("allocation.restart", false, vec![TaskKind::Destroy, TaskKind::Prepare]),
         ("allocation.resize", false, vec![TaskKind::Resize, TaskKind::Wipe]),
+        ("cell.create", false, vec![TaskKind::CellCreate, TaskKind::CellInspect]),
+        ("cell.create", true, vec![TaskKind::CellDestroy]),
+        ("cell.restart", false, vec![TaskKind::KeepLogs, TaskKind::CellDestroy, TaskKind::CellCreate]),
+        ("cell.destroy", false, vec![TaskKind::KeepLogs, TaskKind::CellDestroy, TaskKind::CellInspect]),
+        ("node.audit", false, vec![TaskKind::Survey, TaskKind::Sweep]),
         ("node.retire", false, vec![TaskKind::Survey]),
     ];
     for (kind, undoing, tasks) in cases {

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use muster_model::allocation::AllocationState;
+use muster_model::cell::CellState;
 use muster_model::node::{Capacity, SlotState};
-use muster_store::{AllocationFilter, Page};
+use muster_store::{AllocationFilter, CellFilter, Page};
 use muster_testkit::Database;
 
 use crate::rig::Rig;
@@ -51,6 +52,21 @@ pub(crate) async fn hold(rig: &Rig) {
     for id in rig.node.places.keys() {
         assert!(under_way(*id), "{id} is over and still has a place");
     }
+
+    // The node has exactly the cells that run, of the same incarnations; what is gone has left its place and its port.
+    let cells = rig.store.cell_list(page, &every, rig.project.id, CellFilter::default()).await.unwrap();
+    for cell in &cells {
+        let there = rig.node.cells.get(&cell.id).map(|(_, incarnation)| *incarnation);
+        match cell.state {
+            CellState::Running => assert_eq!(there, Some(cell.incarnation), "{} runs", cell.id),
+            CellState::Gone | CellState::Failed => {
+                assert_eq!(there, None, "{} is {} and still there", cell.id, cell.state);
+                assert_eq!(rig.store.node_port_of(cell.id).await.unwrap(), []);
+            }
+            _ => {}
+        }
+    }
+    assert!(rig.node.cells.keys().all(|id| cells.iter().any(|cell| cell.id == *id && !cell.state.is_final())));
 
     // Nothing that can be claimed is dirty.
     for slot in slots.iter().filter(|slot| slot.allocation_id.is_none() && slot.state == SlotState::Approved)

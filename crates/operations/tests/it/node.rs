@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use muster_ids::{AllocationId, NodeId};
+use muster_ids::{AllocationId, CellId, NodeId};
 use muster_model::task::{Task, TaskKind, TaskState};
-use muster_node_api::task::{Amount, Details, Findings, Place};
+use muster_node_api::cell::{CellFindings, ServiceFindings, ServiceState};
+use muster_node_api::task::{Amount, Details, Findings, KeptLog, Place, Thing};
 use muster_store::{Store, StoreError, TaskReport};
 
 /// A place on the node.
@@ -29,12 +30,18 @@ pub(crate) enum Wrong {
     LeavesResidue,
     /// The next place is made with too few devices.
     MakesTooLittle,
+    /// The next cell that is looked at seems not to be there.
+    HidesCell,
 }
 
 /// The node.
 pub(crate) struct Node {
     pub(crate) id: NodeId,
     pub(crate) places: BTreeMap<AllocationId, Made>,
+    /// Cells: in whose place, and which incarnation.
+    pub(crate) cells: BTreeMap<CellId, (AllocationId, i64)>,
+    /// Things that belong to nobody.
+    pub(crate) strays: Vec<Thing>,
     /// Devices that were used and not wiped, and by whom.
     pub(crate) dirty: BTreeMap<String, AllocationId>,
     pub(crate) wrong: Vec<Wrong>,
@@ -55,6 +62,8 @@ impl Node {
         Self {
             id,
             places: BTreeMap::new(),
+            cells: BTreeMap::new(),
+            strays: Vec::new(),
             dirty: BTreeMap::new(),
             wrong: Vec::new(),
             struck: 0,
@@ -132,7 +141,12 @@ impl Node {
 
     fn perform(&mut self, task: &Task) -> Findings {
         let details: Details = serde_json::from_value(task.payload.clone()).unwrap();
-        let Some(allocation) = task.allocation_id else { return self.survey() };
+        let Some(allocation) = task.allocation_id else {
+            if task.kind == TaskKind::Sweep {
+                self.strays.retain(|stray| !details.things.contains(stray));
+            }
+            return self.survey();
+        };
         let known = self.places.get(&allocation).cloned();
         if known.as_ref().is_some_and(|made| made.incarnation > task.incarnation) {
             self.violations.push(format!("a task of incarnation {} was let through", task.incarnation));
@@ -152,6 +166,12 @@ impl Node {
             }
             TaskKind::Destroy => {
                 self.places.remove(&allocation);
+                self.cells.retain(|_, (of, _)| *of != allocation);
+            }
+            TaskKind::CellCreate => self.make_cell(allocation, &details),
+            TaskKind::CellDestroy => {
+                let order = details.cell.as_ref().expect("a cell's task names it");
+                self.cells.remove(&order.cell_id);
             }
             TaskKind::Wipe => {
                 let leaves = self.strikes(Wrong::LeavesResidue);
@@ -164,9 +184,63 @@ impl Node {
                     self.dirty.remove(device);
                 }
             }
-            TaskKind::Inspect | TaskKind::Survey => {}
+            TaskKind::Inspect
+            | TaskKind::Survey
+            | TaskKind::CellInspect
+            | TaskKind::KeepLogs
+            | TaskKind::Stream
+            | TaskKind::Sweep => {}
         }
-        self.inspect(allocation, &details)
+        let mut findings = self.inspect(allocation, &details);
+        findings.cell = details.cell.as_ref().map(|order| self.look_at(order.cell_id, task.kind));
+        if task.kind == TaskKind::KeepLogs {
+            let kept = |cell: &CellId| KeptLog {
+                cell_id: *cell,
+                service: "main".to_owned(),
+                text: "its last words".to_owned(),
+                truncated: false,
+            };
+            findings.logs = self.cells.keys().map(kept).collect();
+        }
+        findings
+    }
+
+    fn make_cell(&mut self, allocation: AllocationId, details: &Details) {
+        let order = details.cell.as_ref().expect("a cell's task names it");
+        if !self.places.contains_key(&allocation) {
+            self.violations.push(format!("{} was made in no place", order.cell_id));
+        }
+        if order.spec.is_none() || order.attachment.is_none() {
+            self.violations.push(format!("{} was made of nothing", order.cell_id));
+        }
+        let made = (allocation, order.incarnation);
+        if let Some(there) = self.cells.insert(order.cell_id, made)
+            && there != made
+        {
+            self.violations.push(format!("{} was made over another incarnation", order.cell_id));
+        }
+    }
+
+    fn look_at(&mut self, cell: CellId, kind: TaskKind) -> CellFindings {
+        let hidden = kind == TaskKind::CellInspect && self.strikes(Wrong::HidesCell);
+        match self.cells.get(&cell) {
+            Some((_, incarnation)) if !hidden => CellFindings {
+                present: true,
+                incarnation: *incarnation,
+                pid: 1,
+                services: vec![ServiceFindings {
+                    name: "main".to_owned(),
+                    state: ServiceState::Running,
+                    pid: 2,
+                    ready: true,
+                    restarts: 0,
+                    exit: None,
+                    message: None,
+                }],
+                ..CellFindings::default()
+            },
+            _ => CellFindings::default(),
+        }
     }
 
     fn prepare(
@@ -216,13 +290,17 @@ impl Node {
                 .filter(|device| self.dirty.contains_key(*device))
                 .cloned()
                 .collect(),
-            places: Vec::new(),
+            ..Findings::default()
         }
     }
 
     fn survey(&self) -> Findings {
         let place =
             |(id, made): (&AllocationId, &Made)| Place { allocation_id: *id, incarnation: made.incarnation };
-        Findings { places: self.places.iter().map(place).collect(), ..Findings::default() }
+        Findings {
+            places: self.places.iter().map(place).collect(),
+            things: self.strays.clone(),
+            ..Findings::default()
+        }
     }
 }

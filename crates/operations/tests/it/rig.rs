@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use muster_ids::{AllocationId, ManualClock, NodeId, OperationId, SeededEntropy, SlotId, TypedId, World};
+use muster_ids::{AllocationId, CellId, ManualClock, NodeId, OperationId, SeededEntropy, SlotId, TypedId, World};
 use muster_model::allocation::{Allocation, AllocationShape, AllocationState};
+use muster_model::cell::{Cell, CellState, NodePort, free_host};
 use muster_model::node::{Capacity, Slot, SlotState};
 use muster_model::operation::{AskedBy, Operation, OperationState};
 use muster_model::{Labels, Project, Tenant};
@@ -243,6 +244,11 @@ impl Rig {
             "DELETE FROM operation_touches",
             "DELETE FROM operations",
             "DELETE FROM operations_finished",
+            "DELETE FROM cell_logs",
+            "DELETE FROM node_ports",
+            "DELETE FROM cells",
+            "DELETE FROM networks",
+            "DELETE FROM node_wanted",
             "DELETE FROM claims",
             "DELETE FROM allocation_phases",
             "DELETE FROM allocations",
@@ -285,6 +291,7 @@ impl Rig {
             let moved = self.engine.round().await.unwrap();
             let now = self.world.now();
             let served = self.node.serve(&self.store, now).await;
+            self.follow().await;
             if deadly && self.engine.points.struck() > struck {
                 self.replace_engine().await;
                 struck = 0;
@@ -303,6 +310,67 @@ impl Rig {
         assert_eq!(ended.state, OperationState::Succeeded, "{ended:#?}");
         assert_eq!(self.allocation(allocation).await.state, AllocationState::Active);
         allocation
+    }
+
+    /// The node's agent has what its node should have, as soon as it is told.
+    async fn follow(&self) {
+        let (wanted, applied) = self.store.wanted(self.node.id).await.unwrap();
+        if wanted > applied && self.node.reachable {
+            let mut tx = self.store.begin().await.unwrap();
+            tx.wanted_applied(self.node.id, wanted).await.unwrap();
+            tx.commit().await.unwrap();
+        }
+    }
+
+    /// Asks for a cell in an allocation, as the command does.
+    pub(crate) async fn cell(&mut self, allocation: AllocationId, name: &str) -> (CellId, OperationId) {
+        self.clock.advance(SignedDuration::from_millis(1));
+        let (tenant_id, project_id, now) = (self.project.tenant_id, self.project.id, self.world.now());
+        let spec = json!({"root": {"host": ["/usr"]}, "services": [{"name": "main", "command": ["/bin/main"]}],
+                          "ingress": [{"port": 80}]});
+        let id: CellId = self.world.id();
+        let operation = self.opened(&muster_operations::cell::CREATE, "cell", id, json!({}), now + TIMING.create);
+        let mut tx = self.store.begin().await.unwrap();
+        let network = tx.network_ensure(self.world.id(), tenant_id, project_id, "default", now).await.unwrap();
+        let cell = Cell {
+            id,
+            tenant_id,
+            project_id,
+            allocation_id: allocation,
+            node_id: self.node.id,
+            network_id: network.id,
+            name: name.to_owned(),
+            labels: Labels::new(),
+            spec,
+            ssh_keys: false,
+            host: free_host(&tx.cell_hosts(network.id).await.unwrap()).unwrap(),
+            state: CellState::Requested,
+            incarnation: 0,
+            reason: None,
+            message: None,
+            running_witness_id: None,
+            gone_witness_id: None,
+            operation_id: Some(operation.id),
+            created_at: now,
+            updated_at: now,
+            version: 1,
+        };
+        tx.cell_request(&cell).await.unwrap();
+        let port = NodePort { protocol: "tcp".to_owned(), port: 30_000 + cell.host, cell_port: 80 };
+        tx.node_port_insert(self.node.id, id, &port).await.unwrap();
+        tx.wanted_raise(network.id, self.node.id).await.unwrap();
+        tx.operation_open(&operation).await.unwrap();
+        tx.commit().await.unwrap();
+        (id, operation.id)
+    }
+
+    /// A running cell, in an allocation of its own.
+    pub(crate) async fn running(&mut self, name: &str) -> CellId {
+        let allocation = self.active(&format!("of-{name}"), 1).await;
+        let (cell, operation) = self.cell(allocation, name).await;
+        let ended = self.drive(operation).await;
+        assert_eq!(ended.state, OperationState::Succeeded, "{ended:#?}");
+        cell
     }
 
     /// Arms a point to kill the engine.

@@ -13,4 +13,5 @@ mod operate;
 mod property;
 mod sabotage;
 mod smoke;
+mod stream;
 mod webhook;

@@ -117,6 +117,11 @@ fn attempt(operation: &Operation, fixture: &Fixture) -> (Vec<String>, String, Va
         "network_get" => (vec![train, id("network")], String::new(), none),
         "ssh_key_create" => (vec![train], String::new(), json!({"name": "fresh", "public_key": OTHER_KEY})),
         "ssh_key_delete" => (vec![train, id("ssh_key")], String::new(), none),
+        "stream_create" => {
+            (vec![train, id("cell")], String::new(), json!({"command": {"command": ["true"]}}))
+        }
+        "stream_logs" => (vec![train, id("cell")], String::new(), json!({})),
+        "stream_join" => (vec![id("stream")], String::new(), none),
         "operation_list" => (vec![], format!("project={train}"), none),
         "operation_get" => (vec![id("waiting_operation")], String::new(), none),
         "operation_cancel" => (vec![id("waiting_operation")], String::new(), json!({})),
@@ -146,10 +151,13 @@ async fn knock(client: &Client, operation: &Operation, fixture: &Fixture) -> (u1
     if !body.is_null() {
         request = request.json(&body);
     }
-    if operation.id == "event_stream" {
+    if operation.id == "stream_join" {
+        request = crate::stream::upgrading(request);
+    }
+    if matches!(operation.id, "event_stream" | "stream_join") {
         let response = request.send().await.unwrap();
         let status = response.status().as_u16();
-        if status == 200 {
+        if status < 300 {
             return (status, String::new(), String::new());
         }
         let body: Value = response.json().await.unwrap();
@@ -205,6 +213,8 @@ async fn add_allocations(kit: &Kit, fixture: &mut Fixture) {
     tx.commit().await.unwrap();
     let cell = crate::stream::cell(store, &train, machine, "cell").await;
     fixture.ids.insert("cell".to_owned(), cell.to_string());
+    let stream = crate::stream::granted(store, cell, fixture.id("project_admin")).await;
+    fixture.ids.insert("stream".to_owned(), stream.to_string());
     let networks = store.network_list(train.parse().unwrap()).await.unwrap();
     fixture.ids.insert("network".to_owned(), networks[0].id.to_string());
     let key = json!({"name": "laptop", "public_key": KEY});

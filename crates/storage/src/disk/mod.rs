@@ -15,7 +15,9 @@
 //!
 //! A wipe reaches every block that the file has. It does not reach copies beneath the file: what a copy-on-write file system
 //! keeps (such folders are refused) or a drive's own remapping (encrypt or sanitise the drive when it leaves the house). The
-//! mount never discards, so that blocks which once held a tenant's bytes stay in the file until they are overwritten.
+//! mount and the loop device never discard, so that blocks which once held a tenant's bytes stay in the file until they are
+//! overwritten. Only where the kernel itself zeroes through the device may it give some back to the node's file system, which
+//! hands out none unzeroed.
 //!
 //! Whoever calls does one thing at a time with one disk; different disks may be worked on at once.
 

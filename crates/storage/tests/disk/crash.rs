@@ -56,7 +56,7 @@ fn a_disk_that_was_only_half_grown_is_grown_when_it_is_made_again() {
         catch_unwind(AssertUnwindSafe(|| stopping_at(&node.disks, Point::Lengthened).grow(&id, 128)));
     assert!(stopped.is_err());
     assert_eq!(node.disks.make(&id, 128).unwrap(), 128);
-    let system = rustix::fs::statvfs(&node.disks.mount_point(&id)).unwrap();
+    let system = rustix::fs::statvfs(node.disks.mount_point(&id)).unwrap();
     assert!(system.f_blocks * system.f_frsize > 110 << 20, "{}", system.f_blocks * system.f_frsize);
 }
 

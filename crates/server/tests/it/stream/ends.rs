@@ -6,7 +6,7 @@ use muster_model::cell::CellState;
 use serde_json::json;
 
 use super::refusals::move_cell;
-use super::{Scene, all, until};
+use super::{Scene, all, until, upgrading};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_revoked_token_ends_its_streams_within_five_seconds() {
@@ -20,7 +20,7 @@ async fn a_revoked_token_ends_its_streams_within_five_seconds() {
     until(&mut output, "alive").await;
     admin.post(&format!("/v1/tokens/{}/revoke", token.text_of("id")), json!({})).await.ok();
     let revoked = Instant::now();
-    let why = all(&mut output).await.failed.unwrap();
+    let why = all((input, output)).await.failed.unwrap();
     assert!(why.contains("revoked"), "{why}");
     assert!(revoked.elapsed() < Duration::from_secs(5), "{:?}", revoked.elapsed());
     scene.stop().await;
@@ -56,7 +56,7 @@ async fn a_cell_that_is_destroyed_ends_its_streams() {
     until(&mut output, "alive").await;
     move_cell(&scene, CellState::Destroying).await;
     let destroyed = Instant::now();
-    let why = all(&mut output).await.failed.unwrap();
+    let why = all((input, output)).await.failed.unwrap();
     assert!(why.contains("destroying"), "{why}");
     assert!(destroyed.elapsed() < Duration::from_secs(5));
     scene.stop().await;
@@ -70,7 +70,7 @@ async fn a_server_that_stops_says_so() {
     until(&mut output, "alive").await;
     let Scene { kit, mut fleet, .. } = scene;
     let began = Instant::now();
-    let (heard, ()) = tokio::join!(all(&mut output), kit.stop());
+    let (heard, ()) = tokio::join!(all((input, output)), kit.stop());
     assert!(heard.failed.unwrap().contains("stopping"));
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     fleet.stop().await;
@@ -83,7 +83,7 @@ async fn a_node_that_goes_away_ends_its_streams_and_one_that_is_away_is_not_wait
     input.send(b"alive").await.unwrap();
     until(&mut output, "alive").await;
     scene.fleet.die(0).await;
-    let why = all(&mut output).await.failed.unwrap();
+    let why = all((input, output)).await.failed.unwrap();
     assert!(why.contains("node"), "{why}");
     let (_input, mut output) = scene.command(&["cat"]).await;
     let mut said = Ok(muster_sdk::Said::Started);
@@ -115,15 +115,7 @@ async fn messages_that_no_stream_has_end_it() {
     ];
     for message in strange {
         let path = scene.ask(&admin, json!({"command": {"command": ["cat"]}})).await.ok().text_of("path");
-        let response = admin
-            .request(reqwest::Method::GET, &path)
-            .header("connection", "upgrade")
-            .header("upgrade", "websocket")
-            .header("sec-websocket-version", "13")
-            .header("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==")
-            .send()
-            .await
-            .unwrap();
+        let response = upgrading(admin.request(reqwest::Method::GET, &path)).send().await.unwrap();
         assert_eq!(response.status().as_u16(), 101);
         let upgraded = response.upgrade().await.unwrap();
         let mut socket = WebSocketStream::from_raw_socket(upgraded, Role::Client, None).await;
@@ -137,8 +129,8 @@ async fn messages_that_no_stream_has_end_it() {
         let last = last.unwrap_or_default();
         assert!(last.starts_with(b"\x03{\"failed\""), "{:?}: {last:?}", message.len());
     }
-    let (_input, mut output) = scene.command(&["echo", "still", "there"]).await;
-    assert_eq!(all(&mut output).await.text(), "still there\n");
+    let (input, output) = scene.command(&["echo", "still", "there"]).await;
+    assert_eq!(all((input, output)).await.text(), "still there\n");
     scene.stop().await;
 }
 
@@ -156,11 +148,11 @@ async fn an_agent_of_another_node_finds_nobody_waiting() {
     let asked = admin.post(&path, json!({"command": {"command": ["echo", "mine"]}})).await.ok();
     let server = format!("http://{}", scene.kit.servers[0].address);
     let connection = muster_sdk::connect(&server, scene.fixture.token("project_admin")).unwrap();
-    let (_input, mut output) = connection.join(&asked.text_of("path")).await.unwrap();
+    let (input, output) = connection.join(&asked.text_of("path")).await.unwrap();
     let id = asked.text_of("id").parse().unwrap();
     assert!(streams.take(id, other).is_none());
     scene_fleet.partition(0, false);
-    let heard = all(&mut output).await;
+    let heard = all((input, output)).await;
     assert_eq!(heard.text(), "mine\n");
     assert!(streams.take(id, scene.node).is_none(), "it was taken once");
     scene_fleet.stop().await;

@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use muster_agent::sim::{Fleet, KillPoints, Member, Odds};
 use muster_agent::{Address, Folder, Invitation, Machine, Trust};
-use muster_ids::{CellId, NodeId, World};
+use jiff::SignedDuration;
+use muster_ids::{CellId, NodeId, StreamId, World};
 use muster_model::Labels;
 use muster_model::allocation::Allocation;
 use muster_model::cell::{Cell, CellState};
 use muster_model::node::Capacity;
 use muster_sdk::{Said, StreamInput, StreamOutput};
-use muster_store::Store;
+use muster_store::{Store, Stream};
 use muster_testkit::{Answer, Client, Database, Fixture, Kit};
 use serde_json::{Value, json};
 
@@ -55,6 +56,37 @@ pub(crate) async fn cell(store: &Store, project: &str, node: NodeId, name: &str)
     tx.cell_request(&cell).await.unwrap();
     tx.commit().await.unwrap();
     cell.id
+}
+
+/// A stream that this actor may join at any time; what it asks for is never carried out, as no agent is there.
+pub(crate) async fn granted(store: &Store, cell: CellId, actor_id: &str) -> StreamId {
+    let world = World::system();
+    let cell = store.cell_lookup(cell).await.unwrap().unwrap();
+    let stream = Stream {
+        id: world.id(),
+        tenant_id: cell.tenant_id,
+        project_id: cell.project_id,
+        cell_id: cell.id,
+        incarnation: cell.incarnation,
+        actor_id: actor_id.to_owned(),
+        what: json!({"command": {"command": ["true"]}}),
+        created_at: world.now(),
+        expires_at: world.now() + SignedDuration::from_hours(1),
+        joined_at: None,
+    };
+    let mut tx = store.begin().await.unwrap();
+    tx.stream_insert(&stream).await.unwrap();
+    tx.commit().await.unwrap();
+    stream.id
+}
+
+/// A request that asks to become a WebSocket.
+pub(crate) fn upgrading(request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
+    request
+        .header("connection", "upgrade")
+        .header("upgrade", "websocket")
+        .header("sec-websocket-version", "13")
+        .header("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==")
 }
 
 /// A platform with one cell on one node, whose agent runs.
@@ -169,8 +201,8 @@ impl Heard {
     }
 }
 
-/// Reads to the end.
-async fn all(output: &mut StreamOutput) -> Heard {
+/// Reads to the end, and closes: a server waits for that for a while, so that nobody misses the last word.
+async fn all((_input, mut output): (StreamInput, StreamOutput)) -> Heard {
     let mut heard = Heard::default();
     let reading = async { while !heard.take(output.next().await.unwrap()) {} };
     tokio::time::timeout(Duration::from_secs(20), reading).await.expect("the stream ends");

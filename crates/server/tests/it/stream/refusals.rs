@@ -4,7 +4,7 @@ use muster_ids::{StreamId, World};
 use muster_model::cell::CellState;
 use serde_json::json;
 
-use super::{Scene, all, refused};
+use super::{Scene, all, refused, upgrading};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_who_asked_joins_and_only_once() {
@@ -19,11 +19,11 @@ async fn only_who_asked_joins_and_only_once() {
     }
     // A request that asks for no upgrade is told so, and uses nothing up.
     admin.get(&path).await.refused(400, "invalid_request");
-    let (mut input, mut output) = scene.join_at(0, scene.fixture.token("project_admin"), &path).await.unwrap();
+    let (mut input, output) = scene.join_at(0, scene.fixture.token("project_admin"), &path).await.unwrap();
     let again = refused(scene.join_at(0, scene.fixture.token("project_admin"), &path).await, 409, "invalid_state");
     assert!(again.contains("joined before"), "{again}");
     input.end().await.unwrap();
-    assert_eq!(all(&mut output).await.status, Some(0));
+    assert_eq!(all((input, output)).await.status, Some(0));
     let absent = format!("/v1/streams/{}", World::system().id::<StreamId>());
     refused(scene.join_at(0, scene.fixture.token("project_admin"), &absent).await, 404, "not_found");
     refused(scene.join_at(0, scene.fixture.token("project_admin"), "/v1/streams/none").await, 404, "not_found");
@@ -36,28 +36,13 @@ async fn an_upgrade_is_no_way_around_the_door() {
     let scene = Scene::new().await;
     let admin = scene.client("project_admin");
     let path = scene.ask(&admin, json!({"command": {"command": ["cat"]}})).await.ok().text_of("path");
-    let upgrade = || {
-        admin
-            .request(reqwest::Method::GET, &path)
-            .header("connection", "upgrade")
-            .header("upgrade", "websocket")
-            .header("sec-websocket-version", "13")
-            .header("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==")
-    };
+    let upgrade = || upgrading(admin.request(reqwest::Method::GET, &path));
     let elsewhere = upgrade().header("origin", "https://evil.example").send().await.unwrap();
     assert_eq!(elsewhere.status().as_u16(), 403);
     let rebound = upgrade().header("host", "evil.example").send().await.unwrap();
     assert_eq!(rebound.status().as_u16(), 421);
     let nobody = scene.client("anonymous");
-    let anonymous = nobody
-        .request(reqwest::Method::GET, &path)
-        .header("connection", "upgrade")
-        .header("upgrade", "websocket")
-        .header("sec-websocket-version", "13")
-        .header("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==")
-        .send()
-        .await
-        .unwrap();
+    let anonymous = upgrading(nobody.request(reqwest::Method::GET, &path)).send().await.unwrap();
     assert_eq!(anonymous.status().as_u16(), 401);
     // None of it has used the stream up.
     assert!(scene.join_at(0, scene.fixture.token("project_admin"), &path).await.is_ok());
@@ -126,10 +111,9 @@ async fn a_tenant_has_so_many_streams_at_once() {
     let _second = scene.command(&["cat"]).await;
     let path = scene.ask(&admin, json!({"command": {"command": ["cat"]}})).await.ok().text_of("path");
     refused(scene.join_at(0, token, &path).await, 429, "rate_limited");
-    let (mut input, mut output) = first;
+    let (mut input, output) = first;
     input.end().await.unwrap();
-    all(&mut output).await;
-    drop((input, output));
+    all((input, output)).await;
     // The refusal used nothing up, and the place is free as soon as the server has seen the end.
     for _ in 0..100 {
         match scene.join_at(0, token, &path).await {

@@ -10,13 +10,13 @@ use super::{Scene, all, until};
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_says_what_it_has_to_say_and_how_it_ended() {
     let scene = Scene::new().await;
-    let (_input, mut output) = scene.command(&["echo", "hello", "world"]).await;
-    let heard = all(&mut output).await;
+    let (input, output) = scene.command(&["echo", "hello", "world"]).await;
+    let heard = all((input, output)).await;
     assert_eq!((heard.started, heard.text().as_str(), heard.status), (true, "hello world\n", Some(0)));
-    let (_input, mut output) = scene.command(&["exit", "42"]).await;
-    assert_eq!(all(&mut output).await.status, Some(42));
-    let (_input, mut output) = scene.command(&["missing"]).await;
-    assert!(all(&mut output).await.failed.unwrap().contains("no program"));
+    let (input, output) = scene.command(&["exit", "42"]).await;
+    assert_eq!(all((input, output)).await.status, Some(42));
+    let (input, output) = scene.command(&["missing"]).await;
+    assert!(all((input, output)).await.failed.unwrap().contains("no program"));
     scene.stop().await;
 }
 
@@ -28,7 +28,7 @@ async fn input_goes_in_and_its_end_is_its_end() {
     input.send(b"two").await.unwrap();
     until(&mut output, "one two").await;
     input.end().await.unwrap();
-    assert_eq!(all(&mut output).await.status, Some(0));
+    assert_eq!(all((input, output)).await.status, Some(0));
     scene.stop().await;
 }
 
@@ -46,22 +46,22 @@ async fn a_terminal_echoes_and_follows_its_size() {
     until(&mut output, "132 columns, 43 rows").await;
     // Ctrl-D.
     input.send(&[4]).await.unwrap();
-    assert_eq!(all(&mut output).await.status, Some(0));
+    assert_eq!(all((input, output)).await.status, Some(0));
     scene.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn files_come_and_go_whole() {
     let scene = Scene::new().await;
-    let (_input, mut output) = scene.open(json!({"read": {"path": "/data/3000000"}})).await;
-    let heard = all(&mut output).await;
+    let (input, output) = scene.open(json!({"read": {"path": "/data/3000000"}})).await;
+    let heard = all((input, output)).await;
     assert_eq!((heard.output.len(), heard.status), (3_000_000, Some(0)));
-    let (_input, mut output) = scene.open(json!({"read": {"path": "/data/none"}})).await;
-    assert!(all(&mut output).await.failed.is_some());
-    let (mut input, mut output) = scene.open(json!({"write": {"path": "/data/x", "mode": "0640"}})).await;
+    let (input, output) = scene.open(json!({"read": {"path": "/data/none"}})).await;
+    assert!(all((input, output)).await.failed.is_some());
+    let (mut input, output) = scene.open(json!({"write": {"path": "/data/x", "mode": "0640"}})).await;
     input.send(&vec![7; 2_000_000]).await.unwrap();
     input.end().await.unwrap();
-    assert_eq!(all(&mut output).await.status, Some(0));
+    assert_eq!(all((input, output)).await.status, Some(0));
     scene.stop().await;
 }
 
@@ -71,9 +71,9 @@ async fn who_may_only_look_reads_logs_and_runs_nothing() {
     let viewer = scene.client("viewer");
     scene.ask(&viewer, json!({"command": {"command": ["echo"]}})).await.refused(403, "permission_denied");
     let asked = scene.ask_logs(&viewer, json!({"tail": 2})).await.ok();
-    let (_input, mut output) =
+    let (input, output) =
         scene.join_at(0, scene.fixture.token("viewer"), &asked.text_of("path")).await.unwrap();
-    let heard = all(&mut output).await;
+    let heard = all((input, output)).await;
     assert_eq!((heard.text().lines().count(), heard.status), (2, Some(0)));
     scene.stop().await;
 }
@@ -83,11 +83,11 @@ async fn who_may_only_look_reads_logs_and_runs_nothing() {
 async fn what_was_asked_for_is_audited_and_what_is_secret_is_not() {
     let scene = Scene::new().await;
     let body = json!({"command": {"command": ["echo", "aloud"], "environment": {"KEY": "hidden"}}});
-    let (_input, mut output) = scene.open(body).await;
-    all(&mut output).await;
+    let (input, output) = scene.open(body).await;
+    all((input, output)).await;
     scene.kit.sealed().await;
     let audit = scene.client("tenant_admin").get("/v1/audit?tenant=acme&page_size=200").await.ok();
-    let entry = audit.body["items"].as_array().unwrap().iter().find(|entry| entry["action"] == "stream.create");
+    let entry = audit.body["items"].as_array().unwrap().iter().find(|entry| entry["record"]["action"] == "stream.create");
     let text = entry.unwrap_or_else(|| panic!("{}", audit.text)).to_string();
     assert!(text.contains("aloud") && text.contains("KEY") && !text.contains("hidden"), "{text}");
     scene.stop().await;
@@ -102,8 +102,8 @@ async fn it_does_not_matter_which_server_is_joined() {
     scene.kit.add_server(&[("nodes.listen", &here), ("nodes.advertise", &here)]).await;
     let asked = scene.ask(&scene.client("project_admin"), json!({"command": {"command": ["echo", "hi"]}})).await;
     let token = scene.fixture.token("project_admin");
-    let (_input, mut output) = scene.join_at(1, token, &asked.ok().text_of("path")).await.unwrap();
-    let heard = all(&mut output).await;
+    let (input, output) = scene.join_at(1, token, &asked.ok().text_of("path")).await.unwrap();
+    let heard = all((input, output)).await;
     assert_eq!((heard.text().as_str(), heard.status), ("hi\n", Some(0)));
     scene.stop().await;
 }
@@ -118,7 +118,7 @@ fn resident_mib() -> u64 {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_reader_holds_up_the_writer_and_memory_does_not_grow() {
     let scene = Scene::new().await;
-    let (_input, mut output) = scene.command(&["yes"]).await;
+    let (input, mut output) = scene.command(&["yes"]).await;
     until(&mut output, "y\n").await;
     let before = resident_mib();
     tokio::time::sleep(Duration::from_secs(2)).await;
@@ -128,6 +128,6 @@ async fn a_slow_reader_holds_up_the_writer_and_memory_does_not_grow() {
     for _ in 0..1000 {
         output.next().await.unwrap();
     }
-    drop((_input, output));
+    drop((input, output));
     scene.stop().await;
 }

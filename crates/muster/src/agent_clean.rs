@@ -1,0 +1,55 @@
+//! `muster agent clean`: removes everything of a node from its machine, without a server.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::{ArgMatches, Command};
+use muster_agent::{Folder, Identity, Machine, pretence, real};
+use muster_ids::World;
+
+use crate::agent::{data_dir, start_logs, with_logs};
+use crate::agent_driver;
+use crate::agent_knobs::kill_points;
+
+pub(crate) fn command() -> Command {
+    let clean = Command::new("clean")
+        .about("Remove every cell, disk and network of this node from the machine; no server is needed")
+        .long_about(
+            "Remove every cell, disk and network of this node from the machine; no server is needed. Disks are wiped. No agent \
+             may run in the folder, and who the node is stays there: the server is not told, and finds out when the agent \
+             runs again. The exit code is 1 when something could not be removed, and what that is is listed.",
+        )
+        .arg(data_dir());
+    // What the driver needs to find its things is said as to `muster agent run`; the rest is of no use here and not shown.
+    let shown = ["data-dir", "run-dir", "address", "id-base", "log-level", "log-format"];
+    agent_driver::with_driver(with_logs(clean, "warn"))
+        .mut_args(|arg| if shown.contains(&arg.get_id().as_str()) { arg } else { arg.hide(true) })
+        // The loopback's is there whatever has become of the others, and to remove something any will do.
+        .mut_arg("address", |arg| arg.default_value("127.0.0.1").help("An address that this machine has"))
+        .after_help("")
+}
+
+pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
+    start_logs(matches);
+    let world = World::system();
+    let folder = Folder::new(matches.get_one::<PathBuf>("data-dir").context("--data-dir")?);
+    let Some(identity) = Identity::lookup(&folder)? else {
+        println!("nothing is there: {} has not joined", folder.path().display());
+        return Ok(ExitCode::SUCCESS);
+    };
+    let _lock = folder.lock()?;
+    let pretend = pretence(&folder, None, &identity.node.name, &world)?;
+    let machine = Machine::This { data_dir: folder.path().to_owned(), pretend };
+    let settings = agent_driver::settings(matches, &identity, &folder, &machine, kill_points()?).await?;
+    let clean = move || real::Driver::open(settings, &world)?.clean();
+    let left = tokio::task::spawn_blocking(clean).await??;
+    if left.is_empty() {
+        println!("nothing of {} is left on this machine", identity.node.name);
+        return Ok(ExitCode::SUCCESS);
+    }
+    for thing in &left {
+        eprintln!("muster: {}: {thing}", identity.node.name);
+    }
+    Ok(ExitCode::FAILURE)
+}

@@ -1,2 +1,0 @@
-#[path = "it/stream/mod.rs"]
-mod stream;

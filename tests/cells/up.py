@@ -1,0 +1,97 @@
+"""Three nodes on one machine: cells that find each other by name, and nobody else who finds them."""
+
+import socket
+import time
+
+import snapshot
+from world import eventually, web
+
+NAMES = ("a", "b", "c")
+
+
+def run(world):
+    said = world.up(3)
+    assert said.count("ready") == 3 and "198.18.0." in said, said
+    project = world.project()
+    nodes, cells = set(), {}
+    for name in NAMES:
+        nodes.add(project.allocate(name)["node_id"])
+        cells[name] = project.cell(name, name, world.spec(**web(name)))
+    assert len(nodes) == 3, f"the allocations are not spread: {nodes}"
+    everybody_reaches_everybody(project)
+    nobody_else_does(world, project, cells)
+    what_is_inside_can_be_had(world, project)
+    a_second_up_finds_everything_again(world, project)
+    for name in NAMES:
+        project.release(name)
+    for node in ("n1", "n2", "n3"):
+        world.said("node", "audit", node, "--wait", "--timeout", "60s")
+    said = world.stop()
+    assert "muster down" in said, said
+    world.said("down", "--data-dir", str(world.data))
+    assert "nothing is there" in world.said("down", "--data-dir", str(world.data))
+
+
+def everybody_reaches_everybody(project):
+    for here in NAMES:
+        for there in NAMES:
+            # Names of cells that came later are known a moment later.
+            eventually(lambda: answers(project, here, there))
+            pinged = project.exec(here, "ping", "-c", "1", "-W", "2", there)
+            assert pinged.returncode == 0, f"{here} does not reach {there}: {pinged.stdout}{pinged.stderr}"
+
+
+def answers(project, here, there):
+    got = project.exec(here, "wget", "-q", "-T", "3", "-O", "-", f"http://{there}:8080/name")
+    assert (got.returncode, got.stdout) == (0, there), f"{here} does not get {there}'s page: {got.stdout}{got.stderr}"
+
+
+def nobody_else_does(world, project, cells):
+    other = world.project()
+    other.allocate("other")
+    other.cell("other", "other", world.spec())
+    for name, cell in cells.items():
+        for target in (name, cell["address"]):
+            pinged = other.exec("other", "ping", "-c", "1", "-W", "1", target)
+            assert pinged.returncode not in (0, 255), f"another project's cell reaches {target}: {pinged.stdout}{pinged.stderr}"
+            got = other.exec("other", "wget", "-q", "-T", "1", "-O", "-", f"http://{target}:8080/name")
+            assert got.returncode not in (0, 255), f"another project's cell gets {target}'s page: {got.stdout}{got.stderr}"
+        began = time.monotonic()
+        try:
+            socket.create_connection((cell["address"], 8080), timeout=2).close()
+        except OSError:
+            assert time.monotonic() - began < 3
+        else:
+            raise AssertionError(f"the machine itself reaches {name} at {cell['address']}")
+    other.release("other")
+
+
+def what_is_inside_can_be_had(world, project):
+    eventually(lambda: has(project.said("logs", "a", "--service", "talk"), "a speaks"))
+    here, back = world.folder / "here", world.folder / "back"
+    here.write_text("carried\n" * 1000)
+    project.said("cp", str(here), "a:/tmp/there")
+    project.said("cp", "a:/tmp/there", str(back))
+    assert back.read_text() == here.read_text()
+    ended = project.exec("a", "sh", "-c", "wc -l </tmp/there; exit 7")
+    assert (ended.returncode, ended.stdout.strip()) == (7, "1000"), ended
+
+
+def has(text, part):
+    assert part in text, text
+
+
+def a_second_up_finds_everything_again(world, project):
+    """The cells do not notice that the agents and the server were away."""
+    born = started(project)
+    assert "cells go on" in world.stop()
+    running = [line for line in snapshot.processes().values() if "httpd" in line and "conmon" not in line]
+    assert len(running) == 3, running
+    world.up(3)
+    assert started(project) == born, "a cell was started anew"
+    answers(project, "a", "c")
+
+
+def started(project):
+    """When the first process of each cell was started, in the kernel's own ticks."""
+    return [project.said("exec", name, "--", "cut", "-d", " ", "-f", "22", "/proc/1/stat") for name in NAMES]

@@ -1,0 +1,173 @@
+"""A platform of a test's own, with nodes on this machine: `muster up --nodes`, a tenant who uses it, and `muster down`."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from platform_under_test import BINARY, Server, actors, die_with_parent, free_port  # noqa: E402
+
+import image  # noqa: E402
+
+
+class Failed(AssertionError):
+    """A command that should have succeeded."""
+
+
+class Project:
+    """A project, and its people's command line."""
+
+    def __init__(self, world):
+        self.world = world
+        _, self.project, self.tokens = actors(world.server)
+
+    def muster(self, *words, **rest):
+        return self.world.muster(*words, token=self.tokens["tenant_admin"], project=self.project["id"], **rest)
+
+    def said(self, *words, **rest):
+        return self.world.succeeded(self.muster(*words, **rest))
+
+    def allocate(self, name, **flags):
+        """An allocation, small unless said otherwise; active."""
+        flags = {"cpus": "1", "memory-mb": "256", "disk-mb": "64", "strategy": "spread", **flags}
+        self.said("allocation", "create", name, "--wait", "--timeout", "60s", *dashed(flags))
+        return json.loads(self.said("-o", "json", "allocation", "get", name))
+
+    def cell(self, name, allocation, spec):
+        """A cell, running."""
+        self.said("cell", "create", name, "--allocation", allocation, "--spec", json.dumps(spec), "--wait", "--timeout", "60s")
+        return json.loads(self.said("-o", "json", "cell", "get", name))
+
+    def release(self, allocation):
+        self.said("allocation", "release", allocation, "--wait", "--timeout", "90s")
+
+    def exec(self, cell, *command, **rest):
+        return self.muster("exec", cell, "--", *command, **rest)
+
+
+def dashed(flags):
+    return [part for name, value in flags.items() for part in (f"--{name}", value)]
+
+
+class World:
+    """The machine, as a person has it who types `muster up`."""
+
+    def __init__(self):
+        self.folder = Path(tempfile.mkdtemp(prefix="muster-cells-"))
+        self.data, self.images, self.run = self.folder / "data", self.folder / "images", self.folder / "run"
+        self.digest = image.make(self.images)
+        self.server = Server(self.data)
+        self.process = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def clean_environment(self):
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("MUSTER_")}
+        kept.update(HOME=str(self.folder), XDG_CONFIG_HOME=str(self.folder / "config"))
+        return kept
+
+    def up(self, nodes, environment=None):
+        """Starts the platform, and gives what it said."""
+        self.process = subprocess.Popen(
+            [BINARY, "up", "--nodes", str(nodes), "--http-listen", f"127.0.0.1:{self.server.port}", "--data-dir", self.data,
+             "--run-dir", self.run, "--images", self.images, "--limits-actor-per-second", "100000"],
+            env={**self.clean_environment(), **(environment or {})}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, preexec_fn=die_with_parent)
+        said = []
+        for line in self.process.stdout:
+            said.append(line)
+            if line.startswith("try:"):
+                return "".join(said)
+        raise Failed(f"`muster up` ended: {''.join(said)}{self.logs()}")
+
+    def stop(self, number=signal.SIGTERM):
+        """Ends `muster up`, and gives what it said. Cells go on."""
+        self.process.send_signal(number)
+        said, _ = self.process.communicate(timeout=60)
+        code, self.process = self.process.returncode, None
+        if number != signal.SIGKILL and code != 0:
+            raise Failed(f"`muster up` ended with {code}: {said}")
+        return said
+
+    def down(self, *words):
+        return self.muster("down", "--data-dir", str(self.data), *words, timeout=120)
+
+    def close(self):
+        """Nothing is left, whatever happened."""
+        if self.process:
+            self.stop(signal.SIGKILL)
+        gone = self.down("--delete-data")
+        if gone.returncode != 0:
+            print(f"`muster down` failed: {gone.stdout}{gone.stderr}", flush=True)
+            raise Failed(gone.stderr)
+        shutil.rmtree(self.folder)
+
+    def muster(self, *words, token=None, project=None, timeout=100, input=None):
+        environment = self.clean_environment()
+        environment["MUSTER_SERVER"] = f"http://127.0.0.1:{self.server.port}"
+        if self.data.joinpath("operator.token").exists():
+            environment["MUSTER_TOKEN"] = token or self.server.operator_token()
+        if project:
+            environment["MUSTER_PROJECT"] = project
+        return subprocess.run(
+            [BINARY, *words], env=environment, stdin=subprocess.DEVNULL if input is None else None, capture_output=True,
+            text=True, timeout=timeout, input=input)
+
+    def succeeded(self, answer):
+        if answer.returncode != 0:
+            raise Failed(f"{answer.args[1:]} ended with {answer.returncode}: {answer.stdout}{answer.stderr}{self.logs()}")
+        return answer.stdout
+
+    def said(self, *words, **rest):
+        """A command of the operator's that must succeed, and what it wrote."""
+        return self.succeeded(self.muster(*words, **rest))
+
+    def logs(self):
+        """The last of what the agents wrote, for whoever looks for a reason."""
+        logs = sorted(self.data.glob("nodes/*/agent.log"))
+        return "".join(f"\n--- {log.parent.name}\n{log.read_text(errors='replace')[-1500:]}" for log in logs)
+
+    def project(self):
+        return Project(self)
+
+    def spec(self, **changes):
+        """A cell with busybox in it."""
+        return {"root": {"image": self.digest}, **changes}
+
+
+def web(text):
+    """A service that answers, with a page of its own."""
+    return {
+        "services": [
+            {"name": "web", "command": ["/bin/httpd", "-f", "-p", "8080", "-h", "/www"], "ready": {"by": {"tcp": 8080}}},
+            {"name": "talk", "command": ["/bin/sh", "-c", f"echo {text} speaks; exec sleep 1000000"]},
+        ],
+        "files": [{"path": "/www/name", "text": text}],
+    }
+
+
+def eventually(what, seconds=15):
+    """Tries until it holds: for what the platform brings about a moment after it said yes."""
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            return what()
+        except AssertionError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.1)
+
+
+def unique():
+    return uuid.uuid4().hex[:8]
