@@ -3,7 +3,7 @@
 import time
 
 import snapshot
-from world import eventually, web
+from world import eventually, page, web
 
 
 def run(world):
@@ -28,7 +28,7 @@ def cycle(world, project, number):
     project.cell(name, name, world.spec(**web(name), **ingress))
     project.said("exec", name, "--", "sh", "-c", "echo used >/var/kept/file; cat /var/kept/file")
     project.said("cp", str(world.images / "index.json"), f"{name}:/tmp/index.json")
-    project.said("exec", name, "--", "wget", "-q", "-T", "3", "-O", "-", "http://127.0.0.1:8080/name")
+    project.said("exec", name, "--", *page("127.0.0.1"))
     project.release(name)
 
 

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import uuid
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -61,7 +60,7 @@ class World:
 
     def __init__(self):
         self.folder = Path(tempfile.mkdtemp(prefix="muster-cells-"))
-        self.data, self.images, self.run = self.folder / "data", self.folder / "images", self.folder / "run"
+        self.data, self.images = self.folder / "data", self.folder / "images"
         self.digest = image.make(self.images)
         self.server = Server(self.data)
         self.process = None
@@ -81,7 +80,7 @@ class World:
         """Starts the platform, and gives what it said."""
         self.process = subprocess.Popen(
             [BINARY, "up", "--nodes", str(nodes), "--http-listen", f"127.0.0.1:{self.server.port}", "--data-dir", self.data,
-             "--run-dir", self.run, "--images", self.images, "--limits-actor-per-second", "100000"],
+             "--images", self.images, "--limits-actor-per-second", "100000"],
             env={**self.clean_environment(), **(environment or {})}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, preexec_fn=die_with_parent)
         said = []
@@ -142,19 +141,33 @@ class World:
         return Project(self)
 
     def spec(self, **changes):
-        """A cell with busybox in it."""
+        """A cell with busybox in it, and nothing else."""
         return {"root": {"image": self.digest}, **changes}
+
+    def hosted(self, **changes):
+        """A cell with the machine's own programs. Its `ping` asks without privilege; busybox's wants one that no cell has."""
+        folders = [folder for folder in ("/usr", "/bin", "/sbin", "/lib", "/lib64") if Path(folder).is_dir()]
+        return {"root": {"host": folders}, **changes}
 
 
 def web(text):
     """A service that answers, with a page of its own."""
     return {
         "services": [
-            {"name": "web", "command": ["/bin/httpd", "-f", "-p", "8080", "-h", "/www"], "ready": {"by": {"tcp": 8080}}},
+            {
+                "name": "web",
+                "command": ["/bin/busybox", "httpd", "-f", "-p", "8080", "-h", "/www"],
+                "ready": {"by": {"tcp": 8080}},
+            },
             {"name": "talk", "command": ["/bin/sh", "-c", f"echo {text} speaks; exec sleep 1000000"]},
         ],
         "files": [{"path": "/www/name", "text": text}],
     }
+
+
+def page(where, seconds=3):
+    """Gets the page of a cell. Debian's static busybox crashes in `wget -T`, hence `timeout`."""
+    return ["busybox", "timeout", str(seconds), "busybox", "wget", "-q", "-O", "-", f"http://{where}:8080/name"]
 
 
 def eventually(what, seconds=15):
@@ -167,7 +180,3 @@ def eventually(what, seconds=15):
             if time.monotonic() > until:
                 raise
             time.sleep(0.1)
-
-
-def unique():
-    return uuid.uuid4().hex[:8]

@@ -11,7 +11,7 @@ use crate::document;
 use crate::error::CellResult;
 use crate::monitor::Monitor;
 use crate::range::Ranges;
-use crate::record::{self, Place, Record};
+use crate::record::{self, Place, Record, Trace};
 use crate::settings::Settings;
 use crate::supervise::Memos;
 
@@ -33,7 +33,7 @@ impl Cells {
         settings.check()?;
         document::folder(&settings.folder, 0o700)?;
         document::folder(&settings.folder.join("cells"), 0o700)?;
-        document::folder(&settings.folder.join("gone"), 0o700)?;
+        document::folder(&settings.folder.join("trace"), 0o700)?;
         document::folder(&settings.run, 0o711)?;
         document::folder(&settings.run.join("cells"), 0o711)?;
         let ranges = Ranges::new(&settings.folder, settings.id_base);
@@ -72,13 +72,17 @@ impl Cells {
     pub fn list(&self) -> CellResult<Vec<CellPlace>> {
         let mut places = Vec::new();
         for cell_id in record::known(&self.settings.folder)? {
-            if let Some(record) = self.place(cell_id).read_record()? {
-                places.push(CellPlace {
-                    allocation_id: record.allocation_id,
-                    cell_id,
-                    incarnation: record.incarnation,
-                });
-            }
+            let place = self.place(cell_id);
+            // One record that cannot be read must hide neither its own cell nor the others.
+            let trace = match place.read_record() {
+                Ok(Some(record)) => Some(record.trace()),
+                _ => document::read::<Trace>(&place.trace)?,
+            };
+            places.extend(trace.map(|trace| CellPlace {
+                allocation_id: trace.allocation_id,
+                cell_id,
+                incarnation: trace.incarnation,
+            }));
         }
         Ok(places)
     }
@@ -109,16 +113,26 @@ impl Cells {
         Ok(record)
     }
 
+    /// Writes down what is known of a cell, and with it where to look for what it may leave.
     pub(crate) fn save(&self, record: &Record) -> CellResult<()> {
+        let place = self.place(record.cell_id);
         // Forgotten first: if the write fails, what is on disk counts.
         lock(&self.records).remove(&record.cell_id);
-        self.place(record.cell_id).write_record(record)
+        document::write(&place.trace, &record.trace())?;
+        place.write_record(record)
     }
 
     pub(crate) fn forget(&self, cell: CellId) {
         lock(&self.records).remove(&cell);
-        lock(&self.turns).remove(&cell);
         self.memos.forget(cell);
+    }
+
+    /// Lets go of the turn of a cell that is gone, unless somebody waits for it.
+    pub(crate) fn end_turn(&self, cell: CellId, turn: &Arc<Mutex<()>>) {
+        let mut turns = lock(&self.turns);
+        if Arc::strong_count(turn) <= 2 {
+            turns.remove(&cell);
+        }
     }
 
     /// Who changes a cell holds this, one at a time.

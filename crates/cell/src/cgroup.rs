@@ -165,11 +165,16 @@ impl Layout {
     fn delegate(&self, folder: &Path) -> CellResult<()> {
         let Self::Unified(_) = self else { return Ok(()) };
         let there = fs::read_to_string(folder.join("cgroup.controllers")).unwrap_or_default();
-        for controller in ["cpu", "memory", "pids", "cpuset", "io"] {
+        for (controller, needed) in
+            [("cpu", true), ("memory", true), ("pids", true), ("cpuset", false), ("io", false)]
+        {
             if there.split_whitespace().any(|name| name == controller) {
                 let file = folder.join("cgroup.subtree_control");
-                fs::write(&file, format!("+{controller}"))
-                    .doing(|| format!("write +{controller} to {}", file.display()))?;
+                let result = fs::write(&file, format!("+{controller}"));
+                // No limit of ours needs the others; cells may use them where the machine lets them.
+                if needed {
+                    result.doing(|| format!("write +{controller} to {}", file.display()))?;
+                }
             }
         }
         Ok(())

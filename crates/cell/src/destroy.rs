@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use muster_ids::CellId;
@@ -13,12 +14,12 @@ use crate::document;
 use crate::error::{CellError, CellResult};
 use crate::monitor;
 use crate::process::{self, Process};
-use crate::record::{Phase, Place, Record};
+use crate::record::{self, Phase, Place, Record, Trace};
 use crate::root;
 use crate::service::Run;
 
 /// How many cells that are gone are remembered, to look for what they left.
-const GRAVES: usize = 2_000;
+const TRACES: usize = 2_000;
 
 /// How a cell is destroyed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,13 +43,15 @@ impl Cells {
     pub fn destroy(&self, cell: CellId, options: DestroyOptions) -> CellResult<()> {
         let turn = self.turn(cell);
         let _turn = lock(&turn);
-        self.remove_all(cell, &Reason::Asked(options))
+        self.remove_all(cell, &Reason::Asked(options))?;
+        self.end_turn(cell, &turn);
+        Ok(())
     }
 
     /// The caller has the cell's turn.
     pub(crate) fn remove_all(&self, cell: CellId, reason: &Reason) -> CellResult<()> {
         let place = self.place(cell);
-        let record = match place.read_record() {
+        let mut record = match place.read_record() {
             Ok(record) => record,
             // A damaged record must not keep a cell alive: what can be found without it is removed.
             Err(error) => {
@@ -56,12 +59,10 @@ impl Cells {
                 None
             }
         };
-        let mut record = record;
         if let Some(record) = &mut record {
             record.phase = Phase::Destroying;
             record.ended = record.ended.or_else(process::ticks);
             self.save(record)?;
-            document::write(&place.grave, &record.tombstone())?;
             self.reach("cell_destroy:recorded");
             if let Reason::Asked(_) = reason {
                 self.stop_services(record);
@@ -77,7 +78,6 @@ impl Cells {
         if let Some(record) = record.as_mut().filter(|_| !held.is_empty()) {
             forget_namespaces(record);
             self.save(record)?;
-            document::write(&place.grave, &record.tombstone())?;
         }
         drop(held);
         for folder in self.layout.find(&self.settings.cgroup_root, &cell.to_string()) {
@@ -87,14 +87,15 @@ impl Cells {
 
         root::unmount(&place.run)?;
         self.reach("cell_destroy:unmounted");
-        if let Some(record) = &record {
-            document::remove_folder(&record.layer())?;
+        let trace = document::read::<Trace>(&place.trace).unwrap_or_default();
+        if let Some(layer) = record.as_ref().map(Record::layer).or(trace.map(|trace| trace.layer)) {
+            document::remove_folder(&layer)?;
             // A folder that others use too is not ours to remove, and one that is empty is no loss.
-            let _ = fs::remove_dir(record.storage.join("layer"));
-            if let Reason::Asked(DestroyOptions { keep_state: false }) = reason {
-                document::remove_folder(&record.states())?;
-                let _ = fs::remove_dir(record.storage.join("state"));
-            }
+            let _ = layer.parent().map(fs::remove_dir);
+        }
+        if let (Some(record), Reason::Asked(DestroyOptions { keep_state: false })) = (&record, reason) {
+            document::remove_folder(&record.states())?;
+            let _ = fs::remove_dir(record.storage.join("state"));
         }
         document::remove_folder(&place.run)?;
         document::remove_folder(&self.runc_root().join(cell.to_string()))?;
@@ -105,7 +106,7 @@ impl Cells {
         document::remove(&place.record_file())?;
         document::remove_folder(&place.folder)?;
         self.forget(cell);
-        self.prune_graves();
+        self.prune_traces();
         self.reach("cell_destroy:forgotten");
         Ok(())
     }
@@ -217,15 +218,21 @@ impl Cells {
     }
 
     /// Forgets the oldest of the cells that are gone, when there are too many.
-    fn prune_graves(&self) {
-        let Ok(entries) = fs::read_dir(self.settings.folder.join("gone")) else { return };
-        let mut graves: Vec<_> = entries
+    fn prune_traces(&self) {
+        let Ok(living) = record::known(&self.settings.folder) else { return };
+        let is_gone = |path: &Path| {
+            let cell = path.file_stem().and_then(|name| name.to_str()?.parse().ok());
+            cell.is_none_or(|cell| !living.contains(&cell))
+        };
+        let Ok(entries) = fs::read_dir(self.settings.folder.join("trace")) else { return };
+        let mut traces: Vec<_> = entries
             .flatten()
+            .filter(|entry| is_gone(&entry.path()))
             .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
             .collect();
-        if graves.len() > GRAVES {
-            graves.sort();
-            for (_, path) in &graves[..graves.len() - GRAVES] {
+        if traces.len() > TRACES {
+            traces.sort();
+            for (_, path) in &traces[..traces.len() - TRACES] {
                 let _ = fs::remove_file(path);
             }
         }

@@ -12,7 +12,7 @@ use crate::document;
 use crate::error::CellResult;
 use crate::process;
 use crate::range::SIZE;
-use crate::record::Tombstone;
+use crate::record::Trace;
 
 impl Cells {
     /// All that is left of a cell, in words; of one that runs this is all that it has.
@@ -26,9 +26,9 @@ impl Cells {
         let name = cell.to_string();
         let held = lock(&self.ranges).held()?;
         // A record that cannot be read is itself something that is left, and is found as a file below.
-        let known: Option<Tombstone> = match place.read_record() {
-            Ok(Some(record)) => Some(record.tombstone()),
-            _ => document::read(&place.grave).unwrap_or_default(),
+        let known: Option<Trace> = match place.read_record() {
+            Ok(Some(record)) => Some(record.trace()),
+            _ => document::read(&place.trace).unwrap_or_default(),
         };
         let namespaces = known.as_ref().map(|known| known.namespaces.clone()).unwrap_or_default();
         // Ids that another cell has by now say nothing about this one.

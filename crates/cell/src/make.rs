@@ -15,7 +15,7 @@ use crate::document;
 use crate::error::{CellError, CellResult, refused};
 use crate::file::{self, NewFile};
 use crate::process::{self, Process};
-use crate::record::{Device, Phase, Place, Record, RootSource, Tombstone};
+use crate::record::{Device, Phase, Place, Record, RootSource, Trace};
 use crate::root;
 use crate::tool;
 
@@ -80,7 +80,7 @@ impl Cells {
             }
         }
         if let Some(gone) =
-            document::read::<Tombstone>(&place.grave)?.filter(|gone| gone.incarnation > make.incarnation)
+            document::read::<Trace>(&place.trace)?.filter(|gone| gone.incarnation > make.incarnation)
         {
             return refused(format!(
                 "incarnation {} of {} was here, and {} is older",
@@ -119,7 +119,6 @@ impl Cells {
         };
         document::folder(&place.folder, 0o700)?;
         self.save(&record)?;
-        document::remove(&place.grave)?;
         self.reach("cell_create:recorded");
 
         document::folder(&place.run, 0o711)?;

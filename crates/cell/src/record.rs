@@ -83,9 +83,10 @@ pub(crate) struct Record {
     pub(crate) ended: Option<u64>,
 }
 
-/// What is remembered of a cell that is gone, so that one can still look for what it may have left.
+/// What is remembered of a cell beside its record and for longer: where to look for what it may have left.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Tombstone {
+pub(crate) struct Trace {
+    pub(crate) allocation_id: AllocationId,
     pub(crate) incarnation: i64,
     pub(crate) layer: PathBuf,
     pub(crate) ids: u32,
@@ -106,8 +107,9 @@ impl Record {
         self.storage.join("state").join(&self.name)
     }
 
-    pub(crate) fn tombstone(&self) -> Tombstone {
-        Tombstone {
+    pub(crate) fn trace(&self) -> Trace {
+        Trace {
+            allocation_id: self.allocation_id,
             incarnation: self.incarnation,
             layer: self.layer(),
             ids: self.ids,
@@ -122,7 +124,7 @@ impl Record {
 pub(crate) struct Place {
     pub(crate) folder: PathBuf,
     pub(crate) run: PathBuf,
-    pub(crate) grave: PathBuf,
+    pub(crate) trace: PathBuf,
 }
 
 impl Place {
@@ -131,7 +133,7 @@ impl Place {
         Self {
             folder: settings.folder.join("cells").join(&name),
             run: settings.run.join("cells").join(&name),
-            grave: settings.folder.join("gone").join(format!("{name}.json")),
+            trace: settings.folder.join("trace").join(format!("{name}.json")),
         }
     }
 

@@ -90,15 +90,16 @@ impl Cells {
             return Ok(());
         }
         let views = self.views(&record)?;
+        let mut answered = false;
         for view in &views {
-            self.write_answer(&record, view)?;
+            answered |= self.write_answer(&record, view)?;
             if matches!(view.seen, Seen::Running { .. }) {
                 let monitor = self.service_monitor(&record, &view.service.name, view.run.number);
                 log::rotate(&monitor.log, &monitor.folder, self.settings.logs)?;
             }
         }
         // Planned from what is now written, so that who waited for an answer starts at once.
-        let views = self.views(&record)?;
+        let views = if answered { self.views(&record)? } else { views };
         for (service, step) in plan::plan(now, &views) {
             match step {
                 Step::Start(run) => self.start_service(&record, service, run)?,
@@ -189,16 +190,17 @@ impl Cells {
         }
     }
 
-    /// Writes down what a probe answered since.
-    fn write_answer(&self, record: &Record, view: &View<'_>) -> CellResult<()> {
+    /// Writes down what a probe answered since, and says whether one did.
+    fn write_answer(&self, record: &Record, view: &View<'_>) -> CellResult<bool> {
         let (cell, name, run) = (record.cell_id, &view.service.name, view.run.number);
-        let Some(answer) = self.memos.of(cell, name, run).answer else { return Ok(()) };
+        let Some(answer) = self.memos.of(cell, name, run).answer else { return Ok(false) };
         self.memos.change(cell, name, run, |memo| {
             memo.answer = None;
             memo.message = answer.as_ref().err().cloned();
         });
         let running = matches!(view.seen, Seen::Running { .. });
-        self.mark(record, view.service, running && answer.is_ok())
+        self.mark(record, view.service, running && answer.is_ok())?;
+        Ok(true)
     }
 
     /// Asks a service whether it is ready, without waiting for the answer.

@@ -212,13 +212,17 @@ mod tests {
 
     #[test]
     fn everything_that_was_typed_is_asked_for() {
-        let typed = ["exec", "c", "--uid", "5", "-w", "/d", "-e", "A=b=c", "-e", "E=", "--", "ls", "-l", "--", "x"];
+        let typed =
+            ["exec", "c", "--uid", "5", "-w", "/d", "-e", "A=b=c", "-e", "E=", "--", "ls", "-l", "--", "x"];
         let matches = command().try_get_matches_from(typed).unwrap();
         let expected = json!({"command": ["ls", "-l", "--", "x"], "terminal": false, "uid": 5, "working_directory": "/d",
                               "environment": {"A": "b=c", "E": ""}});
         assert_eq!(body(&matches, false).unwrap(), expected);
         let wrong = command().try_get_matches_from(["exec", "c", "-e", "A", "--", "ls"]).unwrap();
         assert!(body(&wrong, false).is_err());
-        assert!(command().try_get_matches_from(["exec", "c", "ls"]).is_err(), "what runs there stands behind --");
+        assert!(
+            command().try_get_matches_from(["exec", "c", "ls"]).is_err(),
+            "what runs there stands behind --"
+        );
     }
 }

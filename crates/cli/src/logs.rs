@@ -44,15 +44,15 @@ pub(crate) async fn logs(context: &Context, matches: &ArgMatches) -> Result<()> 
     let named = Named::of(context, matches, cell)?;
     let connection = context.connect()?;
     let body = body(matches, context.now)?;
-    let (_input, mut output) =
-        match join(&connection, &named, operation("stream_logs")?, body.clone()).await {
-            Ok(stream) => stream,
-            // It is not there any more, or not yet: what was kept of it is all there is.
-            Err(failure) if failure.exit == Exit::Conflict => {
-                return kept(&connection, &named, &body, failure).await;
-            }
-            Err(failure) => return Err(failure),
-        };
+    let (_input, mut output) = match join(&connection, &named, operation("stream_logs")?, body.clone()).await
+    {
+        Ok(stream) => stream,
+        // It is not there any more, or not yet: what was kept of it is all there is.
+        Err(failure) if failure.exit == Exit::Conflict => {
+            return kept(&connection, &named, &body, failure).await;
+        }
+        Err(failure) => return Err(failure),
+    };
     loop {
         match output.next().await.map_err(|error| Failure::call(None, error))? {
             Said::Started => {}
@@ -113,7 +113,11 @@ async fn kept(connection: &Connection, named: &Named, asked: &Value, refused: Fa
             continue;
         }
         let more = if log["truncated"] == true { "; what came before was not kept" } else { "" };
-        eprintln!("{service}, incarnation {}, kept at {}{more}:", log["incarnation"], log["kept_at"].as_str().unwrap_or("?"));
+        eprintln!(
+            "{service}, incarnation {}, kept at {}{more}:",
+            log["incarnation"],
+            log["kept_at"].as_str().unwrap_or("?")
+        );
         let text = log["text"].as_str().unwrap_or_default();
         for line in chosen(text, asked) {
             say(&format!("{line}\n"))?;
@@ -126,7 +130,9 @@ fn chosen<'t>(text: &'t str, asked: &Value) -> Vec<&'t str> {
     let since = asked["since"].as_str().and_then(|since| since.parse::<Timestamp>().ok());
     let late = |line: &&str| {
         let written = line.split(' ').next().and_then(|word| word.parse::<Timestamp>().ok());
-        since.is_none_or(|since| written.is_none_or(|written| written.duration_since(since) >= SignedDuration::ZERO))
+        since.is_none_or(|since| {
+            written.is_none_or(|written| written.duration_since(since) >= SignedDuration::ZERO)
+        })
     };
     let found = |line: &&str| asked["search"].as_str().is_none_or(|text| line.contains(text));
     let lines: Vec<&str> = text.lines().filter(late).filter(found).collect();
@@ -140,7 +146,8 @@ mod tests {
 
     #[test]
     fn lines_of_the_past_are_chosen_as_those_of_the_living() {
-        let text = "2026-01-01T00:00:00Z stdout a\n2026-01-02T00:00:00Z stdout b\n2026-01-03T00:00:00Z stderr ab\n";
+        let text =
+            "2026-01-01T00:00:00Z stdout a\n2026-01-02T00:00:00Z stdout b\n2026-01-03T00:00:00Z stderr ab\n";
         let count = |asked: Value| chosen(text, &asked).len();
         assert_eq!(count(json!({})), 3);
         assert_eq!(count(json!({"tail": 2})), 2);

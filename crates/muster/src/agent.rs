@@ -8,7 +8,7 @@ use clap::{Arg, ArgMatches, Command, value_parser};
 use muster_agent::AgentError;
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::{agent_clean, agent_inventory, agent_join, agent_run, agent_simulate};
+use crate::{agent_clean, agent_inventory, agent_join, agent_run, agent_simulate, agent_wipe_device};
 
 pub(crate) fn command() -> Command {
     Command::new("agent")
@@ -24,6 +24,7 @@ pub(crate) fn command() -> Command {
         .subcommand(agent_run::command())
         .subcommand(agent_inventory::command())
         .subcommand(agent_clean::command())
+        .subcommand(agent_wipe_device::command())
         .subcommand(agent_simulate::command())
 }
 
@@ -44,6 +45,7 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         Some(("run", matches)) => agent_run::run(matches).await,
         Some(("inventory", matches)) => agent_inventory::run(matches).await,
         Some(("clean", matches)) => agent_clean::run(matches).await,
+        Some(("wipe-device", matches)) => agent_wipe_device::run(matches).await,
         Some(("simulate", matches)) => agent_simulate::run(matches).await,
         _ => bail!("say what the agent should do"),
     };

@@ -9,6 +9,7 @@ mod agent_join;
 mod agent_knobs;
 mod agent_run;
 mod agent_simulate;
+mod agent_wipe_device;
 mod backup;
 mod down;
 mod logs;

@@ -93,7 +93,10 @@ impl Connection {
         }
         let accept = response.headers().get(SEC_WEBSOCKET_ACCEPT);
         if accept.is_none_or(|accept| accept.as_bytes() != derive_accept_key(key.as_bytes()).as_bytes()) {
-            return Err(Error::Answer { status, why: "its upgrade does not fit what was asked for".to_owned() });
+            return Err(Error::Answer {
+                status,
+                why: "its upgrade does not fit what was asked for".to_owned(),
+            });
         }
         let upgraded = response.upgrade().await.map_err(|error| Error::network(&self.server, &error))?;
         let socket = WebSocketStream::from_raw_socket(upgraded, Role::Client, Some(limits())).await;

@@ -5,8 +5,8 @@ use futures::future::BoxFuture;
 use http::Response;
 use muster_control::{Answer, Commit, Cx, Result, stream as streams};
 use muster_control::{
-    allocation, audit, capacity, cell, event, me, network, node, operation, project, quota, role_binding, service_account,
-    session, slot, ssh_key, status, tenant, token, user, webhook,
+    allocation, audit, capacity, cell, event, me, network, node, operation, project, quota, role_binding,
+    service_account, session, slot, ssh_key, status, tenant, token, user, webhook,
 };
 
 use crate::input::Input;

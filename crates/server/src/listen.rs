@@ -109,12 +109,8 @@ async fn accept(
     }
 }
 
-async fn connection<S>(
-    builder: &http1::Builder,
-    stream: S,
-    named: Named,
-    mut stop: watch::Receiver<bool>,
-) where
+async fn connection<S>(builder: &http1::Builder, stream: S, named: Named, mut stop: watch::Receiver<bool>)
+where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(named));

@@ -40,7 +40,10 @@ impl Upgrade {
     pub(crate) async fn read(parts: &mut Parts) -> Result<Self> {
         let connected = parts.extensions.get::<Connected>().cloned();
         let upgrade = WebSocketUpgrade::from_request_parts(parts, &()).await.map_err(|_| {
-            Problem::field("header/Upgrade", "this is joined by an upgrade to WebSocket, version 13, and in no other way")
+            Problem::field(
+                "header/Upgrade",
+                "this is joined by an upgrade to WebSocket, version 13, and in no other way",
+            )
         })?;
         // Each message is written when it is sent: what cannot be written holds up whoever sends.
         let upgrade = upgrade

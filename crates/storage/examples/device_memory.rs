@@ -1,6 +1,6 @@
-//! Proves on a real device that a wipe reaches what a tenant left: `device_memory plant|search|wipe|prove UUID`.
+//! Proves on a real device that a wipe reaches what a tenant left: `device_memory plant|search|wipe|prove|prove-within UUID`.
 //!
-//! `prove` plays both tenants as processes of their own and prints one line of JSON. It ends with 0 only if the canary was seen
+//! `prove` plays both tenants as processes of their own, `prove-within` as parts of one, and each prints one line of JSON. It ends with 0 only if the canary was seen
 //! before the wipe and not after it; a driver that clears memory by itself leaves the wipe unproven, and it says so.
 
 use std::process::{Command, ExitCode};
@@ -13,7 +13,7 @@ const CANARY: u32 = 0x7e57_c0de;
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [verb, uuid] = arguments.as_slice() else {
-        eprintln!("usage: device_memory plant|search|wipe|prove UUID");
+        eprintln!("usage: device_memory plant|search|wipe|prove|prove-within UUID");
         return ExitCode::from(2);
     };
     let said = match verb.as_str() {
@@ -21,8 +21,9 @@ fn main() -> ExitCode {
         "search" => muster_storage::search(uuid, CANARY).map(|found| json!(found)),
         "wipe" => muster_storage::wipe(uuid).map(|wiped| json!(wiped)),
         "prove" => return prove(uuid),
+        "prove-within" => return prove_within(uuid),
         _ => {
-            eprintln!("{verb:?} is none of plant, search, wipe, prove");
+            eprintln!("{verb:?} is none of plant, search, wipe, prove, prove-within");
             return ExitCode::from(2);
         }
     };
@@ -36,6 +37,31 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The same within one process, where no driver clears what one part of it leaves to the next.
+fn prove_within(uuid: &str) -> ExitCode {
+    let said = (|| {
+        let left = muster_storage::leave(uuid, CANARY)?;
+        let seen = muster_storage::search(uuid, CANARY)?;
+        muster_storage::leave(uuid, CANARY)?;
+        let wiped = muster_storage::wipe(uuid)?;
+        let after = muster_storage::search(uuid, CANARY)?;
+        Ok((left, seen, wiped, after))
+    })();
+    let (verdict, said) = match said {
+        Ok((left, seen, wiped, after)) => {
+            let verdict = match (seen.bytes, after.bytes) {
+                (0, 0) => "unproven: the driver cleared it by itself",
+                (_, 0) => "proved",
+                _ => "refuted: the canary is there after the wipe",
+            };
+            (verdict, json!({"left": left, "found": seen, "wiped": wiped, "found_after": after}))
+        }
+        Err(muster_storage::Unproven(why)) => ("unproven: a step failed", json!(why)),
+    };
+    println!("{}", json!({"uuid": uuid, "within": "one process", "verdict": verdict, "said": said}));
+    if verdict == "proved" { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn prove(uuid: &str) -> ExitCode {

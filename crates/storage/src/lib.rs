@@ -6,7 +6,7 @@
 mod device;
 mod disk;
 
-pub use device::{Found, Unproven, Wiped, plant, search, wipe};
+pub use device::{Found, Unproven, Wiped, leave, plant, search, wipe};
 pub use disk::{
     DiskFile, DiskId, DiskIdError, DiskState, DiskWiped, Disks, Error, Look, LoopDevice, Mount, Point, Survey,
 };

@@ -239,12 +239,14 @@ impl Tx {
 
     /// Removes the history of a project's cells, none of which lives; says how many there were.
     pub async fn cell_delete_of_project(&mut self, project: ProjectId) -> Result<u64> {
+        self.stream_delete_of_project(project).await?;
         self.execute(&CELL_LOG_DELETE_OF_PROJECT, args![project]).await?;
         self.execute(&CELL_DELETE_OF_PROJECT, args![project]).await
     }
 
     /// The same for all projects of a tenant.
     pub async fn cell_delete_of_tenant(&mut self, tenant: TenantId) -> Result<u64> {
+        self.stream_delete_of_tenant(tenant).await?;
         self.execute(&CELL_LOG_DELETE_OF_TENANT, args![tenant]).await?;
         self.execute(&CELL_DELETE_OF_TENANT, args![tenant]).await
     }

@@ -137,7 +137,7 @@ impl Driver {
         }
     }
 
-    fn look(&self, cell: CellId) -> Done<CellFindings> {
+    pub(super) fn look(&self, cell: CellId) -> Done<CellFindings> {
         let mut found = self.cells.look(cell).map_err(said)?;
         if found.present {
             let seen = self.fabric.look(cell, found.pid).map_err(said)?;

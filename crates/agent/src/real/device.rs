@@ -101,9 +101,22 @@ impl Settings {
         match self.devices.get(device) {
             None => Err("the device is not there".to_owned()),
             Some(Node::Pretended { .. }) => Ok(()),
-            Some(Node::Nvidia { .. }) => Err("its memory cannot be wiped yet".to_owned()),
+            Some(Node::Nvidia { .. }) => wipe_in_a_process(device),
         }
     }
+}
+
+/// Whoever speaks with a GPU holds memory of it until it ends, so this is done by a process that ends.
+fn wipe_in_a_process(device: &str) -> Result<(), String> {
+    let program = std::env::current_exe().map_err(|error| format!("this program cannot be found: {error}"))?;
+    let mut wipe = std::process::Command::new(program);
+    wipe.args(["agent", "wipe-device", device]).env_clear().stdin(std::process::Stdio::null());
+    let done = wipe.output().map_err(|error| format!("the wipe cannot be started: {error}"))?;
+    if done.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&done.stderr);
+    Err(said.trim().chars().take(500).collect())
 }
 
 fn existing(path: &str) -> Result<Device, String> {

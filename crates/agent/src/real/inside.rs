@@ -12,7 +12,7 @@ use muster_node_api::stream::{Command, FileAt, Logs};
 
 use super::cell::line;
 use super::{Done, Driver, said};
-use crate::stream::{Begun, Inside, Process};
+use crate::stream::{Begun, Download, Inside, Process};
 
 /// How often who follows a log is given what is new.
 const FOLLOW: Duration = Duration::from_millis(200);
@@ -23,7 +23,11 @@ impl Driver {
     fn only(&self, cell: CellId, incarnation: i64) -> Done<()> {
         let cells = self.cells.list().map_err(said)?;
         let there = cells.iter().any(|place| place.cell_id == cell && place.incarnation == incarnation);
-        if there { Ok(()) } else { Err("the cell is not there any more, or was made anew: look again".to_owned()) }
+        if there {
+            Ok(())
+        } else {
+            Err("the cell is not there any more, or was made anew: look again".to_owned())
+        }
     }
 }
 
@@ -31,7 +35,13 @@ impl Driver {
 pub(crate) struct Shared(pub(crate) Arc<Driver>);
 
 impl Inside for Shared {
-    fn command(&self, cell: CellId, incarnation: i64, command: &Command, terminal: Option<OwnedFd>) -> Done<Begun> {
+    fn command(
+        &self,
+        cell: CellId,
+        incarnation: i64,
+        command: &Command,
+        terminal: Option<OwnedFd>,
+    ) -> Done<Begun> {
         self.0.only(cell, incarnation)?;
         let wanted = muster_cell::Command {
             arguments: command.command.clone(),
@@ -65,7 +75,7 @@ impl Inside for Shared {
         Begun::source(move |mut output| {
             let mut cursors: BTreeMap<String, LogCursor> = BTreeMap::new();
             let several = services.len() > 1;
-            let mut write = |service: &str, text: String| {
+            let write = |output: &mut Download, service: &str, text: String| {
                 let text = if several { format!("{service} {text}") } else { text };
                 output.write_all(text.as_bytes()).map_err(said)
             };
@@ -74,19 +84,20 @@ impl Inside for Shared {
                 let (_, cursor) = driver.cells.logs_after(cell, service, None).map_err(said)?;
                 cursors.insert(service.clone(), cursor);
                 for found in driver.cells.logs(cell, service, &query).map_err(said)? {
-                    write(service, line(&found))?;
+                    write(&mut output, service, line(&found))?;
                 }
             }
-            while follow && driver.only(cell, incarnation).is_ok() {
+            while follow && output.is_wanted() && driver.only(cell, incarnation).is_ok() {
                 std::thread::sleep(FOLLOW);
                 for (service, cursor) in &mut cursors {
-                    let (lines, next) = driver.cells.logs_after(cell, service, Some(*cursor)).map_err(said)?;
+                    let (lines, next) =
+                        driver.cells.logs_after(cell, service, Some(*cursor)).map_err(said)?;
                     *cursor = next;
                     let wanted = |found: &&muster_cell::LogLine| {
                         query.contains.as_ref().is_none_or(|text| found.text.contains(text))
                     };
                     for found in lines.iter().filter(wanted) {
-                        write(service, line(found))?;
+                        write(&mut output, service, line(found))?;
                     }
                 }
             }
@@ -102,7 +113,8 @@ impl Inside for Shared {
 
     fn write(&self, cell: CellId, incarnation: i64, file: &FileAt) -> Done<Begun> {
         self.0.only(cell, incarnation)?;
-        let mode = file.mode.as_deref().map_or(Ok(PLAIN_MODE), |mode| u32::from_str_radix(mode, 8)).map_err(said)?;
+        let mode =
+            file.mode.as_deref().map_or(Ok(PLAIN_MODE), |mode| u32::from_str_radix(mode, 8)).map_err(said)?;
         let (driver, file) = (self.0.clone(), file.clone());
         Begun::sink(move |mut input| {
             let mut content = Whole(&mut input);

@@ -279,6 +279,9 @@ impl Driver {
             }
             None => {
                 findings.left = self.left_of(id)?;
+                for cell in details.things.iter().filter_map(|thing| thing.cell_id) {
+                    findings.left.extend(self.look(cell)?.left);
+                }
                 findings.checked = vec![
                     "processes of its control groups and namespaces".to_owned(),
                     "control groups in every hierarchy".to_owned(),

@@ -1,12 +1,13 @@
 //! What a stream needs of whoever makes cells.
 
-use std::io::{PipeReader, PipeWriter, Read, pipe};
+use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use muster_ids::CellId;
 use muster_node_api::stream::{Command, FileAt, Logs};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::sync::oneshot;
 
 use super::process::Process;
@@ -57,12 +58,12 @@ pub struct Work {
 
 impl Begun {
     /// Has a thread write what the other end is to get. When the stream ends first, its next write fails; one that waits for
-    /// something to write has to look whether anybody still reads.
+    /// something to write has to look whether it [is still wanted](Download::is_wanted).
     pub fn source(
-        work: impl FnOnce(PipeWriter) -> Result<(), String> + Send + 'static,
+        work: impl FnOnce(Download) -> Result<(), String> + Send + 'static,
     ) -> Result<Self, String> {
         let (output, writer) = pipe().map_err(no_pipe)?;
-        let ended = on_a_thread(move || work(writer).map(|()| 0))?;
+        let ended = on_a_thread(move || work(Download(writer)).map(|()| 0))?;
         Ok(Self::Work(Work { input: None, output: Some(output), ended }))
     }
 
@@ -112,6 +113,29 @@ fn on_a_thread(
     Ok(heard)
 }
 
+/// Where what somebody wants to read is written to.
+#[derive(Debug)]
+pub struct Download(PipeWriter);
+
+impl Download {
+    /// Whether anybody still reads. Nothing else tells a thread that waits for something to write that its stream is over.
+    pub fn is_wanted(&self) -> bool {
+        let mut look = [PollFd::new(&self.0, PollFlags::empty())];
+        let looked = poll(&mut look, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+        looked.is_err() || !look[0].revents().contains(PollFlags::ERR)
+    }
+}
+
+impl Write for Download {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush()
+    }
+}
+
 /// What somebody sends to be written.
 #[derive(Debug)]
 pub struct Upload {
@@ -130,5 +154,30 @@ impl Upload {
 impl Read for Upload {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         self.reader.read(buffer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::Begun;
+
+    #[test]
+    fn who_waits_for_something_to_write_can_see_that_nobody_reads() {
+        let (said, heard) = std::sync::mpsc::channel();
+        let begun = Begun::source(move |output| {
+            let _ = said.send(output.is_wanted());
+            let began = Instant::now();
+            while output.is_wanted() && began.elapsed() < Duration::from_secs(10) {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            let _ = said.send(output.is_wanted());
+            Ok(())
+        });
+        let begun = begun.unwrap();
+        assert!(heard.recv().unwrap(), "somebody reads");
+        drop(begun);
+        assert!(!heard.recv().unwrap(), "nobody does any more");
     }
 }

@@ -115,7 +115,9 @@ async fn one(node: &Running, task: Box<Task>, order: StreamOrder) -> StreamId {
 async fn dial(node: &Running, order: &StreamOrder) -> Result<Socket, String> {
     let address = match &order.address {
         None => node.dial.address.clone(),
-        Some(address) => format!("https://{address}").parse().map_err(|error: crate::AgentError| error.to_string())?,
+        Some(address) => {
+            format!("https://{address}").parse().map_err(|error: crate::AgentError| error.to_string())?
+        }
     };
     open(&node.dial, &address, order.stream_id).await.map_err(|error| error.to_string())
 }

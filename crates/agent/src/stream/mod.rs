@@ -13,7 +13,7 @@ mod socket;
 mod terminal;
 mod toy;
 
-pub use inside::{Begun, Inside, Upload};
-pub use process::Process;
+pub use inside::{Begun, Download, Inside, Upload};
 pub(crate) use join::{Streams, streaming};
+pub use process::Process;
 pub(crate) use toy::Toy;

@@ -140,3 +140,59 @@ impl Drop for Process {
 fn code(status: ExitStatus) -> i32 {
     status.code().or_else(|| Some(128 + status.signal()?)).unwrap_or(255)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::CommandExt as _;
+    use std::path::PathBuf;
+    use std::process::{Command, Stdio};
+    use std::time::{Duration, Instant};
+
+    use super::Process;
+
+    /// A shell that leads a group of its own, and where its entry among the processes is.
+    fn shell(script: &str) -> (Process, PathBuf) {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script]).env_clear().stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
+        let child = command.spawn().unwrap();
+        let entry = PathBuf::from(format!("/proc/{}", child.id()));
+        (Process::new(child), entry)
+    }
+
+    fn gone(entry: &PathBuf) -> bool {
+        let began = Instant::now();
+        while entry.exists() && began.elapsed() < Duration::from_secs(5) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        !entry.exists()
+    }
+
+    #[tokio::test]
+    async fn a_process_ends_with_its_status_and_leaves_no_entry() {
+        let (mut process, entry) = shell("exit 7");
+        assert_eq!(process.ended().await.unwrap(), 7);
+        assert!(gone(&entry));
+        let (mut process, _) = shell("kill -TERM $$");
+        assert_eq!(process.ended().await.unwrap(), 128 + 15);
+    }
+
+    #[tokio::test]
+    async fn a_process_is_hung_up_with_its_group_and_killed_if_it_does_not_go() {
+        let (mut process, entry) = shell("sleep 100 & wait");
+        let began = Instant::now();
+        process.end().await;
+        assert!(gone(&entry) && began.elapsed() < Duration::from_secs(1));
+        let (mut process, entry) = shell("trap '' HUP; while :; do sleep 1; done");
+        // The trap must be set before it is tried.
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        process.end().await;
+        assert!(gone(&entry));
+    }
+
+    #[tokio::test]
+    async fn a_process_whose_stream_is_dropped_is_killed_and_reaped() {
+        let (process, entry) = shell("trap '' HUP TERM; sleep 100");
+        drop(process);
+        assert!(gone(&entry));
+    }
+}

@@ -98,7 +98,8 @@ pub(super) async fn pump(socket: Socket, ends: Ends) {
     let stalled = AtomicBool::new(false);
     let (resized, mut resizes) = tokio::sync::mpsc::channel::<()>(1);
     let ended = {
-        let inwards = inwards(&mut receiving, &mut input, whole.as_deref(), terminal.as_deref(), &stalled, &resized);
+        let inwards =
+            inwards(&mut receiving, &mut input, whole.as_deref(), terminal.as_deref(), &stalled, &resized);
         let outwards = outwards(&mut sending, output, &mut error, &mut ending, &mut resizes, &stalled);
         tokio::select! {
             why = inwards => Err(why),
@@ -142,10 +143,7 @@ fn json(control: &Control) -> Vec<u8> {
     serde_json::to_vec(control).expect("what is said of a stream is JSON")
 }
 
-async fn say(
-    sending: &mut Sending,
-    control: &Control,
-) -> Result<(), tokio_tungstenite::tungstenite::Error> {
+async fn say(sending: &mut Sending, control: &Control) -> Result<(), tokio_tungstenite::tungstenite::Error> {
     sending.send(Message::Binary(Channel::Control.message(&json(control)).into())).await
 }
 
@@ -186,10 +184,8 @@ async fn inwards(
             }
             Some((Channel::Control, text)) => match (serde_json::from_slice(text), terminal) {
                 (Ok(Control::Resize { columns, rows }), Some(terminal)) => {
-                    if terminal::resize(terminal.as_fd(), columns, rows).is_ok() {
-                        // One that is waiting already tells of this one too.
-                        let _ = resized.try_send(());
-                    }
+                    // A size that it does not take is none. One that is waiting to be told tells of this one too.
+                    let _ = terminal::resize(terminal.as_fd(), columns, rows).map(|()| resized.try_send(()));
                 }
                 (Ok(Control::InputEnded {}), None) => {
                     if let Some(whole) = whole {

@@ -46,7 +46,7 @@ impl Inside for Toy {
             for _ in 0..lines {
                 output.write_all(LINE.as_bytes()).map_err(|error| error.to_string())?;
             }
-            while follow {
+            while follow && output.is_wanted() {
                 std::thread::sleep(std::time::Duration::from_millis(100));
                 output.write_all(LINE.as_bytes()).map_err(|error| error.to_string())?;
             }

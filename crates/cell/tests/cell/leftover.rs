@@ -4,18 +4,26 @@ use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
+use std::time::Instant;
 
 use rustix::mount::UnmountFlags;
 use serde_json::json;
 
 use crate::site::Site;
 
-/// A process that ends with the test.
+/// A process that ends with the test, and those that it started.
 struct Planted(Child);
+
+impl Planted {
+    fn start(command: &mut Command) -> Self {
+        Self(command.process_group(0).spawn().unwrap())
+    }
+}
 
 impl Drop for Planted {
     fn drop(&mut self) {
-        let _ = self.0.kill();
+        let group = i32::try_from(self.0.id()).ok().and_then(rustix::process::Pid::from_raw).unwrap();
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
         let _ = self.0.wait();
     }
 }
@@ -60,12 +68,8 @@ fn every_kind_of_thing_that_is_left_is_found() {
     let name = here.join("held");
     fs::write(&name, "").unwrap();
     let held = bind(Path::new(&format!("/proc/{pid}/ns/net")), &name);
-    let inside = Planted(
-        Command::new("/usr/bin/nsenter")
-            .args([&format!("--uts=/proc/{pid}/ns/uts"), "/bin/sleep", "1000"])
-            .spawn()
-            .unwrap(),
-    );
+    let uts = format!("--uts=/proc/{pid}/ns/uts");
+    let inside = Planted::start(Command::new("/usr/bin/nsenter").args([&uts, "/bin/sleep", "1000"]));
     let user = fs::read_to_string(format!("/proc/{pid}/uid_map"))
         .unwrap()
         .split_whitespace()
@@ -89,8 +93,15 @@ fn every_kind_of_thing_that_is_left_is_found() {
     assert_eq!(site.cells.leftovers(cell).unwrap(), Vec::<String>::new());
 
     let found = |wanted: &str, what: &str| {
-        let left = site.cells.leftovers(cell).unwrap();
-        assert!(left.iter().any(|text| text.contains(wanted)), "{what}: {left:?}");
+        // A program that is just starting has no arguments for a moment.
+        let since = Instant::now();
+        loop {
+            let left = site.cells.leftovers(cell).unwrap();
+            if left.iter().any(|text| text.contains(wanted)) {
+                return;
+            }
+            assert!(since.elapsed().as_secs() < 5, "{what}: {left:?}");
+        }
     };
     {
         let group = fs::read_dir("/sys/fs/cgroup")
@@ -103,28 +114,19 @@ fn every_kind_of_thing_that_is_left_is_found() {
         fs::create_dir_all(&folder).unwrap();
         let group = Group(folder);
         found("control group", "a group in another allocation");
-        let process = Planted(Command::new("/bin/sleep").arg("1000").spawn().unwrap());
+        let process = Planted::start(Command::new("/bin/sleep").arg("1000"));
         fs::write(group.0.join("cgroup.procs"), process.0.id().to_string()).unwrap();
         found(&format!("process {}", process.0.id()), "a process in a group");
     }
     {
-        let process =
-            Planted(Command::new("/bin/sleep").arg("1000").uid(user + 33).gid(user).spawn().unwrap());
+        let process = Planted::start(Command::new("/bin/sleep").arg("1000").uid(user + 33).gid(user));
         found(&format!("process {}", process.0.id()), "a process with the cell's ids");
     }
     {
         let bundle = format!("/x/{cell}/service/a");
-        let process = Planted(
-            Command::new("/bin/sh")
-                .arg0("conmon")
-                .args(["-c", "sleep 1000; true", "conmon", "--bundle", &bundle])
-                .process_group(0)
-                .spawn()
-                .unwrap(),
-        );
+        let arguments = ["-c", "sleep 1000; true", "conmon", "--bundle", &bundle];
+        let process = Planted::start(Command::new("/bin/sh").arg0("conmon").args(arguments));
         found(&format!("process {}", process.0.id()), "a monitor");
-        let group = rustix::process::Pid::from_raw(i32::try_from(process.0.id()).unwrap()).unwrap();
-        rustix::process::kill_process_group(group, rustix::process::Signal::KILL).unwrap();
     }
     {
         let target = here.join("elsewhere").join(cell.to_string());
@@ -156,7 +158,13 @@ fn a_cell_without_a_readable_record_is_destroyed_all_the_same() {
     fs::write(site.settings.folder.join(format!("cells/{cell}/record.json")), "{ half").unwrap();
     site.reopen();
     assert!(site.cells.look(cell).unwrap_err().to_string().contains("damaged"));
+    assert_eq!(site.cells.list().unwrap()[0].cell_id, cell);
+    assert_eq!(
+        site.cells.supervise(crate::site::now()).len(),
+        1,
+        "it is said, and keeps nobody else waiting"
+    );
     site.destroy(cell);
-    // Where its layer was stood in the record alone.
+    assert!(fs::read_dir(site.storage()).unwrap().next().is_none(), "its layer is gone too");
     assert_eq!(site.cells.leftovers(cell).unwrap(), Vec::<String>::new());
 }

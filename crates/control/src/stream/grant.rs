@@ -82,7 +82,10 @@ fn check(what: &StreamWhat) -> Result<()> {
             let texts = command.command.iter().chain(command.environment.values());
             let strange = |name: &String| name.is_empty() || name.contains(['=', '\0']);
             if texts.clone().any(|text| text.contains('\0')) || command.environment.keys().any(strange) {
-                return Err(Problem::field("/command", "a word or a variable of it is one that no program can get"));
+                return Err(Problem::field(
+                    "/command",
+                    "a word or a variable of it is one that no program can get",
+                ));
             }
             if texts.map(String::len).sum::<usize>() > 128 << 10 {
                 return Err(Problem::field("/command", "its words and variables should be 128 KiB at most"));

@@ -50,7 +50,10 @@ async fn allowed(joined: &Joined) -> crate::Result<()> {
     let cell = platform.store.cell_lookup(joined.cell.id).await.map_err(crate::refuse::refuse)?;
     let cell = cell.filter(|cell| cell.incarnation == joined.stream.incarnation);
     let cell = cell.ok_or_else(|| {
-        muster_api::Problem::new(muster_api::Code::InvalidState, "the cell was made anew, or is not there any more")
+        muster_api::Problem::new(
+            muster_api::Code::InvalidState,
+            "the cell was made anew, or is not there any more",
+        )
     })?;
     usable(&cell)
 }

@@ -69,7 +69,8 @@ async fn called(joined: &mut Joined, signs: &Signs) -> std::result::Result<End, 
         Ok(Err(_)) => Err("the node came and was lost again: try again".to_owned()),
         Err(_) => {
             let _ = expire(joined).await;
-            Err("the node did not answer: is it reachable? `muster node get` shows it to operators".to_owned())
+            Err("the node did not answer: is it reachable? `muster node get` shows it to operators"
+                .to_owned())
         }
     }
 }

@@ -2,16 +2,18 @@
 
 use futures::future::BoxFuture;
 use muster_model::allocation::{Allocation, AllocationState, FailureReason};
+use muster_model::cell::Cell;
 use muster_model::node::Capacity;
 use muster_model::task::TaskKind;
 use muster_model::witness::Transition;
+use muster_node_api::task::{Thing, ThingKind};
 use muster_store::Result;
 use serde_json::json;
 
 use super::cells::gone;
-use super::subject::{ask_node, attested, evidence, on_word, subject};
+use super::subject::{attested, details, devices, evidence, on_word, subject};
 use crate::definition::{Step, StepCx, Undo};
-use crate::task::Asked;
+use crate::task::{Ask, Asked, ask};
 use crate::{Act, Verdict};
 
 pub(super) const VERIFY_GONE: Step = Step {
@@ -39,7 +41,18 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                 })
             }));
         }
-        let (task, found) = match ask_node(cx, &allocation, node, TaskKind::Inspect, "inspect").await? {
+        // Each of its cells is looked for by itself: what is left of one may name the cell and not the allocation.
+        let mut details = details(&allocation, devices(cx, &allocation).await?);
+        details.things = cells.iter().map(thing).collect();
+        let wanted = Ask {
+            node,
+            kind: TaskKind::Inspect,
+            purpose: "inspect",
+            allocation: Some(allocation.id),
+            incarnation: allocation.incarnation,
+            details,
+        };
+        let (task, found) = match ask(cx, &wanted).await? {
             Asked::Pending(act) => return Ok(act),
             Asked::Done(task, found) => (task, found),
             Asked::Failed(message) => {
@@ -69,4 +82,14 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             })
         }))
     })
+}
+
+fn thing(cell: &Cell) -> Thing {
+    Thing {
+        kind: ThingKind::Cell,
+        name: cell.name.clone(),
+        allocation_id: Some(cell.allocation_id),
+        cell_id: Some(cell.id),
+        network_id: None,
+    }
 }

@@ -101,7 +101,8 @@ fn router(door: &Arc<NodeDoor>) -> Router {
         router = router.route(operation.path, post(serve));
     }
     let streams = door.clone();
-    let stream = move |Path(stream): Path<String>, request: Request| streams.clone().serve_stream(stream, request);
+    let stream =
+        move |Path(stream): Path<String>, request: Request| streams.clone().serve_stream(stream, request);
     router = router.route(STREAM.path, get(stream));
     let (absent, wrong) = (door.clone(), door.clone());
     router

@@ -97,16 +97,29 @@ pub fn wipe(uuid: &str) -> Result<Wiped, Unproven> {
     Ok(Wiped { bytes, of_total, left_unreached })
 }
 
+/// Fills a device's memory with a pattern and gives it back, as a tenant does that shares a process with the next one. For
+/// proofs; gives how many bytes. Between processes a driver may clear memory by itself; within one it need not.
+pub fn leave(uuid: &str, pattern: u32) -> Result<u64, Unproven> {
+    let driver = Driver::load()?;
+    let context = driver.context(uuid)?;
+    Ok(filled(&context, pattern)?.iter().map(Block::bytes).sum())
+}
+
+fn filled<'c>(context: &'c Context<'_>, pattern: u32) -> Result<Vec<Block<'c>>, Unproven> {
+    let blocks = all_of(context)?;
+    for block in &blocks {
+        context.fill(block, pattern)?;
+    }
+    context.settle()?;
+    Ok(blocks)
+}
+
 /// Fills a device's memory with a pattern and leaves it there, as a tenant does that is killed. For proofs; gives how many
 /// bytes. The process must end afterwards: until then it holds the memory.
 pub fn plant(uuid: &str, pattern: u32) -> Result<u64, Unproven> {
     let driver = Driver::load()?;
     let context = driver.context(uuid)?;
-    let blocks = all_of(&context)?;
-    for block in &blocks {
-        context.fill(block, pattern)?;
-    }
-    context.settle()?;
+    let blocks = filled(&context, pattern)?;
     let bytes = blocks.iter().map(Block::bytes).sum();
     blocks.into_iter().for_each(std::mem::forget);
     std::mem::forget(context);

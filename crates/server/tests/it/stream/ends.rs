@@ -34,7 +34,11 @@ async fn a_lost_role_ends_a_stream_within_five_seconds_even_if_nobody_reads_it()
     let binding = scene.fixture.id("project_admin_binding");
     let tenant = scene.client("tenant_admin");
     tenant
-        .send(tenant.request(reqwest::Method::DELETE, &format!("/v1/role-bindings/{binding}")).header("if-match", "*"))
+        .send(
+            tenant
+                .request(reqwest::Method::DELETE, &format!("/v1/role-bindings/{binding}"))
+                .header("if-match", "*"),
+        )
         .await
         .ok();
     tokio::time::sleep(Duration::from_secs(5)).await;

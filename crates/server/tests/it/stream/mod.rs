@@ -6,9 +6,9 @@ mod works;
 
 use std::time::Duration;
 
+use jiff::SignedDuration;
 use muster_agent::sim::{Fleet, KillPoints, Member, Odds};
 use muster_agent::{Address, Folder, Invitation, Machine, Trust};
-use jiff::SignedDuration;
 use muster_ids::{CellId, NodeId, StreamId, World};
 use muster_model::Labels;
 use muster_model::allocation::Allocation;
@@ -223,7 +223,11 @@ async fn until(output: &mut StreamOutput, text: &str) -> Heard {
 
 /// The problem of a join that was refused.
 #[track_caller]
-fn refused(joined: Result<(StreamInput, StreamOutput), muster_sdk::Error>, status: u16, code: &str) -> String {
+fn refused(
+    joined: Result<(StreamInput, StreamOutput), muster_sdk::Error>,
+    status: u16,
+    code: &str,
+) -> String {
     match joined {
         Err(muster_sdk::Error::Problem(problem)) => {
             assert_eq!((problem.status, problem.code.as_str()), (status, code), "{}", problem.detail);

@@ -20,13 +20,18 @@ async fn only_who_asked_joins_and_only_once() {
     // A request that asks for no upgrade is told so, and uses nothing up.
     admin.get(&path).await.refused(400, "invalid_request");
     let (mut input, output) = scene.join_at(0, scene.fixture.token("project_admin"), &path).await.unwrap();
-    let again = refused(scene.join_at(0, scene.fixture.token("project_admin"), &path).await, 409, "invalid_state");
+    let again =
+        refused(scene.join_at(0, scene.fixture.token("project_admin"), &path).await, 409, "invalid_state");
     assert!(again.contains("joined before"), "{again}");
     input.end().await.unwrap();
     assert_eq!(all((input, output)).await.status, Some(0));
     let absent = format!("/v1/streams/{}", World::system().id::<StreamId>());
     refused(scene.join_at(0, scene.fixture.token("project_admin"), &absent).await, 404, "not_found");
-    refused(scene.join_at(0, scene.fixture.token("project_admin"), "/v1/streams/none").await, 404, "not_found");
+    refused(
+        scene.join_at(0, scene.fixture.token("project_admin"), "/v1/streams/none").await,
+        404,
+        "not_found",
+    );
     scene.stop().await;
 }
 
@@ -52,7 +57,8 @@ async fn an_upgrade_is_no_way_around_the_door() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_that_was_not_joined_in_time_is_over() {
     let scene = Scene::new().await;
-    let asked = scene.ask(&scene.client("project_admin"), json!({"command": {"command": ["cat"]}})).await.ok();
+    let asked =
+        scene.ask(&scene.client("project_admin"), json!({"command": {"command": ["cat"]}})).await.ok();
     scene.kit.store().sabotage("UPDATE cell_streams SET expires_at = created_at").await.unwrap();
     let joined = scene.join_at(0, scene.fixture.token("project_admin"), &asked.text_of("path")).await;
     assert!(refused(joined, 409, "invalid_state").contains("in time"));

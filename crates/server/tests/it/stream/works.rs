@@ -87,7 +87,11 @@ async fn what_was_asked_for_is_audited_and_what_is_secret_is_not() {
     all((input, output)).await;
     scene.kit.sealed().await;
     let audit = scene.client("tenant_admin").get("/v1/audit?tenant=acme&page_size=200").await.ok();
-    let entry = audit.body["items"].as_array().unwrap().iter().find(|entry| entry["record"]["action"] == "stream.create");
+    let entry = audit.body["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|entry| entry["record"]["action"] == "stream.create");
     let text = entry.unwrap_or_else(|| panic!("{}", audit.text)).to_string();
     assert!(text.contains("aloud") && text.contains("KEY") && !text.contains("hidden"), "{text}");
     scene.stop().await;
@@ -100,7 +104,8 @@ async fn it_does_not_matter_which_server_is_joined() {
     let here = format!("127.0.0.1:{port}");
     let mut scene = Scene::with(Database::postgres(), 1, &[]).await;
     scene.kit.add_server(&[("nodes.listen", &here), ("nodes.advertise", &here)]).await;
-    let asked = scene.ask(&scene.client("project_admin"), json!({"command": {"command": ["echo", "hi"]}})).await;
+    let asked =
+        scene.ask(&scene.client("project_admin"), json!({"command": {"command": ["echo", "hi"]}})).await;
     let token = scene.fixture.token("project_admin");
     let (input, output) = scene.join_at(1, token, &asked.ok().text_of("path")).await.unwrap();
     let heard = all((input, output)).await;

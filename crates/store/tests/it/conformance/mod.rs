@@ -22,6 +22,7 @@ mod seal;
 mod sealing_key;
 mod service_account;
 mod slot;
+mod stream;
 mod sweep;
 mod task;
 mod tenant;

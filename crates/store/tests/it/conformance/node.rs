@@ -183,6 +183,8 @@ async fn its_standing_is_what_an_agent_is_judged_by(store: Store) {
         waiting: false,
         key: Some(key),
         previous_key: None,
+        wanted: 0,
+        applied: 0,
     };
     assert_eq!(standing(&store, first.id).await, fresh);
     assert_eq!(standing(&store, second).await, Standing { key: None, ..fresh });

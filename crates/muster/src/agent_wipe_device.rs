@@ -1,0 +1,24 @@
+//! `muster agent wipe-device`: overwrites the memory of a GPU, and looks. The agent calls it in a process of its own, because
+//! whoever speaks with a GPU holds memory of it, and of the machine, for as long as it lives.
+
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::{Arg, ArgMatches, Command};
+
+pub(crate) fn command() -> Command {
+    Command::new("wipe-device")
+        .about("Overwrite the memory of a GPU that nobody uses, and read all of it again")
+        .long_about(
+            "Overwrite the memory of a GPU that nobody uses, and read all of it again. What was done is printed as JSON. The \
+             exit code is 1 when nobody can say that the memory is clean; the reason is on the standard error then.",
+        )
+        .arg(Arg::new("uuid").value_name("UUID").required(true).help("Which, as `muster agent inventory` shows it"))
+}
+
+pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
+    let uuid: String = matches.get_one::<String>("uuid").context("the GPU's UUID")?.clone();
+    let wiped = tokio::task::spawn_blocking(move || muster_storage::wipe(&uuid)).await??;
+    println!("{}", serde_json::to_string(&wiped)?);
+    Ok(ExitCode::SUCCESS)
+}
