@@ -76,11 +76,11 @@ class World:
         kept.update(HOME=str(self.folder), XDG_CONFIG_HOME=str(self.folder / "config"))
         return kept
 
-    def up(self, nodes, environment=None):
+    def up(self, nodes, *words, environment=None):
         """Starts the platform, and gives what it said."""
         self.process = subprocess.Popen(
             [BINARY, "up", "--nodes", str(nodes), "--http-listen", f"127.0.0.1:{self.server.port}", "--data-dir", self.data,
-             "--images", self.images, "--limits-actor-per-second", "100000"],
+             "--images", self.images, "--limits-actor-per-second", "100000", *words],
             env={**self.clean_environment(), **(environment or {})}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, preexec_fn=die_with_parent)
         said = []
@@ -88,6 +88,8 @@ class World:
             said.append(line)
             if line.startswith("try:"):
                 return "".join(said)
+        self.process.communicate()
+        self.process = None
         raise Failed(f"`muster up` ended: {''.join(said)}{self.logs()}")
 
     def stop(self, number=signal.SIGTERM):
@@ -139,6 +141,9 @@ class World:
 
     def project(self):
         return Project(self)
+
+    def free_port(self):
+        return free_port()
 
     def spec(self, **changes):
         """A cell with busybox in it, and nothing else."""

@@ -96,7 +96,8 @@ impl Driver {
             Self::Simulated(_) => Ok(wanted.revision),
             Self::Real(driver) => {
                 let driver = driver.clone();
-                let work = tokio::task::spawn_blocking(move || driver.follow(&wanted).map(|()| wanted.revision));
+                let work =
+                    tokio::task::spawn_blocking(move || driver.follow(&wanted).map(|()| wanted.revision));
                 work.await.map_err(|error| AgentError::Refused(format!("the driver failed: {error}")))?
             }
         }

@@ -353,8 +353,10 @@ mod tests {
         let seen = layout.look(&group);
         assert_eq!((seen.present, seen.millicpus, seen.memory), (true, Some(2_000), Some(64 << 20)));
         let mut child = std::process::Command::new("/bin/sleep").arg("60").spawn().unwrap();
-        let procs = layout.folder("pids", &group).unwrap().join("cgroup.procs");
-        fs::write(procs, child.id().to_string()).unwrap();
+        // As a cell's own group would be: in version 2 a group that limits others holds no process itself.
+        let leaf = layout.folder("pids", &group).unwrap().join("leaf");
+        fs::create_dir(&leaf).unwrap();
+        fs::write(leaf.join("cgroup.procs"), child.id().to_string()).unwrap();
         assert_eq!(layout.processes(&made.1), vec![child.id()]);
         child.kill().unwrap();
         child.wait().unwrap();

@@ -48,7 +48,9 @@ pub(crate) fn with_driver(command: Command) -> Command {
         .value_name("UID")
         .value_parser(value_parser!(u32).range(65_536..))
         .default_value("1879048192")
-        .help("The first of the user ids that cells have on this machine; nobody else may have those above it");
+        .help(
+            "The first of the user ids that cells have on this machine; nobody else may have those above it",
+        );
     with_knobs(command.args([driver, images, host, address, run, base]))
 }
 
@@ -132,6 +134,8 @@ fn address_towards(server: &Address) -> anyhow::Result<Ipv4Addr> {
     socket.connect((server.host(), server.port())).with_context(|| format!("there is no way to {server}"))?;
     match socket.local_addr()?.ip() {
         IpAddr::V4(address) => Ok(address),
-        IpAddr::V6(_) => bail!("the server is reached over IPv6: say with --address where other nodes reach this one"),
+        IpAddr::V6(_) => {
+            bail!("the server is reached over IPv6: say with --address where other nodes reach this one")
+        }
     }
 }

@@ -60,10 +60,15 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
                     for thing in &left {
                         eprintln!("muster: {thing}");
                     }
-                    bail!("the above could not be removed, and the data folder stays as it is: mend it, then repeat `muster down`");
+                    bail!(
+                        "the above could not be removed, and the data folder stays as it is: mend it, then repeat `muster down`"
+                    );
                 }
-                nodes.write(&Record { nodes: count, kind: Kind::Cells(Ground { raised: false, ..ground }) })?;
-                said.push(format!("cells, disks and networks of {count} node(s), their namespaces and their wire"));
+                nodes
+                    .write(&Record { nodes: count, kind: Kind::Cells(Ground { raised: false, ..ground }) })?;
+                said.push(format!(
+                    "cells, disks and networks of {count} node(s), their namespaces and their wire"
+                ));
             }
             Some(Record { kind: Kind::Simulated, .. }) => {
                 println!("the nodes of {} are simulated: nothing of them is on the machine", data.display());

@@ -93,7 +93,9 @@ impl Agent {
     fn said(&self, ended: ExitStatus) -> String {
         let (name, log) = (&self.name, self.log.display());
         if ended.code() == Some(RETIRED) {
-            return format!("the agent of {name} ended, because the node is retired or its certificate ended; {log} says which");
+            return format!(
+                "the agent of {name} ended, because the node is retired or its certificate ended; {log} says which"
+            );
         }
         format!("the agent of {name} ended ({ended}) and is started again; {log} says why")
     }
@@ -108,7 +110,11 @@ impl Agent {
             return Ok(());
         }
         child.kill().await?;
-        anyhow::bail!("the agent of {} did not stop in {} seconds and was killed", self.name, PATIENCE.as_secs());
+        anyhow::bail!(
+            "the agent of {} did not stop in {} seconds and was killed",
+            self.name,
+            PATIENCE.as_secs()
+        );
     }
 }
 

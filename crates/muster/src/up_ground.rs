@@ -265,7 +265,8 @@ fn words(line: &str) -> Vec<String> {
 
 /// A link here, and its other end in a namespace.
 fn veth(here: &str, there: &str, namespace: &Path) -> Vec<String> {
-    let mut words = words(&format!("link add name {here} mtu {MTU} type veth peer name {there} mtu {MTU} netns"));
+    let mut words =
+        words(&format!("link add name {here} mtu {MTU} type veth peer name {there} mtu {MTU} netns"));
     words.push(namespace.display().to_string());
     words
 }

@@ -86,8 +86,9 @@ fn grounds_share_no_address() {
 #[test]
 fn nodes_share_no_user_ids() {
     let ground = |block| Ground { block, ..ground() };
-    let bases: BTreeSet<u32> =
-        (0..BLOCKS).flat_map(|block| (1..=MOST_NODES).map(move |number| ground(block).id_base(number))).collect();
+    let bases: BTreeSet<u32> = (0..BLOCKS)
+        .flat_map(|block| (1..=MOST_NODES).map(move |number| ground(block).id_base(number)))
+        .collect();
     assert_eq!(bases.len(), usize::from(BLOCKS) * usize::from(MOST_NODES));
     assert!(bases.iter().all(|base| base.checked_add(IDS_PER_NODE).is_some()));
 }
@@ -106,7 +107,7 @@ fn a_folder_that_holds_a_file_is_kept_and_the_file_is_named() {
 }
 
 /// A ground of a test's own, on the machine itself; it goes with the test.
-struct Raised(Ground, tempfile::TempDir);
+struct Raised(Ground);
 
 impl Drop for Raised {
     fn drop(&mut self) {
@@ -124,7 +125,7 @@ fn a_ground_is_raised_twice_and_removed_twice_and_leaves_nothing() {
     let key = format!("{:06x}", std::process::id() & 0x00ff_ffff);
     let run_dir = folder.path().join("run");
     let block = free_block().unwrap();
-    let raised = Raised(Ground { key, block, run: run_dir.clone(), raised: true }, folder);
+    let raised = Raised(Ground { key, block, run: run_dir.clone(), raised: true });
     let ground = &raised.0;
     ground.raise(2).unwrap();
     ground.raise(2).unwrap();

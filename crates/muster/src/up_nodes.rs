@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File};
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -30,7 +30,8 @@ pub(crate) fn with_nodes(command: Command) -> Command {
     let flag = |name: &'static str, value: &'static str, help: &'static str| {
         Arg::new(name).long(name).value_name(value).help(help).help_heading(HEADING)
     };
-    let folder = |arg: Arg| arg.value_parser(value_parser!(PathBuf)).value_hint(ValueHint::DirPath).requires("nodes");
+    let folder =
+        |arg: Arg| arg.value_parser(value_parser!(PathBuf)).value_hint(ValueHint::DirPath).requires("nodes");
     command
         .arg(
             flag("nodes", "N", "Also run N nodes on this machine, each in a network namespace of its own; needs root")
@@ -93,9 +94,11 @@ impl Fleet {
         let nodes = Nodes::make(&data)?;
         let run: &PathBuf = matches.get_one("run-dir").context("--run-dir")?;
         let run = std::path::absolute(run)?;
+        let found = nodes.read()?;
+        same_kind(found.as_ref(), simulated)?;
         let _turn = if simulated { None } else { Some(turn(&run)?) };
         let world = World::system();
-        let record = settle(nodes.read()?, count, simulated, &run, &world)?;
+        let record = settle(found, count, simulated, &run, &world)?;
         nodes.write(&record)?;
         let server = match &record.kind {
             Kind::Simulated => {
@@ -107,7 +110,9 @@ impl Fleet {
             }
             Kind::Cells(ground) => {
                 if !settings.is_default("nodes.listen") {
-                    bail!("with --nodes the server listens for them on a wire of their own: leave out --nodes-listen");
+                    bail!(
+                        "with --nodes the server listens for them on a wire of their own: leave out --nodes-listen"
+                    );
                 }
                 ground.raise(count)?;
                 let listen = format!("{}:{PORT}", ground.address(0));
@@ -122,7 +127,11 @@ impl Fleet {
         };
         let host_directories = match matches.get_many::<String>("host-directory") {
             Some(all) => all.cloned().collect(),
-            None => HOST_DIRECTORIES.iter().filter(|path| Path::new(path).is_dir()).map(|path| (*path).to_owned()).collect(),
+            None => HOST_DIRECTORIES
+                .iter()
+                .filter(|path| Path::new(path).is_dir())
+                .map(|path| (*path).to_owned())
+                .collect(),
         };
         let gpus = matches.get_one("pretend-gpus").copied().unwrap_or_default();
         Ok(Some(Self { nodes, kind: record.kind, count, gpus, images, host_directories, server, world }))
@@ -224,7 +233,9 @@ async fn settled(operator: &Operator, node: &str) -> anyhow::Result<(i64, String
         let seen = operator.node(node).await?;
         let state = seen["state"].as_str().unwrap_or_default();
         if seen["needs_approval"].as_bool() == Some(true) {
-            let digest = seen["inventory_digest"].as_str().context("the server shows no digest of the node's hardware")?;
+            let digest = seen["inventory_digest"]
+                .as_str()
+                .context("the server shows no digest of the node's hardware")?;
             operator.approve(node, digest).await.with_context(|| format!("approving {node}"))?;
         } else if !matches!(state, "enrolling" | "unreachable") {
             return Ok((seen["total"]["gpus"].as_i64().unwrap_or_default(), state.to_owned()));
@@ -246,6 +257,23 @@ pub(crate) async fn free(folder: &Folder) -> anyhow::Result<()> {
     }
 }
 
+/// Nodes stay what they are: what is on one kind, the other would not find.
+fn same_kind(found: Option<&Record>, simulated: bool) -> anyhow::Result<()> {
+    match (found.map(|record| &record.kind), simulated) {
+        (Some(Kind::Simulated), false) => {
+            bail!(
+                "the nodes of this data folder are simulated: say --simulated, or choose another --data-dir"
+            )
+        }
+        (Some(Kind::Cells(_)), true) => {
+            bail!(
+                "the nodes of this data folder are not simulated: leave out --simulated, or choose another --data-dir"
+            )
+        }
+        _ => Ok(()),
+    }
+}
+
 /// What is to be written down, from what was.
 fn settle(
     found: Option<Record>,
@@ -254,17 +282,28 @@ fn settle(
     run: &Path,
     world: &World,
 ) -> anyhow::Result<Record> {
-    let Some(Record { nodes, kind }) = found else {
-        let kind = if simulated { Kind::Simulated } else { Kind::Cells(fresh(run, world)?) };
-        return Ok(Record { nodes: count, kind });
+    let nodes = found.as_ref().map_or(0, |record| record.nodes).max(count);
+    let kind = match found.map(|record| record.kind) {
+        Some(Kind::Cells(ground)) => Kind::Cells(Ground { raised: true, ..ground }),
+        None if !simulated => Kind::Cells(fresh(run, world)?),
+        Some(Kind::Simulated) | None => Kind::Simulated,
     };
-    let kind = match (kind, simulated) {
-        (Kind::Simulated, true) => Kind::Simulated,
-        (Kind::Cells(ground), false) => Kind::Cells(Ground { raised: true, ..ground }),
-        (Kind::Simulated, false) => bail!("the nodes of this data folder are simulated: say --simulated, or choose another --data-dir"),
-        (Kind::Cells(_), true) => bail!("the nodes of this data folder are not simulated: leave out --simulated, or choose another --data-dir"),
-    };
-    Ok(Record { nodes: nodes.max(count), kind })
+    Ok(Record { nodes, kind })
+}
+
+/// Cells pass through the folder to what is mounted for them, and are nobody on this machine.
+fn passable(run: &Path) -> anyhow::Result<()> {
+    for folder in run.ancestors() {
+        let facts = folder.metadata().with_context(|| folder.display().to_string())?;
+        if facts.permissions().mode() & 0o001 == 0 {
+            bail!(
+                "cells must get through {}, and {} lets only its owner through: choose another --run-dir",
+                run.display(),
+                folder.display()
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Two that choose a block of addresses at once would choose the same one: until this is dropped, nobody else chooses.
@@ -274,11 +313,43 @@ fn turn(run: &Path) -> anyhow::Result<File> {
         let folder = File::open(run)?;
         folder.lock().map(|()| folder)
     };
-    take().with_context(|| format!("locking {}", run.display()))
+    let turn = take().with_context(|| format!("locking {}", run.display()))?;
+    passable(run).map(|()| turn)
 }
 
 /// A ground with a key and a block of addresses that no other has.
 fn fresh(run: &Path, world: &World) -> anyhow::Result<Ground> {
     let key = world.bytes::<3>().iter().map(|byte| format!("{byte:02x}")).collect();
     Ok(Ground { key, block: free_block()?, run: run.to_owned(), raised: true })
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_ids::World;
+
+    use super::*;
+
+    #[test]
+    fn what_is_written_down_grows_and_keeps_its_ground() {
+        let ground = Ground { key: "aa".to_owned(), block: 3, run: "/run/m".into(), raised: false };
+        let found = Record { nodes: 3, kind: Kind::Cells(ground.clone()) };
+        let settle =
+            |count| settle(Some(found.clone()), count, false, Path::new("/run/other"), &World::for_tests(1));
+        let kept = Kind::Cells(Ground { raised: true, ..ground });
+        assert_eq!(settle(2).unwrap(), Record { nodes: 3, kind: kept.clone() });
+        assert_eq!(settle(5).unwrap(), Record { nodes: 5, kind: kept });
+        same_kind(Some(&found), false).unwrap();
+        assert!(same_kind(Some(&found), true).unwrap_err().to_string().contains("another --data-dir"));
+    }
+
+    #[test]
+    fn a_folder_that_nobody_gets_through_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = folder.path().join("closed/run");
+        DirBuilder::new().mode(0o700).create(folder.path().join("closed")).unwrap();
+        DirBuilder::new().mode(0o711).create(&run).unwrap();
+        let refused = passable(&run).unwrap_err().to_string();
+        assert!(refused.contains("choose another --run-dir"), "{refused}");
+        passable(Path::new("/usr/bin")).unwrap();
+    }
 }

@@ -21,8 +21,7 @@ pub(crate) fn inside(namespace: &Path) -> [OsString; 3] {
 /// Runs a program to its end and gives what it wrote.
 pub(crate) fn run(words: &[impl AsRef<OsStr>]) -> anyhow::Result<String> {
     let Some((program, args)) = words.split_first() else { bail!("there is no program to run") };
-    let shown =
-        || words.iter().map(|word| word.as_ref().to_string_lossy()).collect::<Vec<_>>().join(" ");
+    let shown = || words.iter().map(|word| word.as_ref().to_string_lossy()).collect::<Vec<_>>().join(" ");
     let ended = Command::new(program)
         .args(args)
         .env_clear()

@@ -63,10 +63,9 @@ impl Nodes {
         let lock = lock.with_context(doing)?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { path, lock }),
-            Err(TryLockError::WouldBlock) => bail!(
-                "`muster up` or `muster down` works with {} already: stop it first",
-                path.display()
-            ),
+            Err(TryLockError::WouldBlock) => {
+                bail!("`muster up` or `muster down` works with {} already: stop it first", path.display())
+            }
             Err(TryLockError::Error(error)) => Err(error).with_context(doing),
         }
     }

@@ -29,7 +29,12 @@ impl Server {
         }
         let mut child = tokio::process::Command::new(std::env::current_exe()?);
         // In a group of its own, so that Ctrl-C reaches us alone and we end everything in order.
-        child.arg("server").arg("--stop-with-stdin").stdin(Stdio::piped()).kill_on_drop(true).process_group(0);
+        child
+            .arg("server")
+            .arg("--stop-with-stdin")
+            .stdin(Stdio::piped())
+            .kill_on_drop(true)
+            .process_group(0);
         for (key, value, from) in settings.effective() {
             // The environment and the file reach the child by themselves; only what was said to us must be handed on. A
             // database's password is never put on a command line.

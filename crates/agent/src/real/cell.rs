@@ -38,7 +38,8 @@ impl Driver {
         let devices = self.devices_for(place, spec)?;
         let storage = self.disks.mount_point(&disk_id(place.allocation_id)?);
         let network = order.attachment.as_ref();
-        let hosts = network.map(|attachment| self.fabric.hosts(attachment.network_id)).transpose().map_err(said)?;
+        let hosts =
+            network.map(|attachment| self.fabric.hosts(attachment.network_id)).transpose().map_err(said)?;
         let hosts = hosts.flatten().unwrap_or_else(|| hosts_of_one(order));
         let made = (|| {
             let made = self
@@ -91,7 +92,8 @@ impl Driver {
                 let digest: Digest = digest.parse().map_err(said)?;
                 let source = Source::Layout(layout.clone());
                 let image = self.images.ensure(&source, &digest, &Limits::default()).map_err(said)?;
-                let working_directory = Some(image.config.working_dir).filter(|directory| !directory.is_empty());
+                let working_directory =
+                    Some(image.config.working_dir).filter(|directory| !directory.is_empty());
                 let (folder, environment) = (image.rootfs, image.config.env);
                 Ok(RootSource::Image { folder, environment, working_directory })
             }
@@ -99,7 +101,9 @@ impl Driver {
                 let allowed = &self.settings.host_directories;
                 if let Some(refused) = wanted.iter().find(|directory| !allowed.contains(directory)) {
                     let allowed = if allowed.is_empty() { "none".to_owned() } else { allowed.join(", ") };
-                    return Err(format!("cells may not have {refused} of this node; its operator allows: {allowed}"));
+                    return Err(format!(
+                        "cells may not have {refused} of this node; its operator allows: {allowed}"
+                    ));
                 }
                 Ok(RootSource::Host { directories: wanted.iter().map(Into::into).collect() })
             }
@@ -109,14 +113,20 @@ impl Driver {
     /// The device nodes that a cell is given: of all GPUs of its allocation, or of those that it names.
     fn devices_for(&self, place: &Place, spec: &CellSpec) -> Done<Vec<muster_cell::Device>> {
         let held = self.places.lock().expect("no holder of this lock can panic");
-        let kept = held.get(place.allocation_id).ok_or_else(|| "the place of its allocation is not there".to_owned())?;
+        let kept = held
+            .get(place.allocation_id)
+            .ok_or_else(|| "the place of its allocation is not there".to_owned())?;
         let all: Vec<String> = kept.devices.iter().cloned().collect();
         drop(held);
         let chosen = match &spec.gpus {
             None => all,
             Some(wanted) => wanted
                 .iter()
-                .map(|index| all.get(*index as usize).cloned().ok_or_else(|| format!("its allocation has no GPU {index}")))
+                .map(|index| {
+                    all.get(*index as usize)
+                        .cloned()
+                        .ok_or_else(|| format!("its allocation has no GPU {index}"))
+                })
                 .collect::<Done<_>>()?,
         };
         self.settings.device_nodes(&chosen)
@@ -128,7 +138,9 @@ impl Driver {
         loop {
             let found = self.look(order.cell_id)?;
             let settled = |state| matches!(state, ServiceState::Running | ServiceState::Ended);
-            let waits = found.services.iter().any(|service| !settled(service.state) || (service.state == ServiceState::Running && !service.ready));
+            let waits = found.services.iter().any(|service| {
+                !settled(service.state) || (service.state == ServiceState::Running && !service.ready)
+            });
             if !found.present || !waits || began.elapsed() > PATIENCE {
                 return Ok(Findings { cell: Some(found), ..Findings::default() });
             }

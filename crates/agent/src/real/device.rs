@@ -10,15 +10,17 @@ use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
 
 use super::settings::Settings;
 
-/// The number of devices that this kernel leaves to local use: nothing answers there, so opening one gives ENXIO where it is
-/// allowed and EPERM where it is not.
-const PRETENDED: u32 = 240;
+/// The numbers of devices that kernels leave to local use. At one that no driver has taken nothing answers, so opening it gives
+/// ENXIO where it is allowed and EPERM where it is not.
+const LOCAL: [std::ops::RangeInclusive<u32>; 3] = [240..=254, 120..=127, 60..=63];
 
 /// The device nodes of one GPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Node {
     /// Invented: a node that nobody answers at.
     Pretended {
+        /// The number of its kind, which no driver has.
+        major: u32,
         /// Its number.
         minor: u32,
     },
@@ -32,17 +34,26 @@ pub enum Node {
 /// The device nodes of the GPUs in an inventory. `proc` is where the driver says which is which.
 pub fn nodes(inventory: &Inventory, proc: &Path) -> BTreeMap<String, Node> {
     let real = nvidia_minors(proc);
+    let major = number_without_driver(&fs::read_to_string(proc.join("devices")).unwrap_or_default());
     let node = |(index, gpu): (usize, &muster_node_api::inventory::Gpu)| {
         let node = match real.get(&gpu.uuid) {
             Some(minor) => Node::Nvidia { minor: *minor },
             None if gpu.uuid.starts_with("GPU-pretended-") => {
-                Node::Pretended { minor: u32::try_from(index).unwrap_or(u32::MAX) }
+                Node::Pretended { major, minor: u32::try_from(index).unwrap_or(u32::MAX) }
             }
             None => return None,
         };
         Some((gpu.uuid.clone(), node))
     };
     inventory.gpus.iter().enumerate().filter_map(node).collect()
+}
+
+/// A number for local use that no driver has taken, by what `/proc/devices` says.
+fn number_without_driver(devices: &str) -> u32 {
+    let characters = devices.split("Block devices:").next().unwrap_or_default();
+    let number = |line: &str| line.split_whitespace().next()?.parse::<u32>().ok();
+    let taken: Vec<u32> = characters.lines().filter_map(number).collect();
+    LOCAL.into_iter().flatten().find(|major| !taken.contains(major)).unwrap_or(60)
 }
 
 /// UUID to number, as NVIDIA's driver says in `/proc/driver/nvidia/gpus/*/information`.
@@ -60,8 +71,8 @@ fn nvidia_minors(proc: &Path) -> BTreeMap<String, u32> {
 }
 
 impl Settings {
-    fn pretended(&self, minor: u32) -> PathBuf {
-        self.folder.join("devices").join(format!("pretended{minor}"))
+    fn pretended(&self, major: u32, minor: u32) -> PathBuf {
+        self.folder.join("devices").join(format!("pretended-{major}-{minor}"))
     }
 
     /// What a cell is given for these GPUs.
@@ -71,10 +82,10 @@ impl Settings {
         for uuid in devices {
             match self.devices.get(uuid) {
                 None => return Err(format!("the node has no device {uuid}")),
-                Some(Node::Pretended { minor }) => given.push(Device {
-                    source: self.pretended(*minor),
+                Some(Node::Pretended { major, minor }) => given.push(Device {
+                    source: self.pretended(*major, *minor),
                     target: format!("/dev/pretended{minor}"),
-                    major: PRETENDED,
+                    major: *major,
                     minor: *minor,
                 }),
                 Some(Node::Nvidia { minor }) => {
@@ -108,7 +119,8 @@ impl Settings {
 
 /// Whoever speaks with a GPU holds memory of it until it ends, so this is done by a process that ends.
 fn wipe_in_a_process(device: &str) -> Result<(), String> {
-    let program = std::env::current_exe().map_err(|error| format!("this program cannot be found: {error}"))?;
+    let program =
+        std::env::current_exe().map_err(|error| format!("this program cannot be found: {error}"))?;
     let mut wipe = std::process::Command::new(program);
     wipe.args(["agent", "wipe-device", device]).env_clear().stdin(std::process::Stdio::null());
     let done = wipe.output().map_err(|error| format!("the wipe cannot be started: {error}"))?;
@@ -129,12 +141,12 @@ fn existing(path: &str) -> Result<Device, String> {
 pub(super) fn make_pretended(settings: &Settings) -> Result<(), String> {
     let folder = settings.folder.join("devices");
     for node in settings.devices.values() {
-        let Node::Pretended { minor } = node else { continue };
+        let Node::Pretended { major, minor } = node else { continue };
         fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-        let path = settings.pretended(*minor);
+        let path = settings.pretended(*major, *minor);
         // Whoever is in a cell is another user on the node; what it may open is for the control group to say.
         let mode = Mode::from_raw_mode(0o666);
-        match mknodat(CWD, &path, FileType::CharacterDevice, mode, makedev(PRETENDED, *minor)) {
+        match mknodat(CWD, &path, FileType::CharacterDevice, mode, makedev(*major, *minor)) {
             Ok(()) | Err(rustix::io::Errno::EXIST) => {}
             Err(error) => return Err(format!("{}: it cannot be made: {error}", path.display())),
         }

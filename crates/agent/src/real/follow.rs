@@ -22,7 +22,10 @@ impl Driver {
                     continue;
                 }
             };
-            let members = network.neighbours.iter().filter(|member| here.iter().any(|cell| cell.cell_id == member.cell_id));
+            let members = network
+                .neighbours
+                .iter()
+                .filter(|member| here.iter().any(|cell| cell.cell_id == member.cell_id));
             for member in members {
                 if let Err(error) = self.cells.write_hosts(member.cell_id, &hosts) {
                     faults.push(error.to_string());

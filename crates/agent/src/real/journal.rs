@@ -50,7 +50,9 @@ impl Journal {
         let path = folder.join("journal.jsonl");
         let file = append(&path)?;
         // The file's own name must outlive a power cut too.
-        File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| AgentError::file(folder, error))?;
+        File::open(folder)
+            .and_then(|folder| folder.sync_all())
+            .map_err(|error| AgentError::file(folder, error))?;
         Ok(Self { path, file: Mutex::new(file) })
     }
 
@@ -62,7 +64,13 @@ impl Journal {
         self.write(order, if why.is_none() { "done" } else { "refused" }, why, at)
     }
 
-    fn write(&self, order: &Order, what: &'static str, why: Option<&str>, at: Timestamp) -> Result<(), AgentError> {
+    fn write(
+        &self,
+        order: &Order,
+        what: &'static str,
+        why: Option<&str>,
+        at: Timestamp,
+    ) -> Result<(), AgentError> {
         let cell = order.details.cell.as_ref();
         let line = Line {
             at,

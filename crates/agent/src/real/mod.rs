@@ -33,8 +33,8 @@ use journal::Journal;
 use place::Places;
 
 pub use device::{Node, nodes as devices};
-pub use settings::{DISK_POINTS, Settings, missing_tools};
 use settings::disk_point;
+pub use settings::{DISK_POINTS, Settings, missing_tools};
 
 /// How often what runs is looked after.
 pub(crate) const LOOK: Duration = Duration::from_millis(250);
@@ -74,12 +74,22 @@ impl Driver {
         let images = Images::open(settings.folder.join("images")).map_err(|error| refused(&error))?;
         let disks = Disks::open(settings.folder.join("disks"), settings.run.join("disks"));
         let kill = settings.kill.clone();
-        let disks = disks.map_err(|error| refused(&error))?.reaching(move |point| kill.reach_point(disk_point(point)));
+        let disks = disks
+            .map_err(|error| refused(&error))?
+            .reaching(move |point| kill.reach_point(disk_point(point)));
         let places = Places::open(&settings.folder)?;
         let journal = Journal::open(&settings.folder)?;
         device::make_pretended(&settings).map_err(|error| refused(&error))?;
-        let driver =
-            Self { settings, world: world.clone(), cells, fabric, images, disks, places: Mutex::new(places), journal };
+        let driver = Self {
+            settings,
+            world: world.clone(),
+            cells,
+            fabric,
+            images,
+            disks,
+            places: Mutex::new(places),
+            journal,
+        };
         driver.remount().map_err(|error| refused(&error))?;
         Ok(driver)
     }

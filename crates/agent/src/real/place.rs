@@ -142,7 +142,10 @@ impl Driver {
                 && (kept.incarnation != place.incarnation || kept.devices != devices)
             {
                 let there = kept.incarnation;
-                return Err(format!("its place is there already: incarnation {there}, with {:?}", kept.devices));
+                return Err(format!(
+                    "its place is there already: incarnation {there}, with {:?}",
+                    kept.devices
+                ));
             }
             if let Some(why) = held.alone(id, details.exclusive).or_else(|| held.untouchable(id, &devices)) {
                 tracing::error!(allocation = %id, why, "violation: this was not done");
@@ -256,7 +259,8 @@ impl Driver {
         let group = self.cells.group_look(id);
         let disk = self.disks.look(&disk_id).map_err(said)?;
         let dirty = |device: &&String| {
-            self.held().held.dirty.contains_key(*device) && kept.as_ref().is_none_or(|kept| !kept.devices.contains(*device))
+            self.held().held.dirty.contains_key(*device)
+                && kept.as_ref().is_none_or(|kept| !kept.devices.contains(*device))
         };
         let mut residue: Vec<String> = details.devices.iter().filter(dirty).cloned().collect();
         if kept.is_none() && disk.is_some() {

@@ -17,7 +17,8 @@ const GROUPS: &str = "/sys/fs/cgroup";
 
 fn thing(kind: ThingKind, name: String) -> Thing {
     let parts = || name.split(['/', '.', ' ', '(', ')']);
-    let (allocation_id, cell_id) = (parts().find_map(|part| part.parse().ok()), parts().find_map(|part| part.parse().ok()));
+    let (allocation_id, cell_id) =
+        (parts().find_map(|part| part.parse().ok()), parts().find_map(|part| part.parse().ok()));
     Thing { kind, allocation_id, cell_id, network_id: None, name }
 }
 
@@ -73,7 +74,12 @@ impl Driver {
     /// that is told of as residue.
     pub(super) fn left_of(&self, allocation: AllocationId) -> Done<Vec<String>> {
         let mine = |thing: &&Thing| thing.allocation_id == Some(allocation) && thing.kind != ThingKind::Disk;
-        let left = self.things()?.iter().filter(mine).map(|thing| format!("{:?} {}", thing.kind, thing.name)).collect();
+        let left = self
+            .things()?
+            .iter()
+            .filter(mine)
+            .map(|thing| format!("{:?} {}", thing.kind, thing.name))
+            .collect();
         Ok(left)
     }
 
@@ -83,7 +89,8 @@ impl Driver {
         for cell in cells {
             self.take_down(cell)?;
         }
-        let known: BTreeSet<AllocationId> = self.places().map_err(said)?.iter().map(|place| place.allocation_id).collect();
+        let known: BTreeSet<AllocationId> =
+            self.places().map_err(said)?.iter().map(|place| place.allocation_id).collect();
         let unknown = |thing: &&Thing| thing.allocation_id.is_some_and(|id| !known.contains(&id));
         let allocations: BTreeSet<AllocationId> =
             things.iter().filter(unknown).filter_map(|thing| thing.allocation_id).collect();
@@ -119,7 +126,9 @@ fn of_network(found: &Found) -> Option<Thing> {
     let kind = match found.thing {
         muster_network::Thing::Namespace => ThingKind::Namespace,
         muster_network::Thing::Link => ThingKind::Link,
-        muster_network::Thing::Rule | muster_network::Thing::Entry | muster_network::Thing::Setting => ThingKind::Rule,
+        muster_network::Thing::Rule | muster_network::Thing::Entry | muster_network::Thing::Setting => {
+            ThingKind::Rule
+        }
         muster_network::Thing::Socket => ThingKind::Link,
         muster_network::Thing::Record => ThingKind::File,
     };
@@ -136,7 +145,8 @@ fn of_network(found: &Found) -> Option<Thing> {
 
 /// The hierarchies of control groups: several in the first version, one in the second, and both at once on some machines.
 fn hierarchies() -> Vec<String> {
-    let mut all: Vec<String> = entries(Path::new(GROUPS)).into_iter().filter(|path| Path::new(path).is_dir()).collect();
+    let mut all: Vec<String> =
+        entries(Path::new(GROUPS)).into_iter().filter(|path| Path::new(path).is_dir()).collect();
     all.push(GROUPS.to_owned());
     all
 }
@@ -154,7 +164,11 @@ fn groups(folder: &Path, found: &mut BTreeSet<Thing>) {
         let group = thing(ThingKind::ControlGroup, path.clone());
         if group.allocation_id.is_some() || group.cell_id.is_some() {
             for pid in fs::read_to_string(Path::new(&path).join("cgroup.procs")).unwrap_or_default().lines() {
-                found.insert(Thing { kind: ThingKind::Process, name: format!("{pid} in {path}"), ..group.clone() });
+                found.insert(Thing {
+                    kind: ThingKind::Process,
+                    name: format!("{pid} in {path}"),
+                    ..group.clone()
+                });
             }
             found.insert(group);
         }

@@ -73,8 +73,11 @@ impl Holdings {
         let cells = |(id, held): (&AllocationId, &Held)| {
             let allocation_id = *id;
             let cells = held.cells.iter();
-            let cells = cells
-                .map(|(id, cell)| CellPlace { allocation_id, cell_id: *id, incarnation: cell.incarnation });
+            let cells = cells.map(|(id, cell)| CellPlace {
+                allocation_id,
+                cell_id: *id,
+                incarnation: cell.incarnation,
+            });
             cells.collect::<Vec<_>>()
         };
         self.places.iter().flat_map(cells).collect()
@@ -208,7 +211,8 @@ impl Holdings {
         let Some(held) = self.places.get(&place.allocation_id) else {
             return Plan::Refuse("the place of its allocation is not there".to_owned());
         };
-        let Some((order, spec)) = details.cell.as_ref().and_then(|order| Some((order, order.spec.as_ref()?))) else {
+        let Some((order, spec)) = details.cell.as_ref().and_then(|order| Some((order, order.spec.as_ref()?)))
+        else {
             return Plan::Refuse("it is not said what it is made of".to_owned());
         };
         match held.cells.get(&order.cell_id) {
@@ -287,7 +291,10 @@ impl Holdings {
 /// What there is to see of a cell: everything in it is ready as soon as it is there.
 fn look_at_cell(held: Option<&Held>, cell: CellId) -> CellFindings {
     let Some(there) = held.and_then(|held| held.cells.get(&cell)) else {
-        return CellFindings { checked: vec!["the records of the simulated node".to_owned()], ..CellFindings::default() };
+        return CellFindings {
+            checked: vec!["the records of the simulated node".to_owned()],
+            ..CellFindings::default()
+        };
     };
     let service = |name: &String| ServiceFindings {
         name: name.clone(),

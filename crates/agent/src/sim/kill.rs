@@ -45,7 +45,8 @@ const KINDS: &[TaskKind] = &[
 
 /// Every place where an agent with the real driver can be made to end.
 pub fn real_points() -> Vec<String> {
-    let stages = KINDS.iter().flat_map(|kind| REAL_STAGES.iter().map(|stage| format!("{}:{stage}", word(*kind))));
+    let stages =
+        KINDS.iter().flat_map(|kind| REAL_STAGES.iter().map(|stage| format!("{}:{stage}", word(*kind))));
     let inside = [muster_cell::POINTS, muster_network::POINTS, crate::real::DISK_POINTS].concat();
     stages.chain(inside.into_iter().map(str::to_owned)).collect()
 }

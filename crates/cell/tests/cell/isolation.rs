@@ -6,6 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
 use muster_cell::{Device, Make, RootSource};
+use muster_ids::CellId;
 use rustix::fs::{CWD, FileType, Mode};
 use serde_json::json;
 
@@ -141,24 +142,28 @@ fn what_reaches_out_of_a_cell_is_not_permitted() {
 #[test]
 fn only_the_claimed_device_can_be_opened_even_with_another_at_hand() {
     let site = Site::new();
+    let major = number_without_driver();
     let node = |minor: u32| {
         let path = site.folder.path().join(format!("gpu{minor}"));
-        let device = rustix::fs::makedev(240, minor);
+        let device = rustix::fs::makedev(major, minor);
         rustix::fs::mknodat(CWD, &path, FileType::CharacterDevice, Mode::from_raw_mode(0o666), device)
             .unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
         path
     };
     let (claimed, other) = (node(0), node(1));
-    let device = Device { source: claimed.clone(), target: "/dev/gpu0".to_owned(), major: 240, minor: 0 };
+    let device = Device { source: claimed.clone(), target: "/dev/gpu0".to_owned(), major, minor: 0 };
     let lie = Device { minor: 1, ..device.clone() };
-    assert!(site.try_make(1, 1, json!({}), vec![lie]).unwrap_err().to_string().contains("240:1"));
+    assert!(
+        site.try_make(1, 1, json!({}), vec![lie]).unwrap_err().to_string().contains(&format!("{major}:1"))
+    );
     site.try_make(1, 1, json!({}), vec![device]).unwrap();
     let cell = site.cell_id(1);
     site.cells.start(cell).unwrap();
     assert_eq!(site.cells.look(cell).unwrap().devices, vec![claimed.display().to_string()]);
     // No driver has this number, so "no such device" comes from behind the rules.
-    assert!(site.shell(cell, "cat /dev/gpu0").1.contains("No such device or address"));
+    let said = site.shell(cell, "cat /dev/gpu0").1;
+    assert!(said.contains("No such device or address"), "{said}");
     assert!(!site.say(cell, "ls /dev").contains("gpu1"));
     site.say(
         cell,
@@ -166,6 +171,53 @@ fn only_the_claimed_device_can_be_opened_even_with_another_at_hand() {
     );
 
     // A process in the cell's group that has the other node in front of it, whatever way it came there.
+    for (node, answer) in [(&claimed, "No such device or address"), (&other, "Operation not permitted")] {
+        let output = in_group(&site, cell, "exec cat \"$2\"", node);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.contains(answer), "{}: {said}", node.display());
+    }
+}
+
+/// A number of devices that is left to local use, and that no driver has taken here.
+fn number_without_driver() -> u32 {
+    let devices = fs::read_to_string("/proc/devices").unwrap();
+    let characters = devices.split("Block devices:").next().unwrap();
+    let taken: Vec<u32> =
+        characters.lines().filter_map(|line| line.split_whitespace().next()?.parse().ok()).collect();
+    (240..=254).chain(120..=127).chain(60..=63).find(|major| !taken.contains(major)).expect("one is free")
+}
+
+/// Where there is a GPU. Elsewhere it proves nothing, and says so.
+#[test]
+fn a_real_gpu_opens_in_the_cell_that_claimed_it_and_in_no_other() {
+    let node = Path::new("/dev/nvidia0");
+    let Ok(facts) = rustix::fs::stat(node) else {
+        println!("unproven: there is no {} on this machine", node.display());
+        return;
+    };
+    let (major, minor) = (rustix::fs::major(facts.st_rdev), rustix::fs::minor(facts.st_rdev));
+    let device = Device { source: node.into(), target: "/dev/nvidia0".to_owned(), major, minor };
+    let site = Site::new();
+    site.try_make(1, 1, json!({}), vec![device]).unwrap();
+    site.try_make(2, 1, json!({}), vec![]).unwrap();
+    let (with, without) = (site.cell_id(1), site.cell_id(2));
+    for cell in [with, without] {
+        site.cells.start(cell).unwrap();
+    }
+    assert_eq!(site.shell(with, "exec 3</dev/nvidia0 && echo opened"), (0, "opened\n".to_owned()));
+    assert_ne!(site.shell(without, "exec 3</dev/nvidia0").0, 0);
+    // With the node itself in front of it, whatever way it came there, it is the rules that refuse.
+    for (cell, opens) in [(with, true), (without, false)] {
+        let output = in_group(&site, cell, "exec 3<\"$2\"", node);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.success(), opens, "{said}");
+        assert!(opens || said.contains("Operation not permitted"), "{said}");
+    }
+    println!("proved on {}: opened where it was claimed, refused where it was not", node.display());
+}
+
+/// Runs a script of the node's shell in the control group of a cell; the script's second argument is `node`.
+fn in_group(site: &Site, cell: CellId, script: &str, node: &Path) -> std::process::Output {
     let groups = ["/sys/fs/cgroup/devices", "/sys/fs/cgroup"].map(|mount| {
         Path::new(mount)
             .join(&site.settings.cgroup_root)
@@ -173,17 +225,9 @@ fn only_the_claimed_device_can_be_opened_even_with_another_at_hand() {
             .join(cell.to_string())
     });
     let group = groups.iter().find(|group| group.is_dir()).unwrap().join("cgroup.procs");
-    for (node, answer) in [(&claimed, "No such device or address"), (&other, "Operation not permitted")] {
-        let script = "echo $$ > \"$1\" && exec cat \"$2\"";
-        let output = std::process::Command::new("/bin/sh")
-            .args(["-c", script, "sh"])
-            .arg(&group)
-            .arg(node)
-            .output()
-            .unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(said.contains(answer), "{}: {said}", node.display());
-    }
+    let script = format!("echo $$ > \"$1\" && {script}");
+    let mut shell = std::process::Command::new("/bin/sh");
+    shell.args(["-c", &script, "sh"]).arg(&group).arg(node).output().unwrap()
 }
 
 #[test]

@@ -104,12 +104,9 @@ fn every_kind_of_thing_that_is_left_is_found() {
         }
     };
     {
-        let group = fs::read_dir("/sys/fs/cgroup")
-            .unwrap()
-            .flatten()
-            .map(|entry| entry.path())
-            .find(|path| path.join("cgroup.procs").exists());
-        let mount = group.unwrap_or_else(|| "/sys/fs/cgroup".into());
+        // In version 2 the mount is itself the topmost group; in version 1 each hierarchy is a folder of it.
+        let root = Path::new("/sys/fs/cgroup");
+        let mount = if root.join("cgroup.procs").exists() { root.to_owned() } else { root.join("memory") };
         let folder = mount.join(&site.settings.cgroup_root).join("elsewhere").join(cell.to_string());
         fs::create_dir_all(&folder).unwrap();
         let group = Group(folder);

@@ -17,7 +17,11 @@ fn node() -> Node {
 
 fn details(devices: &[&str]) -> Details {
     let amount = Amount { cpus: 1, memory_mb: 1, disk_mb: 1 };
-    Details { devices: devices.iter().map(|device| (*device).to_owned()).collect(), amount, ..Details::default() }
+    Details {
+        devices: devices.iter().map(|device| (*device).to_owned()).collect(),
+        amount,
+        ..Details::default()
+    }
 }
 
 impl Node {

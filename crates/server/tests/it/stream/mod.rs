@@ -39,7 +39,7 @@ pub(crate) async fn cell(store: &Store, project: &str, node: NodeId, name: &str)
         network_id: network.id,
         name: name.to_owned(),
         labels: Labels::new(),
-        spec: json!({}),
+        spec: json!({"root": {"host": ["/usr"]}}),
         ssh_keys: false,
         host,
         state: CellState::Provisioning,
