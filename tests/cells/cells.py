@@ -12,7 +12,7 @@ import snapshot  # noqa: E402
 from world import World, eventually  # noqa: E402
 
 # One file each, with `def run(world) -> None`, which raises if something is wrong.
-SCENARIOS = ("simulated", "up", "crash", "cycles")
+SCENARIOS = ("judge", "simulated", "up", "crash", "cycles")
 
 
 def play(name, cycles):

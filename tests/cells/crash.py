@@ -1,4 +1,4 @@
-"""Two platforms on one machine, killed while cells run: `muster down` finds and removes everything of each, and only that."""
+"""`muster up` is killed, early or while cells run: `muster down` finds and removes everything of it, and only that."""
 
 import re
 import signal
@@ -8,7 +8,21 @@ import snapshot
 from world import World, eventually, web
 
 
+# Seconds after which `muster up` is killed: while it makes the wire, starts the server, has nodes join, starts agents.
+MOMENTS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
+
+
 def run(world):
+    killed_while_cells_run(world)
+    for moment in MOMENTS:
+        with World() as fresh:
+            fresh.begin(2)
+            time.sleep(moment)
+            fresh.stop(signal.SIGKILL)
+            fresh.said("down", "--data-dir", str(fresh.data))
+
+
+def killed_while_cells_run(world):
     with World() as other:
         addresses = set()
         for each in (world, other):

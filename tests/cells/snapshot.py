@@ -74,7 +74,8 @@ def networks(names):
             continue
         for link in json.loads(in_namespace(path, "ip", "-j", "link", "show") or "[]"):
             links.add(f"{link['ifname']} in {name}")
-        rules |= {f"{line.strip()} in {name}" for line in in_namespace(path, "nft", "list", "ruleset").splitlines() if line.strip()}
+        for line in in_namespace(path, "nft", "list", "ruleset").splitlines():
+            rules.add(f"{line.strip()} in {name}")
         for line in in_namespace(path, "ss", "-Hlntu").splitlines():
             words = line.split()
             ports.add(f"{words[0]} {words[4]} in {name}")

@@ -41,7 +41,8 @@ class Project:
 
     def cell(self, name, allocation, spec):
         """A cell, running."""
-        self.said("cell", "create", name, "--allocation", allocation, "--spec", json.dumps(spec), "--wait", "--timeout", "60s")
+        self.said(
+            "cell", "create", name, "--allocation", allocation, "--spec", json.dumps(spec), "--wait", "--timeout", "60s")
         return json.loads(self.said("-o", "json", "cell", "get", name))
 
     def release(self, allocation):
@@ -76,13 +77,17 @@ class World:
         kept.update(HOME=str(self.folder), XDG_CONFIG_HOME=str(self.folder / "config"))
         return kept
 
-    def up(self, nodes, *words, environment=None):
-        """Starts the platform, and gives what it said."""
+    def begin(self, nodes, *words, environment=None):
+        """Starts the platform, and does not wait for it."""
         self.process = subprocess.Popen(
             [BINARY, "up", "--nodes", str(nodes), "--http-listen", f"127.0.0.1:{self.server.port}", "--data-dir", self.data,
              "--images", self.images, "--limits-actor-per-second", "100000", *words],
             env={**self.clean_environment(), **(environment or {})}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, preexec_fn=die_with_parent)
+
+    def up(self, nodes, *words, environment=None):
+        """Starts the platform, and gives what it said when it was ready."""
+        self.begin(nodes, *words, environment=environment)
         said = []
         for line in self.process.stdout:
             said.append(line)
@@ -106,13 +111,12 @@ class World:
 
     def close(self):
         """Nothing is left, whatever happened."""
-        if self.process:
-            self.stop(signal.SIGKILL)
-        gone = self.down("--delete-data")
-        if gone.returncode != 0:
-            print(f"`muster down` failed: {gone.stdout}{gone.stderr}", flush=True)
-            raise Failed(gone.stderr)
-        shutil.rmtree(self.folder)
+        try:
+            if self.process:
+                self.stop(signal.SIGKILL)
+            self.succeeded(self.down("--delete-data"))
+        finally:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def muster(self, *words, token=None, project=None, timeout=100, input=None):
         environment = self.clean_environment()
@@ -150,7 +154,7 @@ class World:
         return {"root": {"image": self.digest}, **changes}
 
     def hosted(self, **changes):
-        """A cell with the machine's own programs. Its `ping` asks without privilege; busybox's wants one that no cell has."""
+        """A cell with the machine's own programs: its `ping` asks without the privilege that busybox's wants."""
         folders = [folder for folder in ("/usr", "/bin", "/sbin", "/lib", "/lib64") if Path(folder).is_dir()]
         return {"root": {"host": folders}, **changes}
 

@@ -76,6 +76,26 @@ const SLOT: &[Column] = &[
     ("REASON", "/reason"),
     ("ID", "/id"),
 ];
+const CELL: &[Column] = &[
+    ("NAME", "/name"),
+    ("STATE", "/state"),
+    ("ADDRESS", "/address"),
+    ("ALLOCATION", "/allocation_id"),
+    ("NODE", "/node_id"),
+    ("INCARNATION", "/incarnation"),
+    ("REASON", "/reason"),
+    ("MADE", "/created_at"),
+    ("ID", "/id"),
+];
+const NETWORK: &[Column] =
+    &[("NAME", "/name"), ("ADDRESSES", "/subnet"), ("MADE", "/created_at"), ("ID", "/id")];
+const SSH_KEY: &[Column] = &[
+    ("NAME", "/name"),
+    ("FINGERPRINT", "/fingerprint"),
+    ("USER", "/user_id"),
+    ("ADDED", "/created_at"),
+    ("ID", "/id"),
+];
 const ALLOCATION: &[Column] = &[
     ("NAME", "/name"),
     ("STATE", "/state"),
@@ -157,6 +177,9 @@ pub(crate) fn columns(words: &[&str]) -> Option<&'static [Column]> {
         ["node", ..] => Some(NODE),
         ["slot", ..] => Some(SLOT),
         ["allocation", ..] => Some(ALLOCATION),
+        ["cell", ..] => Some(CELL),
+        ["network", ..] => Some(NETWORK),
+        ["ssh-key", ..] => Some(SSH_KEY),
         ["operation", ..] => Some(OPERATION),
         ["webhook", ..] => Some(WEBHOOK),
         ["audit", ..] => Some(AUDIT),

@@ -39,6 +39,7 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         println!("nothing is there: {} has not joined", folder.path().display());
         return Ok(ExitCode::SUCCESS);
     };
+    agent_driver::check_driver(matches)?;
     let _lock = folder.lock()?;
     let pretend = pretence(&folder, None, &identity.node.name, &world)?;
     let machine = Machine::This { data_dir: folder.path().to_owned(), pretend };

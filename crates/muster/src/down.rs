@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
 
@@ -131,8 +132,11 @@ async fn clean(nodes: &Nodes, ground: &Ground, number: u8, name: &str) -> anyhow
 
 /// Deletes a data folder; whether there was one. One that does not look like ours is refused: what is deleted is gone.
 fn delete(data: &Path) -> anyhow::Result<bool> {
-    if !data.exists() {
-        return Ok(false);
+    match fs::remove_dir(data) {
+        // Nothing was in it: a start that was interrupted made it.
+        Ok(()) => return Ok(true),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        Err(_) => {}
     }
     if !["muster.db", "root.key", "nodes"].iter().any(|name| data.join(name).exists()) {
         bail!("{} does not look like a data folder of muster: nothing was deleted", data.display());
@@ -153,6 +157,7 @@ mod tests {
     #[test]
     fn a_folder_that_is_not_ours_is_not_deleted() {
         let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("letter"), "dear").unwrap();
         assert!(delete(folder.path()).is_err() && folder.path().exists());
         assert!(!delete(&folder.path().join("missing")).unwrap());
         let ours = folder.path().join("ours");

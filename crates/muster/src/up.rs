@@ -53,23 +53,7 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let fleet = Fleet::prepare(matches, &mut settings)?;
     let config = matches.get_one::<PathBuf>("config");
     let mut server = Server::start(&settings, config.map(PathBuf::as_path)).await?;
-    // Whatever happens, the agents end before the server, so that they can still report what they finish.
-    let lived = tokio::select! {
-        ready = server.ready() => ready,
-        () = signals.come() => return end(server, &settings, fleet.as_ref()).await,
-    };
-    let lived = match (lived, &fleet) {
-        (Err(error), _) => Err(error),
-        (Ok(()), None) => {
-            greet(&server, &settings, None);
-            tokio::select! {
-                () = signals.come() => Ok(()),
-                error = server.ended() => Err(error),
-            }
-        }
-        (Ok(()), Some(fleet)) => live(&mut server, &settings, fleet, &mut signals).await,
-    };
-    match lived {
+    match live(&mut server, &settings, fleet.as_ref(), &mut signals).await {
         Ok(()) => end(server, &settings, fleet.as_ref()).await,
         Err(error) => {
             // Why it failed matters more than how the server took the end.
@@ -79,8 +63,28 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Runs the agents until somebody wants an end.
+/// Runs until somebody wants an end; the server is still there then.
 async fn live(
+    server: &mut Server,
+    settings: &Settings,
+    fleet: Option<&Fleet>,
+    signals: &mut Signals,
+) -> anyhow::Result<()> {
+    tokio::select! {
+        ready = server.ready() => ready?,
+        () = signals.come() => return Ok(()),
+    }
+    match fleet {
+        Some(fleet) => live_with_nodes(server, settings, fleet, signals).await,
+        None => {
+            greet(server, settings, None);
+            last(server, signals).await
+        }
+    }
+}
+
+/// Runs the agents too, and ends them: before the server, so that they can still report what they finish.
+async fn live_with_nodes(
     server: &mut Server,
     settings: &Settings,
     fleet: &Fleet,
@@ -93,20 +97,19 @@ async fn live(
     let operator = Operator::with_token(&server.url(), &token)?;
     tokio::select! {
         joined = fleet.join(&operator) => joined?,
-        () = signals.come() => return Ok(()),
-        error = server.ended() => return Err(error),
+        ended = last(server, signals) => return ended,
     }
     let (stop, stopped) = watch::channel(false);
     let agents = fleet.agents();
     // Not spawned: the kernel ties each agent to the thread that starts it, and this is the one that lasts.
     let mut agents = std::pin::pin!(try_join_all(agents.iter().map(|agent| agent.keep(stopped.clone()))));
     let wanted = async {
-        let table = fleet.ready(&operator).await?;
+        let table = tokio::select! {
+            table = fleet.ready(&operator) => table?,
+            ended = last(server, signals) => return ended,
+        };
         greet(server, settings, Some(&table));
-        tokio::select! {
-            () = signals.come() => Ok(()),
-            error = server.ended() => Err(error),
-        }
+        last(server, signals).await
     };
     let lived = tokio::select! {
         lived = wanted => lived,
@@ -115,6 +118,14 @@ async fn live(
     stop.send_replace(true);
     let stopped = agents.await;
     lived.and(stopped.map(drop))
+}
+
+/// Waits until somebody wants an end, or the server ends by itself.
+async fn last(server: &mut Server, signals: &mut Signals) -> anyhow::Result<()> {
+    tokio::select! {
+        () = signals.come() => Ok(()),
+        error = server.ended() => Err(error),
+    }
 }
 
 fn greet(server: &Server, settings: &Settings, nodes: Option<&str>) {

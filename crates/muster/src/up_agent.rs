@@ -50,14 +50,14 @@ impl Agent {
         words
     }
 
-    fn start(&self) -> anyhow::Result<Child> {
+    fn start(&self, again: bool) -> anyhow::Result<Child> {
         let log = OpenOptions::new().create(true).append(true).mode(0o600).open(&self.log);
         let log = log.with_context(|| format!("opening {}", self.log.display()))?;
         let words = self.words(std::env::current_exe()?.into());
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).env_clear().env("PATH", PATH).env("NO_COLOR", "1");
-        // A test of recovery says by it where agents should end.
-        if let Some(points) = std::env::var_os("MUSTER_AGENT_KILL_AT") {
+        // A test of recovery says by it where agents should end: once, or they would never get past it.
+        if let Some(points) = std::env::var_os("MUSTER_AGENT_KILL_AT").filter(|_| !again) {
             command.env("MUSTER_AGENT_KILL_AT", points);
         }
         // A group of its own, so that Ctrl-C reaches us alone and we end everything in order.
@@ -67,10 +67,11 @@ impl Agent {
 
     /// Keeps it running until `stop` says otherwise; then stops it.
     pub(crate) async fn keep(&self, mut stop: watch::Receiver<bool>) -> anyhow::Result<()> {
-        let mut pause = PAUSE.0;
+        let (mut pause, mut again) = (PAUSE.0, false);
         loop {
             let began = Instant::now();
-            let mut child = self.start()?;
+            let mut child = self.start(again)?;
+            again = true;
             let ended = tokio::select! {
                 ended = child.wait() => ended?,
                 _ = stop.wait_for(|stop| *stop) => return self.stop(child).await,

@@ -83,12 +83,10 @@ impl Fleet {
             bail!("--nodes works with the plain API on loopback: leave out --tls-cert-file");
         }
         let simulated = matches.get_flag("simulated");
-        let missing = if simulated { Vec::new() } else { real::missing_tools() };
-        if !missing.is_empty() {
-            bail!(
-                "this machine lacks what real cells need: {}. `muster up --nodes {count} --simulated` works without",
-                missing.join("; ")
-            );
+        if simulated {
+            check_simulated(settings)?;
+        } else {
+            check_machine(settings, count)?;
         }
         let data = std::path::absolute(settings.data_dir())?;
         let nodes = Nodes::make(&data)?;
@@ -100,39 +98,22 @@ impl Fleet {
         let world = World::system();
         let record = settle(found, count, simulated, &run, &world)?;
         nodes.write(&record)?;
-        let server = match &record.kind {
-            Kind::Simulated => {
-                let listen: std::net::SocketAddr = settings.parsed("nodes.listen")?;
-                if listen.port() == 0 {
-                    bail!("agents must find the server again: give --nodes-listen a port other than 0");
-                }
-                format!("https://{listen}")
-            }
-            Kind::Cells(ground) => {
-                if !settings.is_default("nodes.listen") {
-                    bail!(
-                        "with --nodes the server listens for them on a wire of their own: leave out --nodes-listen"
-                    );
-                }
-                ground.raise(count)?;
-                let listen = format!("{}:{PORT}", ground.address(0));
-                settings.set("nodes.listen", listen.clone(), "a flag")?;
-                format!("https://{listen}")
-            }
-        };
-        let images = matches.get_one::<PathBuf>("images").cloned();
-        let images = match images {
+        if let Kind::Cells(ground) = &record.kind {
+            ground.raise(count)?;
+            settings.set("nodes.listen", format!("{}:{PORT}", ground.address(0)), "a flag")?;
+        }
+        let images = match matches.get_one::<PathBuf>("images") {
             Some(folder) => Some(std::path::absolute(folder)?),
             None => Some(data.join("images")).filter(|folder| folder.is_dir()),
         };
         let host_directories = match matches.get_many::<String>("host-directory") {
             Some(all) => all.cloned().collect(),
-            None => HOST_DIRECTORIES
-                .iter()
-                .filter(|path| Path::new(path).is_dir())
-                .map(|path| (*path).to_owned())
-                .collect(),
+            None => {
+                let there = HOST_DIRECTORIES.iter().filter(|path| Path::new(path).is_dir());
+                there.map(|path| (*path).to_owned()).collect()
+            }
         };
+        let server = format!("https://{}", settings.text("nodes.listen"));
         let gpus = matches.get_one("pretend-gpus").copied().unwrap_or_default();
         Ok(Some(Self { nodes, kind: record.kind, count, gpus, images, host_directories, server, world }))
     }
@@ -255,6 +236,29 @@ pub(crate) async fn free(folder: &Folder) -> anyhow::Result<()> {
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
+}
+
+/// Simulated agents dial the server where it listens anyway, and must find it there again.
+fn check_simulated(settings: &Settings) -> anyhow::Result<()> {
+    if settings.parsed::<std::net::SocketAddr>("nodes.listen")?.port() == 0 {
+        bail!("agents must find the server again: give --nodes-listen a port other than 0");
+    }
+    Ok(())
+}
+
+/// Whether this machine can have real nodes. Nothing is made before that is known.
+fn check_machine(settings: &Settings, count: u8) -> anyhow::Result<()> {
+    let missing = real::missing_tools();
+    if !missing.is_empty() {
+        bail!(
+            "this machine lacks what real cells need: {}. `muster up --nodes {count} --simulated` works without",
+            missing.join("; ")
+        );
+    }
+    if !settings.is_default("nodes.listen") {
+        bail!("with --nodes the server listens for them on a wire of their own: leave out --nodes-listen");
+    }
+    Ok(())
 }
 
 /// Nodes stay what they are: what is on one kind, the other would not find.

@@ -28,7 +28,7 @@ pub(crate) enum Asked {
     /// Nothing to say yet; this is what the step does meanwhile.
     Pending(Act),
     /// The agent did it, and saw this.
-    Done(Box<Task>, Findings),
+    Done(Box<Task>, Box<Findings>),
     /// The agent surely did not do it.
     Failed(String),
 }
@@ -49,7 +49,7 @@ pub(crate) async fn ask(cx: &StepCx<'_>, ask: &Ask) -> Result<Asked> {
             let findings = latest.result.clone().unwrap_or_default();
             let findings =
                 serde_json::from_value(findings).map_err(|_| StoreError::Corrupt("findings of an agent"))?;
-            Ok(Asked::Done(Box::new((*latest).clone()), findings))
+            Ok(Asked::Done(Box::new((*latest).clone()), Box::new(findings)))
         }
         TaskState::Failed => {
             let why = latest.message.clone().unwrap_or_else(|| "the agent gave no reason".to_owned());

@@ -29,11 +29,9 @@ impl Driver {
 
     pub(super) fn cell_create(&self, place: &Place, order: &CellOrder) -> Done<Findings> {
         let spec = order.spec.as_ref().ok_or_else(|| "it is not said what it is made of".to_owned())?;
-        if let Some(there) = self.there(order.cell_id)? {
-            if there != order.incarnation {
-                return Err(format!("incarnation {there} is still there"));
-            }
-            // It was made before and perhaps not to the end: from here on everything can be repeated.
+        // Of the same incarnation it was perhaps made and not to the end: from here on everything can be repeated.
+        if let Some(there) = self.there(order.cell_id)?.filter(|there| *there != order.incarnation) {
+            return Err(format!("incarnation {there} is still there"));
         }
         let devices = self.devices_for(place, spec)?;
         let storage = self.disks.mount_point(&disk_id(place.allocation_id)?);
