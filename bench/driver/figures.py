@@ -33,6 +33,12 @@ FIGURES = {
     "fleet-release": ("the same, from asking for its release until released, p50, ms", "", None),
     "fleet-cycles": ("the same, whole cycles of both, each second", "", None),
     "fleet-agent": ("memory (RSS) of one idle agent with 8 GPUs, MB", "<=", 15),
+    "cells-create": ("a cell: from the question until its service is seen ready ÷ podman run until it answers", "<=", 1.5),
+    "cells-destroy": ("a cell: from the question until nothing is seen left of it ÷ podman rm", "<=", 1.5),
+    "cells-create-10": ("ten cells at once, until all are ready ÷ ten podman run at once", "", None),
+    "cells-destroy-10": ("ten cells at once, until all are gone ÷ ten podman rm at once", "", None),
+    "cells-agent": ("memory (RSS) of one idle agent that can make cells, MB", "<=", 15),
+    "cells-agent-10": ("the same with ten cells, MB", "", None),
     "start": ("start to first authenticated answer on an existing store, ms", "<=", 300),
     "memory": ("idle memory (RSS) 10 s after the start, MB", "<=", 40),
 }

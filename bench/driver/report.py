@@ -16,6 +16,9 @@ def number(value):
 
 
 def rates(side):
+    """How much a side did in a second; or, where one thing at a time is looked at, how long it took."""
+    if "ms" in side:
+        return f"{number(side['ms']['median'])} ms"
     rate = side["per_second"]
     return f"{number(rate['median'])}/s"
 
@@ -111,6 +114,18 @@ def agent_lines(name, figure):
            "maps 16 pages for each that is touched.")
 
 
+def step_lines(name, figure):
+    """Where the time of ours goes, by the server's clock."""
+    parts = ", ".join(f"{step} {number(ms)}" for step, ms in figure["steps"].items())
+    yield f"- {name}, p50 of each step, ms: {parts}."
+
+
+def held_lines(name, figure):
+    for when, held in figure["held"].items():
+        yield (f"- {name}, {when}: {held['rss_mb']} MB resident; {held['anon_mb']} its own, "
+               f"{held['file_mb']} mapped from files.")
+
+
 def head(run):
     facts, plan = run["machine"], run["plan"]
     mode = "a quick look, not a measurement" if run["quick"] else f"A-B-B-A × {plan['blocks']}"
@@ -133,6 +148,8 @@ def sections(run):
         "The fleet": [line for key, tell in {"rest": rest_lines, "operation": wait_lines, "load": load_lines,
                                              "after_s": agent_lines}.items()
                       for name, figure in those_with(key) for line in tell(name, figure)],
+        "Cells": [line for key, tell in {"steps": step_lines, "held": held_lines}.items()
+                  for name, figure in those_with(key) for line in tell(name, figure)],
         "Durability": [durability_line(name, found) for name, found in run["durability"].items()],
         "Processor time for each request, in microseconds":
             [cpu_line(name, figure) for name, figure in those_with("ratio")],

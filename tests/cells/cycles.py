@@ -18,7 +18,7 @@ def run(world):
     each = (time.monotonic() - began) / world.cycles
     eventually(lambda: same(before, look(world)))
     print(f"  {world.cycles} cycles, {each:.2f} s each", flush=True)
-    world.said("node", "audit", "n1", "--wait", "--timeout", "60s")
+    world.audit("n1")
 
 
 def cycle(world, project, number):

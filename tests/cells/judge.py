@@ -33,6 +33,7 @@ def make_a_mess(folder, afterwards):
     hierarchy = Path("/sys/fs/cgroup/cpu")
     groups = (hierarchy if hierarchy.is_dir() else hierarchy.parent) / "muster"
     (groups / name).mkdir(parents=True)
+    snapshot.OUR_NODES.add(name)
     afterwards((groups / name).rmdir)
 
     process = subprocess.Popen(["sleep", "1000"])

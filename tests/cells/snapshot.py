@@ -1,7 +1,8 @@
 """Everything on the machine that a cell, a network or a disk could leave behind, and the difference between two looks.
 
 What is seen is what this process can see: inside a PID, mount and network namespace of its own that is only the test's,
-but for control groups, loop devices and users, of which a kernel has one set.
+but for control groups, loop devices and users, of which a kernel has one set. Of the first two, what belongs to a node that
+is none of the test's is another's, who may well run nodes on this machine at the same time.
 """
 
 import json
@@ -13,6 +14,9 @@ from pathlib import Path
 IGNORED = Path(__file__).resolve().parent / "ignored.txt"
 MOST_IGNORED = 10
 KINDS = ("cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts")
+
+# The folders of the test's worlds, and the ends of its nodes' ids, which name their control groups.
+OUR_FOLDERS, OUR_NODES = set(), set()
 
 
 def text(path):
@@ -138,6 +142,13 @@ def ignored():
     return rules
 
 
+def is_anothers(kind, line):
+    if kind == "loop":
+        return not any(folder in line for folder in OUR_FOLDERS)
+    node = re.search(r"/muster/([^/]+)", line)
+    return kind == "cgroup" and node is not None and node[1] not in OUR_NODES
+
+
 def difference(before, after, rules=None):
     """What came (+) and what went (-), without what is ignored. Two of the same line count as two."""
     rules = ignored() if rules is None else rules
@@ -150,6 +161,6 @@ def difference(before, after, rules=None):
             else:
                 went.append(line)
         for sign, lines in (("+", came), ("-", went)):
-            found += [f"{sign} {kind} {line}" for line in lines if not any(
+            found += [f"{sign} {kind} {line}" for line in lines if not is_anothers(kind, line) and not any(
                 kind == ignored_kind and pattern.search(line) for ignored_kind, pattern in rules)]
     return found

@@ -26,7 +26,7 @@ def run(world):
     for name in NAMES:
         project.release(name)
     for node in ("n1", "n2", "n3"):
-        world.said("node", "audit", node, "--wait", "--timeout", "60s")
+        world.audit(node)
     has(world.stop(), "muster down")
     has(world.said("down", "--data-dir", str(world.data)), "removed")
     has(world.said("down", "--data-dir", str(world.data)), "nothing is there")

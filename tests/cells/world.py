@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from platform_under_test import BINARY, Server, actors, die_with_parent, free_port  # noqa: E402
 
 import image  # noqa: E402
+import snapshot  # noqa: E402
 
 
 class Failed(AssertionError):
@@ -61,6 +62,7 @@ class World:
 
     def __init__(self):
         self.folder = Path(tempfile.mkdtemp(prefix="muster-cells-"))
+        snapshot.OUR_FOLDERS.add(str(self.folder))
         self.data, self.images = self.folder / "data", self.folder / "images"
         self.digest = image.make(self.images)
         self.server = Server(self.data)
@@ -92,6 +94,7 @@ class World:
         for line in self.process.stdout:
             said.append(line)
             if line.startswith("try:"):
+                self.remember_nodes()
                 return "".join(said)
         self.process.communicate()
         self.process = None
@@ -114,9 +117,15 @@ class World:
         try:
             if self.process:
                 self.stop(signal.SIGKILL)
+            self.remember_nodes()
             self.succeeded(self.down("--delete-data"))
         finally:
             shutil.rmtree(self.folder, ignore_errors=True)
+
+    def remember_nodes(self):
+        """Whose control groups are ours."""
+        for file in self.data.glob("nodes/*/node.json"):
+            snapshot.OUR_NODES.add(json.loads(file.read_text())["node_id"][-6:])
 
     def muster(self, *words, token=None, project=None, timeout=100, input=None):
         environment = self.clean_environment()
@@ -137,6 +146,11 @@ class World:
     def said(self, *words, **rest):
         """A command of the operator's that must succeed, and what it wrote."""
         return self.succeeded(self.muster(*words, **rest))
+
+    def audit(self, node):
+        """Compares a node with what is written of it; they must agree, both ways."""
+        said = self.said("node", "audit", node, "--wait", "--timeout", "60s")
+        assert "none without a row, and no row without its thing" in said, said
 
     def logs(self):
         """The last of what the agents wrote, for whoever looks for a reason."""

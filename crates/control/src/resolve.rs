@@ -214,7 +214,10 @@ impl Cx {
             Ok(id) => store.cell_lookup(id).await,
             Err(_) => store.cell_by_name(project, reference).await,
         };
-        found.map_err(refuse)?.filter(|cell| cell.project_id == project).ok_or_else(|| Problem::not_found("cell"))
+        found
+            .map_err(refuse)?
+            .filter(|cell| cell.project_id == project)
+            .ok_or_else(|| Problem::not_found("cell"))
     }
 
     /// An operation by id; those of the platform are seen by operators only.

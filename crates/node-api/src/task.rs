@@ -42,7 +42,9 @@ impl TaskKind {
     /// What it means for the allocation's place: what is about a cell leaves that as it is.
     pub fn of_place(self) -> Self {
         match self {
-            Self::CellCreate | Self::CellInspect | Self::CellDestroy | Self::KeepLogs | Self::Stream => Self::Inspect,
+            Self::CellCreate | Self::CellInspect | Self::CellDestroy | Self::KeepLogs | Self::Stream => {
+                Self::Inspect
+            }
             kind => kind,
         }
     }

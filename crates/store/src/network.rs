@@ -15,8 +15,9 @@ macro_rules! columns {
 
 statements! {
     NETWORK_NUMBER = both("SELECT COALESCE(MAX(vni), 0) + 1 FROM networks");
+    // Of no effect where another transaction has just made the same network, or taken the same number for another one.
     NETWORK_INSERT = both(concat!("INSERT INTO networks (", columns!(), ")
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $7, 1) ON CONFLICT (project_id, name) DO NOTHING"));
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $7, 1) ON CONFLICT DO NOTHING"));
     // Also a lock: whoever gives out an address of the network comes through here first.
     NETWORK_TOUCH = both(concat!("UPDATE networks SET updated_at = $3, version = version + 1
          WHERE project_id = $1 AND name = $2 RETURNING ", columns!()));
@@ -56,6 +57,10 @@ statements! {
     NETWORK_DELETE_OF_PROJECT = both("DELETE FROM networks WHERE project_id = $1");
     NETWORK_DELETE_OF_TENANT = both("DELETE FROM networks WHERE tenant_id = $1");
 }
+
+/// How often a number for a network is looked for while others take it first. Each try waits for whoever was faster, so there
+/// is no need for more than projects whose first cells are asked for in the same moment.
+const NUMBERS: usize = 64;
 
 fn network(row: &Row) -> Result<Network> {
     Ok(Network {
@@ -145,14 +150,15 @@ impl Tx {
         name: &str,
         at: Timestamp,
     ) -> Result<Network> {
-        if let Some(row) = self.fetch_all(&NETWORK_TOUCH, args![project, name, at]).await?.first() {
-            return network(row);
+        for _ in 0..NUMBERS {
+            if let Some(row) = self.fetch_all(&NETWORK_TOUCH, args![project, name, at]).await?.first() {
+                return network(row);
+            }
+            let rows = self.fetch_all(&NETWORK_NUMBER, args![]).await?;
+            let vni: i64 = rows.first().map_or(Ok(1), |row| row.get(0))?;
+            self.execute(&NETWORK_INSERT, args![fresh, tenant, project, name, vni, subnet(vni), at]).await?;
         }
-        let rows = self.fetch_all(&NETWORK_NUMBER, args![]).await?;
-        let vni: i64 = rows.first().map_or(Ok(1), |row| row.get(0))?;
-        self.execute(&NETWORK_INSERT, args![fresh, tenant, project, name, vni, subnet(vni), at]).await?;
-        let rows = self.fetch_all(&NETWORK_TOUCH, args![project, name, at]).await?;
-        rows.first().map(network).ok_or(StoreError::Gone("network".to_owned()))?
+        Err(StoreError::Unavailable("too many networks are being made at once".to_owned()))
     }
 
     /// The nodes of a network, and this one, have something new to follow.

@@ -19,12 +19,14 @@ statements! {
     SSH_KEY_LIST = both(concat!("SELECT ", columns!(), " FROM ssh_keys WHERE id > $1 AND project_id = $2
          ORDER BY id LIMIT $3"));
     SSH_KEY_DELETE = both("DELETE FROM ssh_keys WHERE id = $1");
-    // A key counts only while its owner still belongs to the project or its tenant.
+    // A key counts only while its owner may open a terminal there: it is one more way to the same shell. Whoever may only look
+    // at the project, or was made to, gets in by neither.
     SSH_KEY_OF_NODE = both(
         "SELECT c.id, k.public_key FROM cells c
          LEFT JOIN ssh_keys k ON k.project_id = c.project_id AND EXISTS (
             SELECT 1 FROM role_bindings b JOIN users u ON u.id = b.user_id
             WHERE b.user_id = k.user_id AND NOT u.disabled AND b.tenant_id = c.tenant_id
+              AND b.role IN ('tenant_admin', 'project_admin')
               AND (b.project_id IS NULL OR b.project_id = c.project_id))
          WHERE c.node_id = $1 AND c.ssh_keys AND c.state NOT IN ('gone', 'failed') ORDER BY c.id, k.id");
     SSH_KEY_DELETE_OF_PROJECT = both("DELETE FROM ssh_keys WHERE project_id = $1");

@@ -117,7 +117,8 @@ impl Driver {
             self.wipe_disk(&disk.id).map_err(refused)?;
         }
         self.fabric.remove_all().map_err(said).map_err(refused)?;
-        let left = self.things().map_err(refused)?;
+        // What no record tells of.
+        let left = self.sweep(&self.things().map_err(refused)?).map_err(refused)?.things;
         Ok(left.iter().map(|thing| format!("{:?} {}", thing.kind, thing.name)).collect())
     }
 }

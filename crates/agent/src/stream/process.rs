@@ -159,7 +159,7 @@ mod tests {
         (Process::new(child), entry)
     }
 
-    fn gone(entry: &PathBuf) -> bool {
+    fn gone(entry: &std::path::Path) -> bool {
         let began = Instant::now();
         while entry.exists() && began.elapsed() < Duration::from_secs(5) {
             std::thread::sleep(Duration::from_millis(10));

@@ -117,7 +117,7 @@ impl Machine {
         let details = Details {
             devices: vec!["GPU-pretended-m-0".into()],
             amount: Amount { cpus: 1, memory_mb: 64, disk_mb: 64 },
-            exclusive: false,
+            ..Details::default()
         };
         Task {
             id: self.world.id(),

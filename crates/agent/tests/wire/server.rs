@@ -251,7 +251,7 @@ async fn carry_out(
                 state.work = VecDeque::from([again]);
             }
             let ghosts = state.ghosts.pop_front().unwrap_or_default();
-            ok(&Welcome { session, ghosts, heartbeat_seconds: 2 })
+            ok(&Welcome { session, ghosts, ghost_cells: Vec::new(), heartbeat_seconds: 2 })
         }
         "poll" => {
             let poll: Poll = serde_json::from_slice(body).unwrap();
@@ -268,7 +268,7 @@ async fn carry_out(
                 }
             };
             let waited = tokio::time::timeout(Duration::from_secs(poll.wait_seconds), waiting).await;
-            let mut work = serde_json::json!(Work { tasks: waited.unwrap_or_default() });
+            let mut work = serde_json::json!(Work { tasks: waited.unwrap_or_default(), wanted: None });
             let strange = std::mem::take(&mut state.lock().unwrap().strange);
             work["tasks"].as_array_mut().unwrap().extend(strange);
             ok(&work)

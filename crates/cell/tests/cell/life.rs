@@ -128,10 +128,10 @@ fn a_root_of_the_nodes_directories_is_read_only_and_has_an_etc_of_its_own() {
     assert_eq!(site.say(cell, "/usr/bin/id -un"), "root");
     assert_ne!(site.shell(cell, "touch /usr/bin/x").0, 0);
     assert_eq!(
-        site.say(cell, "touch /var/tmp/x /etc/x /root/x && ls /etc | tr '\\n' ' '").trim(),
+        site.say(cell, "touch /var/tmp/x /etc/x && ls /etc | tr '\\n' ' '").trim(),
         "group hostname hosts nsswitch.conf passwd resolv.conf x"
     );
-    assert_ne!(site.shell(cell, "ls /work /opt /srv /home/*").0, 0);
+    assert_ne!(site.shell(cell, "ls /opt /srv /home/*").0, 0);
     site.destroy(cell);
     assert_eq!(site.cells.leftovers(cell).unwrap(), Vec::<String>::new());
     assert!(std::path::Path::new("/usr/bin/id").exists(), "the node's directories are untouched");

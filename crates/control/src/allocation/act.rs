@@ -13,6 +13,9 @@ use crate::operation::{Start, start};
 use crate::refuse::{Result, refuse};
 use crate::{Commit, Cx};
 
+/// So many cells are named in a refusal.
+const NAMED: usize = 5;
+
 /// An operation on an allocation that exists.
 pub(super) struct Act {
     pub(super) allocation: Allocation,
@@ -54,4 +57,22 @@ pub(super) async fn act(cx: &Cx, act: Act) -> Result<Commit> {
             name: allocation.name,
         },
     ))
+}
+
+/// Goes on only if the allocation holds no living cell. One that is asked for meanwhile is no harm: a place that goes takes
+/// its cells along, with evidence for each.
+pub(super) async fn without_cells(cx: &Cx, allocation: &Allocation, why: &str) -> Result<()> {
+    let cells = cx.platform.store.cell_live_in(allocation.id).await.map_err(refuse)?;
+    if cells.is_empty() {
+        return Ok(());
+    }
+    let mut named: Vec<&str> = cells.iter().take(NAMED).map(|cell| cell.name.as_str()).collect();
+    if cells.len() > NAMED {
+        named.push("…");
+    }
+    let detail = format!(
+        "it holds cells ({}), and {why}: destroy them first (`muster cell destroy`)",
+        named.join(", ")
+    );
+    Err(Problem::new(Code::InvalidState, detail))
 }

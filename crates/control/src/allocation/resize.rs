@@ -8,7 +8,7 @@ use muster_model::node::Capacity;
 use muster_operations::allocation::RESIZE;
 use serde_json::json;
 
-use super::act::{Act, act};
+use super::act::{Act, act, without_cells};
 use crate::{Commit, Cx, Result};
 
 /// Prepares `allocation_resize`.
@@ -35,6 +35,10 @@ pub async fn resize(cx: &Cx, project: &str, reference: &str, body: AllocationRes
             "/gpus",
             "it has this size already: name at least one amount that differs",
         ));
+    }
+    // A cell has the GPUs that it was made with for as long as it lives; the rest grows and shrinks around it.
+    if target.gpus != before.gpus {
+        without_cells(cx, &allocation, "they have the GPUs that they were made with").await?;
     }
     let deadline_at = cx.now + cx.platform.engine.timing().create;
     let told = json!({"name": allocation.name, "from": before, "to": target});

@@ -65,7 +65,10 @@ fn services(services: &[Service]) -> Fault {
     }
     for (index, service) in services.iter().enumerate() {
         if let Some(unknown) = service.after.iter().find(|name| !names.contains(name.as_str())) {
-            return Some((format!("/spec/services/{index}/after"), format!("there is no service {unknown:?}")));
+            return Some((
+                format!("/spec/services/{index}/after"),
+                format!("there is no service {unknown:?}"),
+            ));
         }
     }
     circle(services).map(|index| {
@@ -94,7 +97,9 @@ fn probe(probe: &Probe) -> Option<String> {
     match &probe.by {
         ProbeBy::Command(command) => command_fault(command),
         ProbeBy::Tcp(0) | ProbeBy::Http { port: 0, .. } => Some("a port is 1 to 65535".to_owned()),
-        ProbeBy::Http { path, .. } if !path.starts_with('/') || path.bytes().any(|byte| byte <= b' ' || byte == 127) => {
+        ProbeBy::Http { path, .. }
+            if !path.starts_with('/') || path.bytes().any(|byte| byte <= b' ' || byte == 127) =>
+        {
             Some("a path begins with / and has no spaces".to_owned())
         }
         ProbeBy::Tcp(_) | ProbeBy::Http { .. } => None,
@@ -141,7 +146,8 @@ fn files(spec: &CellSpec) -> Fault {
         }
     }
     let length: usize = spec.files.iter().map(|file| file.text.len()).sum();
-    (length > FILES).then(|| ("/spec/files".to_owned(), "all files together are longer than 512 KiB".to_owned()))
+    (length > FILES)
+        .then(|| ("/spec/files".to_owned(), "all files together are longer than 512 KiB".to_owned()))
 }
 
 fn state(directories: &[String]) -> Fault {
@@ -149,7 +155,10 @@ fn state(directories: &[String]) -> Fault {
         let nested = || {
             let others = directories.iter().enumerate().filter(|(other, _)| *other != index);
             let inside = |other: &String| within(directory, other);
-            others.map(|(_, other)| other).find(|other| inside(other)).map(|other| format!("it is inside {other}"))
+            others
+                .map(|(_, other)| other)
+                .find(|other| inside(other))
+                .map(|other| format!("it is inside {other}"))
         };
         let why = path_fault(directory).or_else(|| ours(directory)).or_else(nested)?;
         Some((format!("/spec/state/{index}"), why))
@@ -244,8 +253,10 @@ mod tests {
             (service(json!({"name": "a", "command": ["/a", "b\u{0}c"]})), "/spec/services/0/command"),
             (service(json!({"name": "a", "command": ["/a"], "after": ["b"]})), "/spec/services/0/after"),
             (service(json!({"name": "a", "command": ["/a"], "after": ["a"]})), "/spec/services/0/after"),
-            (service(json!({"name": "a", "command": ["/a"], "working_directory": "x"})),
-             "/spec/services/0/working_directory"),
+            (
+                service(json!({"name": "a", "command": ["/a"], "working_directory": "x"})),
+                "/spec/services/0/working_directory",
+            ),
             (json!({"environment": {"A=B": "x"}}), "/spec/environment/A=B"),
             (json!({"files": [{"path": "/etc/../shadow", "text": ""}]}), "/spec/files/0/path"),
             (json!({"files": [{"path": "/proc/self/mem", "text": ""}]}), "/spec/files/0/path"),

@@ -28,7 +28,9 @@ pub(super) fn parse(text: &str) -> Result<PublicKey, &'static str> {
         return Err("one key, on one line: the text of the .pub file");
     }
     if text.contains("PRIVATE KEY") {
-        return Err("this is a private key: make another pair, as this one was shown, and send its .pub file");
+        return Err(
+            "this is a private key: make another pair, as this one was shown, and send its .pub file",
+        );
     }
     let mut words = text.split_ascii_whitespace();
     let (algorithm, encoded) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
@@ -51,7 +53,8 @@ mod tests {
     use super::*;
 
     /// Made with ssh-keygen; its private half was never kept.
-    const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA0E2h3L3HJv6cqCgJ2oHfRnvC4TfZyXh8Hbqz2yq1m7 me@example";
+    const KEY: &str =
+        "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA0E2h3L3HJv6cqCgJ2oHfRnvC4TfZyXh8Hbqz2yq1m7 me@example";
 
     #[test]
     fn a_key_is_kept_without_its_comment() {

@@ -65,10 +65,12 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             return Ok(Verdict::Refused { reason: FailureReason::VerifyFailed.as_str(), message }.into());
         }
         if !found.left.is_empty() {
-            let message = format!("the place is gone, but something of it is left: {}", found.left.join("; "));
+            let message =
+                format!("the place is gone, but something of it is left: {}", found.left.join("; "));
             return Ok(Verdict::Refused { reason: FailureReason::VerifyFailed.as_str(), message }.into());
         }
-        let checked = if found.checked.is_empty() { json!(["the place is gone"]) } else { json!(found.checked) };
+        let checked =
+            if found.checked.is_empty() { json!(["the place is gone"]) } else { json!(found.checked) };
         let witness = evidence(cx, &allocation, Transition::Gone, &task, checked);
         Ok(Act::write(move |tx, told| {
             Box::pin(async move {

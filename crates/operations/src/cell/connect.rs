@@ -35,7 +35,10 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             let reason = format!("these nodes do not know it yet: {}", behind.join(", "));
             return Ok(Verdict::Wait { reason, until: cx.now + LOOK }.into());
         }
-        let message = format!("these nodes had not heard of it in time, and follow when they can: {}", behind.join(", "));
+        let message = format!(
+            "these nodes had not heard of it in time, and follow when they can: {}",
+            behind.join(", ")
+        );
         Ok(Verdict::Done { output: json!({"behind": behind}), message: Some(message), witness: None }.into())
     })
 }

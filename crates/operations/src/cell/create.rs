@@ -42,8 +42,7 @@ fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result
         let now = cx.now;
         Ok(Act::write(move |tx, told| {
             Box::pin(async move {
-                let after =
-                    Cell { state: CellState::Failed, reason: Some(reason), message, ..cell.clone() };
+                let after = Cell { state: CellState::Failed, reason: Some(reason), message, ..cell.clone() };
                 tx.cell_move(&cell, &after, now).await?;
                 tx.wanted_raise(cell.network_id, cell.node_id).await?;
                 told.tasks_for.push(cell.node_id);

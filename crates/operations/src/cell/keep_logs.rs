@@ -32,8 +32,11 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             let (now, operation_id) = (cx.now, cx.operation.id);
             return Ok(Act::write(move |tx, told| {
                 Box::pin(async move {
-                    let after =
-                        Cell { state: CellState::Destroying, operation_id: Some(operation_id), ..cell.clone() };
+                    let after = Cell {
+                        state: CellState::Destroying,
+                        operation_id: Some(operation_id),
+                        ..cell.clone()
+                    };
                     tx.cell_move(&cell, &after, now).await?;
                     told.events.push((EventType::CellDestroying, path(&after), json!({})));
                     Ok(Verdict::Wait { reason: "its state is written down".to_owned(), until: now })

@@ -13,6 +13,6 @@ mod verify_running;
 
 pub use create::CREATE;
 pub use destroy::DESTROY;
-pub use restart::RESTART;
 pub(crate) use keep_logs::keep;
+pub use restart::RESTART;
 pub(crate) use subject::path;

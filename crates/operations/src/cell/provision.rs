@@ -63,7 +63,9 @@ fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         let allocation = allocation(cx, &cell).await?;
         // Whatever ends the allocation destroys all of its cells, and looks for itself.
         if cell.state.is_final() || allocation.state != AllocationState::Active {
-            return Ok(Verdict::said(format!("its allocation is {}, and takes it along", allocation.state)).into());
+            return Ok(
+                Verdict::said(format!("its allocation is {}, and takes it along", allocation.state)).into()
+            );
         }
         let wanted = order(cx, &cell, &allocation, TaskKind::CellDestroy, "undo destroy").await?;
         match ask(cx, &wanted).await? {

@@ -50,8 +50,13 @@ pub(crate) async fn order(
         attachment = Some(Attachment { network_id, vni, subnet, address: address.to_string() });
         spec = Some(with_ports(cx, cell).await?);
     }
-    details.cell =
-        Some(CellOrder { cell_id: cell.id, name: cell.name.clone(), incarnation: cell.incarnation, spec, attachment });
+    details.cell = Some(CellOrder {
+        cell_id: cell.id,
+        name: cell.name.clone(),
+        incarnation: cell.incarnation,
+        spec,
+        attachment,
+    });
     Ok(Ask {
         node: cell.node_id,
         kind,

@@ -27,7 +27,9 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             return Ok(Verdict::said("it is not there").into());
         }
         if allocation.state != AllocationState::Active {
-            return Ok(Verdict::said(format!("its allocation is {}, and takes it along", allocation.state)).into());
+            return Ok(
+                Verdict::said(format!("its allocation is {}, and takes it along", allocation.state)).into()
+            );
         }
         let wanted = order(cx, &cell, &allocation, TaskKind::CellDestroy, "destroy").await?;
         Ok(match ask(cx, &wanted).await? {

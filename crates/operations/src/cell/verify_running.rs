@@ -7,8 +7,8 @@ use muster_model::cell::{Cell, CellFailure, CellState};
 use muster_model::event::EventType;
 use muster_model::task::TaskKind;
 use muster_model::witness::Transition;
-use muster_node_api::cell::{CellFindings, Restart, ServiceState};
 use muster_node_api::cell::CellSpec;
+use muster_node_api::cell::{CellFindings, Restart, ServiceState};
 use muster_store::{Result, StoreError};
 use serde_json::json;
 
@@ -91,7 +91,10 @@ enum Judged {
 
 fn judge(cell: &Cell, spec: &CellSpec, found: &CellFindings) -> Judged {
     if !found.present {
-        return Judged::Not(CellFailure::VerifyFailed, "the node says that it made it, but it is not there".to_owned());
+        return Judged::Not(
+            CellFailure::VerifyFailed,
+            "the node says that it made it, but it is not there".to_owned(),
+        );
     }
     if found.incarnation != cell.incarnation {
         let why = format!("it is of incarnation {}, not {}", found.incarnation, cell.incarnation);
@@ -108,7 +111,10 @@ fn judge(cell: &Cell, spec: &CellSpec, found: &CellFindings) -> Judged {
             (ServiceState::Ended, _, Some(0)) if service.restart != Restart::Always => {}
             (ServiceState::Ended, _, exit) => {
                 let exit = exit.map_or_else(|| "an unknown status".to_owned(), |exit| exit.to_string());
-                return Judged::Not(CellFailure::ServiceEnded, format!("the service {name} ended with {exit}{said}"));
+                return Judged::Not(
+                    CellFailure::ServiceEnded,
+                    format!("the service {name} ended with {exit}{said}"),
+                );
             }
             (ServiceState::Running, true, _) => {}
             (ServiceState::Running, false, _) => return Judged::Later(format!("{name} is not ready{said}")),

@@ -38,7 +38,8 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                 let differences = differences(cx, &node, &found).await?;
                 let output = json!({"things": found.things.len(), "orphans": differences.orphans,
                                     "missing": differences.missing});
-                Verdict::Done { output, message: Some(differences.said(found.things.len())), witness: None }.into()
+                Verdict::Done { output, message: Some(differences.said(found.things.len())), witness: None }
+                    .into()
             }
         })
     })
@@ -47,7 +48,11 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
 /// Asks the node for everything of ours that it has.
 pub(super) async fn found(cx: &StepCx<'_>, node: &Node, purpose: &'static str) -> Result<Asked> {
     let details = Details::default();
-    ask(cx, &Ask { node: node.id, kind: TaskKind::Survey, purpose, allocation: None, incarnation: 0, details }).await
+    ask(
+        cx,
+        &Ask { node: node.id, kind: TaskKind::Survey, purpose, allocation: None, incarnation: 0, details },
+    )
+    .await
 }
 
 /// Where a node and what is written of it differ.
@@ -86,7 +91,12 @@ pub(super) async fn differences(cx: &StepCx<'_>, node: &Node, found: &Findings) 
     Ok(compare(found, &allocations, &cells, &networks.iter().map(|network| network.id).collect()))
 }
 
-fn compare(found: &Findings, allocations: &[Allocation], cells: &[Cell], networks: &BTreeSet<NetworkId>) -> Differences {
+fn compare(
+    found: &Findings,
+    allocations: &[Allocation],
+    cells: &[Cell],
+    networks: &BTreeSet<NetworkId>,
+) -> Differences {
     let known: BTreeSet<AllocationId> = allocations.iter().map(|allocation| allocation.id).collect();
     let living: BTreeSet<CellId> = cells.iter().map(|cell| cell.id).collect();
     let orphan = |thing: &&Thing| {
@@ -101,9 +111,10 @@ fn compare(found: &Findings, allocations: &[Allocation], cells: &[Cell], network
     let orphans = found.things.iter().filter(orphan).cloned().collect();
     let mut missing = Vec::new();
     for allocation in allocations.iter().filter(|allocation| allocation.state == AllocationState::Active) {
-        let there = found.places.iter().any(|place| {
-            place.allocation_id == allocation.id && place.incarnation == allocation.incarnation
-        });
+        let there = found
+            .places
+            .iter()
+            .any(|place| place.allocation_id == allocation.id && place.incarnation == allocation.incarnation);
         if !there {
             missing.push(format!(
                 "the place of allocation {} ({}) is not there: `muster allocation restart` makes it anew",

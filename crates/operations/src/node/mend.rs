@@ -31,20 +31,31 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         let missing = seen["missing"].as_array().map_or(0, Vec::len);
         let wanted = cx.operation.input["mend"].as_bool().unwrap_or(false);
         let path = format!("/v1/nodes/{}", node.id);
-        let mut data = json!({"name": node.name, "orphans": orphans.len(), "missing": missing, "mended": false});
+        let mut data =
+            json!({"name": node.name, "orphans": orphans.len(), "missing": missing, "mended": false});
         if orphans.is_empty() || !wanted {
             let said = match (orphans.len(), missing) {
                 (0, _) => "there is nothing to sweep away".to_owned(),
-                (count, _) => format!("{count} things belong to nothing: repeat with `--mend true` to sweep them away"),
+                (count, _) => {
+                    format!("{count} things belong to nothing: repeat with `--mend true` to sweep them away")
+                }
             };
             return Ok(tell(path, data, said));
         }
         let details = Details { things: orphans, ..Details::default() };
-        let sweep =
-            Ask { node: node.id, kind: TaskKind::Sweep, purpose: "sweep", allocation: None, incarnation: 0, details };
+        let sweep = Ask {
+            node: node.id,
+            kind: TaskKind::Sweep,
+            purpose: "sweep",
+            allocation: None,
+            incarnation: 0,
+            details,
+        };
         match ask(cx, &sweep).await? {
             Asked::Pending(act) => return Ok(act),
-            Asked::Failed(message) => return Ok(Verdict::Refused { reason: "destroy_failed", message }.into()),
+            Asked::Failed(message) => {
+                return Ok(Verdict::Refused { reason: "destroy_failed", message }.into());
+            }
             Asked::Done(..) => {}
         }
         match found(cx, &node, "look again").await? {

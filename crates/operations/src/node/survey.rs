@@ -60,8 +60,13 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                         return Ok(Verdict::Refused { reason: "verify_failed", message }.into());
                     }
                     Asked::Done(_, found) if !found.things.is_empty() => {
-                        let named: Vec<&str> = found.things.iter().take(10).map(|thing| thing.name.as_str()).collect();
-                        let message = format!("{} things of ours are still on it: {}", found.things.len(), named.join(", "));
+                        let named: Vec<&str> =
+                            found.things.iter().take(10).map(|thing| thing.name.as_str()).collect();
+                        let message = format!(
+                            "{} things of ours are still on it: {}",
+                            found.things.len(),
+                            named.join(", ")
+                        );
                         return Ok(Verdict::Refused { reason: "verify_failed", message }.into());
                     }
                     Asked::Done(task, _) => {

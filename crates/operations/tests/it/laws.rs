@@ -66,7 +66,9 @@ pub(crate) async fn hold(rig: &Rig) {
             _ => {}
         }
     }
-    assert!(rig.node.cells.keys().all(|id| cells.iter().any(|cell| cell.id == *id && !cell.state.is_final())));
+    assert!(
+        rig.node.cells.keys().all(|id| cells.iter().any(|cell| cell.id == *id && !cell.state.is_final()))
+    );
 
     // Nothing that can be claimed is dirty.
     for slot in slots.iter().filter(|slot| slot.allocation_id.is_none() && slot.state == SlotState::Approved)

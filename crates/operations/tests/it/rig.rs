@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use muster_ids::{AllocationId, CellId, ManualClock, NodeId, OperationId, SeededEntropy, SlotId, TypedId, World};
+use muster_ids::{
+    AllocationId, CellId, ManualClock, NodeId, OperationId, SeededEntropy, SlotId, TypedId, World,
+};
 use muster_model::allocation::{Allocation, AllocationShape, AllocationState};
 use muster_model::cell::{Cell, CellState, NodePort, free_host};
 use muster_model::node::{Capacity, Slot, SlotState};
@@ -329,9 +331,11 @@ impl Rig {
         let spec = json!({"root": {"host": ["/usr"]}, "services": [{"name": "main", "command": ["/bin/main"]}],
                           "ingress": [{"port": 80}]});
         let id: CellId = self.world.id();
-        let operation = self.opened(&muster_operations::cell::CREATE, "cell", id, json!({}), now + TIMING.create);
+        let operation =
+            self.opened(&muster_operations::cell::CREATE, "cell", id, json!({}), now + TIMING.create);
         let mut tx = self.store.begin().await.unwrap();
-        let network = tx.network_ensure(self.world.id(), tenant_id, project_id, "default", now).await.unwrap();
+        let network =
+            tx.network_ensure(self.world.id(), tenant_id, project_id, "default", now).await.unwrap();
         let cell = Cell {
             id,
             tenant_id,

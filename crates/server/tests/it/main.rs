@@ -2,6 +2,7 @@
 
 mod allocation;
 mod audit;
+mod cell;
 mod event;
 mod fleet_api;
 mod idempotency;

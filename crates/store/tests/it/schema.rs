@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use muster_model::Role;
 use muster_model::allocation::{AllocationShape, AllocationState};
+use muster_model::cell::CellState;
 use muster_model::node::SlotState;
 use muster_model::operation::OperationState;
 use muster_model::placement::Strategy;
@@ -145,6 +146,8 @@ fn the_checks_name_exactly_the_states_of_the_enums() {
         ),
         list("kind", TaskKind::ALL.iter().map(|word| word.as_str()).collect()),
         list("state", TaskState::ALL.iter().map(|word| word.as_str()).collect()),
+        list("state", CellState::ALL.iter().map(|word| word.as_str()).collect()),
+        list("protocol", vec!["tcp", "udp"]),
     ]
     .into();
     for dialect in ["postgres", "sqlite"] {

@@ -1,7 +1,7 @@
 //! The wire of agents over real TLS, on real databases.
 
 mod again;
-mod agent;
+pub(crate) mod agent;
 mod joins;
 mod loss;
 mod missing;

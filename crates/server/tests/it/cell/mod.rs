@@ -1,0 +1,177 @@
+//! Cells over HTTP and over the wire of agents, on real databases. Either the real agent runs, over its simulated driver, or
+//! the test plays the agent itself, where it has to say something that a good one would not.
+
+mod attack;
+mod ghosts;
+mod hand;
+mod life;
+mod refusals;
+mod release;
+mod wanted;
+
+use std::time::Duration;
+
+use muster_agent::sim::{Fleet, KillPoints, Member, Odds};
+use muster_agent::{Address, Folder, Invitation, Machine, Trust};
+use muster_ids::{NodeId, World};
+use muster_testkit::{Answer, Client, Database, Fixture, Kit};
+use serde_json::{Value, json};
+
+use crate::fleet_api::approve;
+
+/// Public keys that nobody has the private halves of.
+const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA0E2h3L3HJv6cqCgJ2oHfRnvC4TfZyXh8Hbqz2yq1m7";
+const OTHER_KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB0E2h3L3HJv6cqCgJ2oHfRnvC4TfZyXh8Hbqz2yq1m7";
+
+/// A platform with people, and what they do with cells in the project `acme.train`.
+struct Scene {
+    kit: Kit,
+    fixture: Fixture,
+    admin: Client,
+    base: String,
+}
+
+impl Scene {
+    async fn new(database: Database, replicas: usize) -> Self {
+        let kit = Kit::start(database, replicas).await;
+        let fixture = Fixture::build(&kit).await;
+        let admin = fixture.client(&kit, "tenant_admin");
+        let base = format!("/v1/projects/{}", fixture.id("train"));
+        Self { kit, fixture, admin, base }
+    }
+
+    /// Waits for the end of what was started.
+    async fn ended(&self, started: &Answer) -> Value {
+        let id = started.body["operation"]["id"]
+            .as_str()
+            .unwrap_or_else(|| panic!("not started: {}", started.text));
+        self.admin.get(&format!("/v1/operations/{id}?wait_seconds=20")).await.ok().body
+    }
+
+    /// Waits until what was started is done, and witnessed.
+    async fn done(&self, started: Answer) -> Value {
+        let started = started.ok();
+        assert_eq!(started.status, 202);
+        let ended = self.ended(&started).await;
+        assert_eq!(ended["state"], "succeeded", "{ended:#}");
+        ended
+    }
+
+    /// An active allocation.
+    async fn allocate(&self, name: &str, gpus: i64) {
+        let asked = json!({"name": name, "gpus": gpus, "cpus": 2});
+        self.done(self.admin.post(&format!("{}/allocations", self.base), asked).await).await;
+    }
+
+    async fn create(&self, name: &str, allocation: &str, spec: Value) -> Answer {
+        let body = json!({"name": name, "allocation": allocation, "spec": with_root(spec)});
+        self.admin.post(&format!("{}/cells", self.base), body).await
+    }
+
+    /// A cell that runs.
+    async fn running(&self, name: &str, allocation: &str, spec: Value) -> Value {
+        self.done(self.create(name, allocation, spec).await).await;
+        let cell = self.cell(name).await;
+        assert_eq!(cell["state"], "running", "{cell:#}");
+        cell
+    }
+
+    async fn cell(&self, name: &str) -> Value {
+        self.admin.get(&format!("{}/cells/{name}", self.base)).await.ok().body
+    }
+
+    async fn act(&self, path: &str) -> Answer {
+        self.admin.post(&format!("{}/{path}", self.base), json!({"reason": "a test"})).await
+    }
+
+    /// The words of the events in the project so far, oldest first, without what all have in common.
+    async fn told(&self) -> Vec<String> {
+        self.kit.sealed().await;
+        let path = format!("/v1/events?project={}&page_size=200", self.fixture.id("train"));
+        let events = self.admin.get(&path).await.ok().body;
+        let word = |event: &Value| {
+            let word = event["type"].as_str().unwrap();
+            word.trim_start_matches("dev.muster.").trim_end_matches(".v1").to_owned()
+        };
+        events["items"].as_array().unwrap().iter().map(word).collect()
+    }
+}
+
+/// What a cell is made of, with a root unless it says one.
+fn with_root(mut spec: Value) -> Value {
+    if spec.get("root").is_none() {
+        spec["root"] = json!({"host": ["/usr"]});
+    }
+    spec
+}
+
+/// The nodes of a scene, each a real agent over the simulated driver.
+struct Nodes {
+    fleet: Fleet,
+    ids: Vec<NodeId>,
+    folder: tempfile::TempDir,
+}
+
+impl Nodes {
+    async fn start(scene: &Scene, names: &[&str]) -> Self {
+        let fleet = Fleet::new(World::system(), None, KillPoints::default().into(), Odds::default(), 1);
+        let mut nodes = Self { fleet, ids: Vec::new(), folder: tempfile::tempdir().unwrap() };
+        for name in names {
+            nodes.add(scene, name).await;
+        }
+        nodes
+    }
+
+    async fn add(&mut self, scene: &Scene, name: &str) {
+        let operator = scene.kit.operator();
+        let enrolled = operator.post("/v1/nodes/enrol", json!({"name": name})).await.ok();
+        let invitation = Invitation {
+            server: format!("https://127.0.0.1:{}", scene.kit.nodes_address(0).port())
+                .parse::<Address>()
+                .unwrap(),
+            token: enrolled.text_of("token"),
+            trust: Trust::fingerprint(&enrolled.text_of("ca_sha256")).unwrap(),
+            name: name.to_owned(),
+        };
+        let folder = Folder::unflushed(self.folder.path().join(name));
+        let machine =
+            Machine::Simulated { name: name.to_owned(), gpus: 2, cpus: 8, memory_mb: 8192, disk_mb: 8192 };
+        let inventory = machine.look().await;
+        let world = World::system();
+        let identity = muster_agent::join(&folder, &invitation, inventory, false, &world).await.unwrap();
+        self.fleet.add(Member { name: name.to_owned(), folder, machine }).unwrap();
+        self.ready().await;
+        let node = scene.kit.store().node_lookup(identity.node.node_id).await.unwrap().unwrap();
+        approve(&operator, name, &node.inventory_digest).await.ok();
+        self.ids.push(node.id);
+    }
+
+    async fn ready(&self) {
+        let ready = tokio::time::timeout(Duration::from_secs(10), self.fleet.ready());
+        ready.await.expect("the agents are taken up");
+    }
+}
+
+/// A platform with one real agent and an active allocation `a` that holds a GPU.
+async fn with_agent(database: Database) -> (Scene, Nodes) {
+    let scene = Scene::new(database, 1).await;
+    let nodes = Nodes::start(&scene, &["one"]).await;
+    scene.allocate("a", 1).await;
+    (scene, nodes)
+}
+
+async fn stop(scene: Scene, mut nodes: Nodes) {
+    nodes.fleet.stop().await;
+    scene.kit.stop().await;
+}
+
+/// Waits until it is so; fails after ten seconds.
+async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
+    for _ in 0..500 {
+        if so().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("it never came to this: {what}");
+}

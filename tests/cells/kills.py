@@ -1,0 +1,121 @@
+"""The agent is aborted at every point of making a cell, of giving it back and of looking: everything ends well all the same."""
+
+import json
+import random
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import snapshot
+from own_agent import OwnAgent
+from world import eventually, page, web
+
+# Points that nothing comes to: an order that changes nothing is not journalled.
+NEVER = {"inspect:journalled", "cell_inspect:journalled", "survey:journalled"}
+# Always among those of the short form: before and after the record, in the midst of it, and before the report.
+ALWAYS = ("cell_create:container-created", "attach:veth-made", "cell_destroy:container-deleted", "disk:overwritten")
+# An agent that starts passes these too, because of the bystander's network and disk: the second time is in the cycle.
+AT_START = {"network:recorded", "network:rules-made", "network:bridge-made"}
+ABORTED = -6
+BYSTANDER = "4242424"
+
+
+def run(world):
+    with OwnAgent(world) as agent:
+        chosen = sample(all_points(agent), world.points, world.seed)
+        project, other = world.project(), world.project()
+        other.allocate("bystander")
+        service = {"name": "wait", "command": ["/bin/busybox", "sleep", BYSTANDER]}
+        other.cell("bystander", "bystander", world.spec(services=[service]))
+        pid = bystander()
+        # The first one leaves what is kept on purpose: the unpacked image, the project's name for its network.
+        cycle(world, project, "first", stray=True)
+        before = look(world)
+        began = time.monotonic()
+        for number, point in enumerate(chosen):
+            start = time.monotonic()
+            killed_at(world, project, agent, point, f"x{number}")
+            eventually(lambda: same(before, look(world)))
+            assert bystander() == pid, f"{point}: the bystander is another process now"
+            if world.points >= len(chosen) > 20:
+                print(f"    {point} ({time.monotonic() - start:.1f} s)", flush=True)
+        print(f"  aborted at {len(chosen)} points, {(time.monotonic() - began) / len(chosen):.1f} s each", flush=True)
+        other.release("bystander")
+
+
+def all_points(agent):
+    """Asked of the agent itself, so that a new point is tried without anybody thinking of it."""
+    said = agent.refusal(kill_at="?")
+    assert "with real cells: " in said, said
+    points = said.split("with real cells: ")[1].strip().split(", ")
+    assert NEVER < set(points) and AT_START < set(points) and set(ALWAYS) < set(points), points
+    return [point for point in points if point not in NEVER]
+
+
+def sample(points, count, seed):
+    if count >= len(points):
+        return points
+    rest = [point for point in points if point not in ALWAYS]
+    chosen = {*ALWAYS, *random.Random(seed).sample(rest, max(0, count - len(ALWAYS)))}
+    return [point for point in points if point in chosen]
+
+
+def killed_at(world, project, agent, point, name):
+    """A whole cycle with an agent that dies at the point, once, and is started again as soon as it has."""
+    agent.end()
+    agent.endings.clear()
+    told = f"killed at {point},"
+    seen = agent.log.read_text().count(told)
+    agent.start(kill_at=f"{point}@2" if point in AT_START else point)
+    with ThreadPoolExecutor(1) as pool:
+        going_on = pool.submit(cycle, world, project, name, point.startswith("sweep:"))
+        while not going_on.done():
+            agent.tend()
+            time.sleep(0.02)
+        going_on.result()
+    assert agent.endings == [ABORTED], f"{point}: the agent ended like this: {agent.endings}{world.logs()}"
+    assert agent.log.read_text().count(told) == seen + 1, f"{point}: it died of something else{world.logs()}"
+
+
+def cycle(world, project, name, stray=False):
+    allocation = project.allocate(name, gpus="1")
+    project.said("allocation", "resize", name, "--disk-mb", "72", "--wait", "--timeout", "60s")
+    ways = {"ingress": [{"port": 8080}], "egress": True, "state": ["/var/kept"]}
+    cell = project.cell(name, name, world.spec(**web(name), **ways))
+    assert cell["state"] == "running", cell
+    eventually(lambda: answers(project, name))
+    project.said("cell", "destroy", name, "--wait", "--timeout", "60s")
+    project.release(name)
+    if stray:
+        a_stray_is_swept(world, allocation["id"])
+    world.audit("n1")
+
+
+def answers(project, name):
+    got = project.exec(name, *page("127.0.0.1"))
+    assert (got.returncode, got.stdout) == (0, name), got
+
+
+def a_stray_is_swept(world, allocation):
+    """A control group that belongs to nothing any more is found, and removed on demand."""
+    key = json.loads(world.said("-o", "json", "node", "get", "n1"))["id"][-6:]
+    groups = sorted(path for path in snapshot.control_groups() if path.endswith(f"/muster/{key}"))
+    (Path(groups[0]) / allocation).mkdir()
+    said = world.said("node", "audit", "n1", "--mend", "--wait", "--timeout", "60s")
+    assert f"{allocation} belongs to nothing" in said and "swept away" in said, said
+
+
+def bystander():
+    """The process of the service that nobody touches."""
+    pids = [pid for pid, line in snapshot.processes().items() if line == f"/bin/busybox sleep {BYSTANDER}"]
+    assert len(pids) == 1, pids
+    return pids[0]
+
+
+def look(world):
+    return snapshot.take(("/run", "/dev/shm", world.folder))
+
+
+def same(before, after):
+    left = snapshot.difference(before, after)
+    assert not left, "left behind:\n" + "\n".join(left)

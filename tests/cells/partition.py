@@ -1,0 +1,170 @@
+"""A node is cut off at each step of making and giving back: it all ends well soon after healing, and nothing is given twice."""
+
+import json
+import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor, TimeoutError
+from contextlib import contextmanager
+from pathlib import Path
+
+import snapshot
+from world import eventually, page, web
+
+# What is dropped at the node's own link, on the way in and on the way out. "link" is the cable itself.
+DROPS = {"link": None, "deaf": ("drop", "accept"), "mute": ("accept", "drop"), "lossy": 2 * ("numgen random mod 100 < 10 drop",)}
+# Seconds after a request; the first one is before it.
+MOMENTS = (-0.1, 0.1, 0.3, 0.7)
+# So many seconds after healing everything has gone on to its end.
+CONVERGES = 10
+GHOST = "4343434"
+
+
+def run(world):
+    world.up(2, "--nodes-heartbeat-seconds", "1")
+    project = world.project()
+    cases = [(fault, moment) for moment in MOMENTS for fault in DROPS]
+    if world.points < len(cases):
+        # Each kind of fault, each moment.
+        cases = [(fault, MOMENTS[(number + world.seed) % len(MOMENTS)]) for number, fault in enumerate(DROPS)]
+    # Long enough in the long form that the node counts as unreachable: three heartbeats.
+    hold = 2 if len(cases) <= len(DROPS) else 4
+    took = [a_cell_comes_and_goes(world, project, fault, moment, hold) for fault, moment in cases]
+    print(f"  cut off {2 * len(cases)} times for {hold} s; at most {max(took):.1f} s from healing to the end", flush=True)
+    cells_find_each_other_again(world, project)
+    a_ghost_is_gone_before_its_place_is_given_anew(world, project)
+    for node in ("n1", "n2"):
+        world.audit(node)
+
+
+def a_cell_comes_and_goes(world, project, fault, moment, hold):
+    """The seconds that the slower of both took after healing."""
+    node = node_of(world, project.allocate("cut", gpus="1"))
+    made = cut_off(world, node, fault, moment, hold, lambda: project.cell("cut", "cut", world.spec(**web("cut"))))
+    eventually(lambda: answers(project, "cut", "127.0.0.1"), CONVERGES)
+    gone = cut_off(world, node, fault, moment, hold, lambda: project.release("cut"))
+    world.audit(node)
+    return max(made, gone)
+
+
+def cut_off(world, node, fault, moment, hold, ask):
+    """Asks for something while the node is cut off from some moment on for a while, and waits for its end."""
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(ask) if moment > 0 else None
+        time.sleep(max(0, moment))
+        with cut(world, node, fault):
+            asked = asked or pool.submit(ask)
+            time.sleep(hold)
+        healed = time.monotonic()
+        try:
+            asked.result(CONVERGES)
+        except TimeoutError:
+            raise AssertionError(f"{fault} at {moment} s: no end {CONVERGES} s after healing{world.logs()}") from None
+        return time.monotonic() - healed
+
+
+@contextmanager
+def cut(world, node, fault):
+    """The node is cut off in this way for as long as this lasts."""
+    if fault == "link":
+        tell(world, "wire", "ip", "link", "set", "dev", node, "down")
+    else:
+        into, out = DROPS[fault]
+        for chain, hook, link, verdict in (("in", "input", "iifname", into), ("out", "output", "oifname", out)):
+            tell(world, node, "nft", f"add table inet cut; add chain inet cut {chain} "
+                 f"{{ type filter hook {hook} priority -400; }}; add rule inet cut {chain} {link} eth0 {verdict}")
+    try:
+        yield
+    finally:
+        if fault == "link":
+            tell(world, "wire", "ip", "link", "set", "dev", node, "up")
+        else:
+            tell(world, node, "nft", "delete table inet cut")
+
+
+def tell(world, place, *words):
+    """Has a program do something in the network namespace of a node, or in that of the wire."""
+    ground = json.loads((world.data / "nodes" / "up.json").read_text())["kind"]["cells"]
+    inside = Path(ground["run"]) / ground["key"] / "net" / place
+    subprocess.run(["nsenter", f"--net={inside}", "--", *words], check=True)
+
+
+def node_of(world, allocation):
+    return json.loads(world.said("-o", "json", "node", "get", allocation["node_id"]))["name"]
+
+
+def answers(project, here, there):
+    got = project.exec(here, *page(there, 1))
+    assert got.returncode == 0, got
+
+
+def cells_find_each_other_again(world, project):
+    nodes = {}
+    for name in ("a", "b"):
+        nodes[name] = node_of(world, project.allocate(name, gpus="1"))
+        project.cell(name, name, world.spec(**web(name)))
+    assert nodes["a"] != nodes["b"], nodes
+    eventually(lambda: answers(project, "a", "b"))
+    with cut(world, nodes["b"], "link"):
+        lost = project.exec("a", *page("b", 1))
+        assert lost.returncode not in (0, 255), f"there is another way: {lost}"
+    eventually(lambda: answers(project, "a", "b"), CONVERGES)
+    project.release("a")
+    project.release("b")
+
+
+def a_ghost_is_gone_before_its_place_is_given_anew(world, project):
+    lost = project.allocate("lost", gpus="8")
+    node = node_of(world, lost)
+    service = {"name": "wait", "command": ["/bin/busybox", "sleep", GHOST]}
+    project.cell("lost", "lost", world.spec(services=[service]))
+    # Of the other node too little is left for what is asked for below.
+    project.allocate("other", gpus="1")
+    pid = ghost()
+    asks = ("allocation", "create", "next", "--gpus", "8", "--memory-mb", "256", "--disk-mb", "64")
+    with ThreadPoolExecutor(2) as pool:
+        with cut(world, node, "link"):
+            eventually(lambda: is_in(world, node, "unreachable"))
+            released = pool.submit(project.release, "lost")
+            eventually(lambda: attested(world, project))
+            released.result(CONVERGES)
+            gone = json.loads(project.said("-o", "json", "allocation", "get", "lost"))
+            assert (gone["state"], gone["evidence"]) == ("released", "attested"), gone
+            refused = project.muster(*asks, "--wait", "--timeout", "20s")
+            assert refused.returncode != 0, f"given although somebody may still be there: {refused}"
+            granted = pool.submit(project.said, *asks, "--wait-until", "10m", "--wait", "--timeout", "60s")
+            time.sleep(2)
+            assert not granted.done(), granted
+            assert ghost() == pid, "what nobody can reach was ended by somebody"
+        granted.result(CONVERGES + 10)
+    assert not ghosts(), "granted while the ghost was there"
+    given = json.loads(project.said("-o", "json", "allocation", "get", "next"))["id"]
+    order = [(line["kind"], line["what"]) for line in journal(world, node) if line["allocation_id"] in (lost["id"], given)]
+    wanted = [("destroy", "done"), ("wipe", "done"), ("prepare", "begun")]
+    assert [step for step in order[-8:] if step in wanted][:3] == wanted, order
+    project.release("next")
+    project.release("other")
+
+
+def is_in(world, node, state):
+    seen = json.loads(world.said("-o", "json", "node", "get", node))
+    assert seen["state"] == state, seen
+
+
+def attested(world, project):
+    """The operator's word, which is taken as soon as the release waits for the node."""
+    word = world.muster("allocation", "attest", "lost", "--statement", "it was powered off", project=project.project["id"])
+    assert word.returncode == 0, word
+
+
+def ghosts():
+    return [pid for pid, line in snapshot.processes().items() if line == f"/bin/busybox sleep {GHOST}"]
+
+
+def ghost():
+    found = ghosts()
+    assert len(found) == 1, found
+    return found[0]
+
+
+def journal(world, node):
+    return [json.loads(line) for line in (world.data / "nodes" / node / "driver" / "journal.jsonl").read_text().splitlines()]
