@@ -127,7 +127,7 @@ def a_ghost_is_gone_before_its_place_is_given_anew(world, project):
             released = pool.submit(project.release, "lost")
             eventually(lambda: attested(world, project))
             released.result(CONVERGES)
-            gone = json.loads(project.said("-o", "json", "allocation", "get", "lost"))
+            gone = json.loads(project.said("-o", "json", "allocation", "get", lost["id"]))
             assert (gone["state"], gone["evidence"]) == ("released", "attested"), gone
             refused = project.muster(*asks, "--wait", "--timeout", "20s")
             assert refused.returncode != 0, f"given although somebody may still be there: {refused}"

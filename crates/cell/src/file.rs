@@ -109,7 +109,7 @@ pub(crate) fn write(init: &Process, ids: u32, file: &mut NewFile<'_>) -> CellRes
 }
 
 /// The cell's root, by a descriptor that surely is that cell's.
-fn root(init: &Process) -> CellResult<OwnedFd> {
+pub(crate) fn root(init: &Process) -> CellResult<OwnedFd> {
     let root = rustix::fs::openat(
         CWD,
         format!("/proc/{}/root", init.pid),
@@ -121,7 +121,7 @@ fn root(init: &Process) -> CellResult<OwnedFd> {
     if init.alive() { Ok(root) } else { refused("the cell is gone") }
 }
 
-fn inside(root: &OwnedFd, path: &str, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+pub(crate) fn inside(root: &OwnedFd, path: &str, flags: OFlags) -> rustix::io::Result<OwnedFd> {
     rustix::fs::openat2(
         root,
         path,
@@ -161,7 +161,7 @@ fn plain(file: &OwnedFd, path: &str) -> CellResult<()> {
     }
 }
 
-fn foreign(file: &OwnedFd, path: &str) -> CellResult<()> {
+pub(crate) fn foreign(file: &OwnedFd, path: &str) -> CellResult<()> {
     let system = rustix::fs::fstatfs(file).doing(|| format!("look at {path}"))?;
     if KERNEL.contains(&system.f_type) {
         return refused(format!("{path} is the kernel's, and not to be written or read like this"));
@@ -170,7 +170,7 @@ fn foreign(file: &OwnedFd, path: &str) -> CellResult<()> {
 }
 
 /// Does something in a thread of its own, that has the ids of a cell's root and just enough rights to act for it.
-fn as_root_of<T: Send>(ids: u32, act: impl FnOnce() -> CellResult<T> + Send) -> CellResult<T> {
+pub(crate) fn as_root_of<T: Send>(ids: u32, act: impl FnOnce() -> CellResult<T> + Send) -> CellResult<T> {
     let become_root = || -> rustix::io::Result<()> {
         let (uid, gid) = (Uid::from_raw(ids), Gid::from_raw(ids));
         rustix::thread::set_keep_capabilities(true)?;

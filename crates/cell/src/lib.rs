@@ -16,6 +16,7 @@ mod document;
 mod error;
 mod exec;
 mod file;
+mod folder;
 mod idmap;
 mod leftover;
 mod log;

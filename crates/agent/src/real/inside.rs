@@ -107,6 +107,13 @@ impl Inside for Shared {
 
     fn read(&self, cell: CellId, incarnation: i64, file: &FileAt) -> Done<Begun> {
         self.0.only(cell, incarnation)?;
+        // A path that ends in / is a folder, which comes as an archive.
+        if file.path.ends_with('/') {
+            let (driver, path) = (self.0.clone(), file.path.clone());
+            return Begun::source(move |mut output| {
+                driver.cells.folder_read(cell, &path, &mut output).map_err(said)
+            });
+        }
         let mut source = self.0.cells.file_read(cell, &file.path).map_err(said)?;
         Begun::source(move |mut output| std::io::copy(&mut source, &mut output).map(drop).map_err(said))
     }

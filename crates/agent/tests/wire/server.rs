@@ -12,6 +12,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use muster_ids::{NodeId, TaskId, World};
+use muster_node_api::cell::{CellPlace, Wanted};
 use muster_node_api::task::{Place, Report, Task};
 use muster_node_api::wire::{
     Heard, Hello, Join, Joined, Noted, Poll, Renew, Renewed, Reports, Welcome, Work,
@@ -46,6 +47,12 @@ pub(crate) struct State {
     pub(crate) instead: BTreeMap<&'static str, VecDeque<Instead>>,
     /// The ghosts of each hello to come.
     pub(crate) ghosts: VecDeque<Vec<Place>>,
+    /// The cells among them.
+    pub(crate) ghost_cells: VecDeque<Vec<CellPlace>>,
+    /// What the node should have, in each answer to come.
+    pub(crate) wanted: VecDeque<Wanted>,
+    /// What each poll said that it has of that.
+    pub(crate) revisions: Vec<i64>,
     /// The work of each poll to come.
     pub(crate) work: VecDeque<Vec<Task>>,
     /// Goes out with the next work as it is, whatever it is.
@@ -251,24 +258,30 @@ async fn carry_out(
                 state.work = VecDeque::from([again]);
             }
             let ghosts = state.ghosts.pop_front().unwrap_or_default();
-            ok(&Welcome { session, ghosts, ghost_cells: Vec::new(), heartbeat_seconds: 2 })
+            let ghost_cells = state.ghost_cells.pop_front().unwrap_or_default();
+            ok(&Welcome { session, ghosts, ghost_cells, heartbeat_seconds: 2 })
         }
         "poll" => {
             let poll: Poll = serde_json::from_slice(body).unwrap();
             if state.lock().unwrap().sessions.get(who) != Some(&poll.session) {
                 return refuse(409, "that session is over");
             }
+            state.lock().unwrap().revisions.push(poll.revision);
             let waiting = async {
                 loop {
                     let notified = changed.notified();
-                    if let Some(tasks) = state.lock().unwrap().work.pop_front() {
-                        return tasks;
+                    let mut state = state.lock().unwrap();
+                    let (tasks, wanted) = (state.work.pop_front(), state.wanted.pop_front());
+                    drop(state);
+                    if tasks.is_some() || wanted.is_some() {
+                        return Work { tasks: tasks.unwrap_or_default(), wanted };
                     }
                     notified.await;
                 }
             };
             let waited = tokio::time::timeout(Duration::from_secs(poll.wait_seconds), waiting).await;
-            let mut work = serde_json::json!(Work { tasks: waited.unwrap_or_default(), wanted: None });
+            let nothing = Work { tasks: Vec::new(), wanted: None };
+            let mut work = serde_json::json!(waited.unwrap_or(nothing));
             let strange = std::mem::take(&mut state.lock().unwrap().strange);
             work["tasks"].as_array_mut().unwrap().extend(strange);
             ok(&work)

@@ -113,3 +113,37 @@ fn what_is_no_plain_file_is_neither_read_nor_written() {
         assert!(write(&site, cell, path, "x").is_err() && read(&site, cell, path).is_err(), "{path}");
     }
 }
+
+#[test]
+fn a_folder_comes_as_an_archive_without_anything_from_outside() {
+    let site = Site::new();
+    let cell = site.run(1, json!({}));
+    site.say(
+        cell,
+        "mkdir -p /data/sub && echo one > /data/a && echo two > /data/sub/b && ln -s /etc/passwd /data/link && mkfifo /data/pipe",
+    );
+    let mut archive = Vec::new();
+    site.cells.folder_read(cell, "/data/", &mut archive).unwrap();
+    let mut seen = Vec::new();
+    for entry in tar::Archive::new(archive.as_slice()).entries().unwrap() {
+        let mut entry = entry.unwrap();
+        let (path, kind) = (entry.path().unwrap().display().to_string(), entry.header().entry_type());
+        let owner = entry.header().uid().unwrap();
+        let mut text = String::new();
+        entry.read_to_string(&mut text).unwrap();
+        seen.push((path, kind, text, owner));
+    }
+    let file = |path: &str, text: &str| (path.to_owned(), tar::EntryType::Regular, text.to_owned(), 0);
+    let empty = |path: &str, kind| (path.to_owned(), kind, String::new(), 0);
+    let wanted = vec![
+        file("a", "one\n"),
+        empty("link", tar::EntryType::Symlink),
+        empty("sub/", tar::EntryType::Directory),
+        file("sub/b", "two\n"),
+    ];
+    assert_eq!(seen, wanted);
+    // A link in place of the folder is the cell's own, and means something inside the cell or nothing.
+    site.say(cell, "ln -s /proc/1/root /out");
+    assert!(site.cells.folder_read(cell, "/out/", &mut Vec::new()).is_err());
+    assert!(site.cells.folder_read(cell, "/proc/", &mut Vec::new()).is_err());
+}

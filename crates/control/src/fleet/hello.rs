@@ -160,3 +160,90 @@ pub(super) fn inventory_changed(node: &Node, found: &Inventory, digest: &str) ->
     let told = json!({"name": node.name, "count": changes.len(), "changes": shown});
     Some((EventType::NodeInventoryChanged, told))
 }
+
+#[cfg(test)]
+mod tests {
+    use muster_ids::{AllocationId, CellId, World};
+    use muster_model::Labels;
+    use muster_model::cell::CellState;
+    use muster_model::node::Capacity;
+
+    use super::*;
+
+    fn held(world: &World) -> Allocation {
+        let asked =
+            Allocation::requested(world.id(), world.id(), world.id(), "a", Capacity::default(), world.now());
+        Allocation { incarnation: 2, ..asked }
+    }
+
+    fn cell(world: &World, allocation: &Allocation) -> Cell {
+        Cell {
+            id: world.id(),
+            tenant_id: allocation.tenant_id,
+            project_id: allocation.project_id,
+            allocation_id: allocation.id,
+            node_id: world.id(),
+            network_id: world.id(),
+            name: "shell".to_owned(),
+            labels: Labels::new(),
+            spec: json!({}),
+            ssh_keys: false,
+            host: 2,
+            state: CellState::Running,
+            incarnation: 3,
+            reason: None,
+            message: None,
+            running_witness_id: None,
+            gone_witness_id: None,
+            operation_id: None,
+            created_at: world.now(),
+            updated_at: world.now(),
+            version: 1,
+        }
+    }
+
+    fn found(allocation_id: AllocationId, cell_id: CellId, incarnation: i64) -> CellPlace {
+        CellPlace { allocation_id, cell_id, incarnation }
+    }
+
+    #[test]
+    fn a_place_that_nobody_has_or_of_another_incarnation_is_a_ghost() {
+        let world = World::for_tests(1);
+        let live = held(&world);
+        let place = |allocation_id, incarnation| Place { allocation_id, incarnation };
+        let (own, older) = (place(live.id, 2), place(live.id, 1));
+        let (newer, strange) = (place(live.id, 3), place(world.id(), 2));
+        let all = [own, older.clone(), newer.clone(), strange.clone(), strange.clone()];
+        let mut ghosts_found = [older, newer, strange];
+        ghosts_found.sort();
+        assert_eq!(ghosts(&all, &[live]), ghosts_found);
+    }
+
+    #[test]
+    fn a_cell_is_a_ghost_unless_it_is_the_one_that_lives_in_that_very_place() {
+        let world = World::for_tests(1);
+        let allocation = held(&world);
+        let live = cell(&world, &allocation);
+        let elsewhere: AllocationId = world.id();
+        let own = found(allocation.id, live.id, 3);
+        assert_eq!(ghost_cells(std::slice::from_ref(&own), &[], std::slice::from_ref(&live)), []);
+        for ghost in [
+            found(allocation.id, live.id, 2),
+            found(allocation.id, live.id, 4),
+            found(elsewhere, live.id, 3),
+            found(allocation.id, world.id(), 3),
+        ] {
+            let all = [own.clone(), ghost.clone(), ghost.clone()];
+            assert_eq!(ghost_cells(&all, &[], std::slice::from_ref(&live)), [ghost]);
+        }
+    }
+
+    #[test]
+    fn a_place_that_goes_takes_its_cells_along() {
+        let world = World::for_tests(1);
+        let (going, staying): (AllocationId, AllocationId) = (world.id(), world.id());
+        let all = [found(going, world.id(), 1), found(staying, world.id(), 1)];
+        let places = [Place { allocation_id: going, incarnation: 1 }];
+        assert_eq!(ghost_cells(&all, &places, &[]), all[1..]);
+    }
+}

@@ -126,3 +126,86 @@ fn judge(cell: &Cell, spec: &CellSpec, found: &CellFindings) -> Judged {
     }
     Judged::Ready
 }
+
+#[cfg(test)]
+mod tests {
+    use muster_ids::World;
+    use muster_model::Labels;
+    use muster_node_api::cell::ServiceFindings;
+
+    use super::*;
+
+    fn cell(world: &World) -> Cell {
+        Cell {
+            id: world.id(),
+            tenant_id: world.id(),
+            project_id: world.id(),
+            allocation_id: world.id(),
+            node_id: world.id(),
+            network_id: world.id(),
+            name: "shell".to_owned(),
+            labels: Labels::new(),
+            spec: json!({}),
+            ssh_keys: false,
+            host: 2,
+            state: CellState::Provisioning,
+            incarnation: 2,
+            reason: None,
+            message: None,
+            running_witness_id: None,
+            gone_witness_id: None,
+            operation_id: None,
+            created_at: world.now(),
+            updated_at: world.now(),
+            version: 1,
+        }
+    }
+
+    /// What is thought of a cell with one service, of which this was seen.
+    fn of_service(restart: Restart, state: ServiceState, ready: bool, exit: Option<i32>) -> Judged {
+        let spec = json!({"root": {"host": ["/usr"]},
+                          "services": [{"name": "web", "command": ["/web"], "restart": restart}]});
+        let service =
+            ServiceFindings { name: "web".to_owned(), state, pid: 1, ready, restarts: 0, exit, message: None };
+        let found =
+            CellFindings { present: true, incarnation: 2, services: vec![service], ..CellFindings::default() };
+        judge(&cell(&World::for_tests(1)), &serde_json::from_value(spec).unwrap(), &found)
+    }
+
+    #[test]
+    fn what_is_not_there_or_is_another_incarnation_is_not_what_was_asked_for() {
+        let world = World::for_tests(1);
+        let spec = serde_json::from_value(json!({"root": {"host": ["/usr"]}})).unwrap();
+        let seen = |present, incarnation| CellFindings { present, incarnation, ..CellFindings::default() };
+        assert_eq!(judge(&cell(&world), &spec, &seen(true, 2)), Judged::Ready);
+        for other in [seen(false, 2), seen(true, 1), seen(true, 3), CellFindings::default()] {
+            let judged = judge(&cell(&world), &spec, &other);
+            assert!(matches!(judged, Judged::Not(CellFailure::VerifyFailed, _)), "{judged:?}");
+        }
+    }
+
+    #[test]
+    fn a_service_is_ready_by_its_probe_or_by_having_ended_well_where_that_is_its_purpose() {
+        use Restart::{Always, Never, OnFailure};
+        use ServiceState::{Ended, Restarting, Running, Waiting};
+        assert_eq!(of_service(OnFailure, Running, true, None), Judged::Ready);
+        assert_eq!(of_service(Never, Ended, false, Some(0)), Judged::Ready);
+        assert_eq!(of_service(OnFailure, Ended, false, Some(0)), Judged::Ready);
+        for (restart, exit) in [(Never, Some(1)), (Always, Some(0)), (Never, None)] {
+            let judged = of_service(restart, Ended, true, exit);
+            assert!(matches!(judged, Judged::Not(CellFailure::ServiceEnded, _)), "{judged:?}");
+        }
+        for state in [Running, Waiting, Restarting] {
+            assert!(matches!(of_service(OnFailure, state, false, None), Judged::Later(_)), "{state:?}");
+        }
+        assert!(matches!(of_service(OnFailure, Waiting, true, None), Judged::Later(_)));
+    }
+
+    #[test]
+    fn a_service_that_nobody_saw_is_waited_for() {
+        let spec = json!({"root": {"host": ["/usr"]}, "services": [{"name": "web", "command": ["/web"]}]});
+        let found = CellFindings { present: true, incarnation: 2, ..CellFindings::default() };
+        let judged = judge(&cell(&World::for_tests(1)), &serde_json::from_value(spec).unwrap(), &found);
+        assert!(matches!(judged, Judged::Later(_)), "{judged:?}");
+    }
+}
