@@ -12,15 +12,15 @@ import snapshot  # noqa: E402
 from world import World, eventually  # noqa: E402
 
 # One file each, with `def run(world) -> None`, which raises if something is wrong.
-SCENARIOS = ("judge", "simulated", "up", "crash", "cycles")
+SCENARIOS = ("judge", "simulated", "up", "keys", "crash", "cycles", "journal", "kills", "partition")
 
 
-def play(name, cycles):
+def play(name, options):
     """Plays one scenario; whether it went well."""
     began, before, fault = time.monotonic(), snapshot.take(), None
     try:
         with World() as world:
-            world.cycles = cycles
+            world.cycles, world.points, world.seed = options.cycles, options.points, options.seed
             importlib.import_module(name).run(world)
     except Exception:
         fault = traceback.format_exc()
@@ -44,8 +44,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", choices=SCENARIOS, help="play this one alone")
     parser.add_argument("--cycles", type=int, default=10, help="how often the scenario `cycles` goes round")
+    parser.add_argument("--points", type=int, default=8, help="at how many points `kills` and `partition` strike; 1000 are all")
+    parser.add_argument("--seed", type=int, default=1, help="which ones")
     options = parser.parse_args()
-    played = [play(name, options.cycles) for name in SCENARIOS if options.only in (None, name)]
+    played = [play(name, options) for name in SCENARIOS if options.only in (None, name)]
     sys.exit(0 if all(played) else 1)
 
 

@@ -69,6 +69,9 @@ pub const OPERATIONS: &[Operation] = &[
         .needs("ssh_key.list")
         .query(shape::<SshKeyListQuery>())
         .summary("List a project's SSH keys"),
+    Operation::read("ssh_key_get", "/v1/projects/{project}/ssh-keys/{ssh_key}", shape::<SshKey>())
+        .needs("ssh_key.get")
+        .summary("Show an SSH key"),
     Operation::delete("ssh_key_delete", "/v1/projects/{project}/ssh-keys/{ssh_key}", shape::<Removed>())
         .needs("ssh_key.delete")
         .summary("Remove an SSH key from a project and its cells"),

@@ -110,6 +110,7 @@ permissions! {
 
     SshKeyCreate = "ssh_key.create": "TAV";
     SshKeyList = "ssh_key.list": "OTAVS";
+    SshKeyGet = "ssh_key.get": "OTAVS";
     SshKeyDelete = "ssh_key.delete": "TAV";
 
     OperationList = "operation.list": "OTAVS";

@@ -8376,6 +8376,57 @@ Arguments:
             _ => Err(Error::UnexpectedResponse(response)),
         }
     }
+    /**Show an SSH key
+
+Sends a `GET` request to `/v1/projects/{project}/ssh-keys/{ssh_key}`
+
+Arguments:
+- `project`: An id or a name.
+- `ssh_key`: An id or a name.
+*/
+    pub async fn ssh_key_get<'a>(
+        &'a self,
+        project: &'a str,
+        ssh_key: &'a str,
+    ) -> Result<ResponseValue<types::SshKey>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/ssh-keys/{}", self.baseurl, encode_path(& project
+            .to_string()), encode_path(& ssh_key.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "ssh_key_get",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
     /**Remove an SSH key from a project and its cells
 
 Sends a `DELETE` request to `/v1/projects/{project}/ssh-keys/{ssh_key}`

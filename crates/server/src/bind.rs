@@ -119,6 +119,7 @@ handlers! {
     Read "network_get" => |cx, input| network::get(cx, input.path(0), input.path(1));
     Command "ssh_key_create" => |cx, input| ssh_key::create(cx, input.path(0), input.body()?);
     Read "ssh_key_list" => |cx, input| ssh_key::list(cx, input.path(0), input.query()?);
+    Read "ssh_key_get" => |cx, input| ssh_key::get(cx, input.path(0), input.path(1));
     Command "ssh_key_delete" => |cx, input| ssh_key::delete(cx, input.path(0), input.path(1));
     Command "stream_create" => |cx, input| streams::create(cx, input.path(0), input.path(1), input.body()?);
     Command "stream_logs" => |cx, input| streams::logs(cx, input.path(0), input.path(1), input.body()?);

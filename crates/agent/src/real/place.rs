@@ -127,7 +127,10 @@ impl Driver {
         let places: Vec<(AllocationId, Kept)> =
             self.held().held.places.iter().map(|(id, kept)| (*id, kept.clone())).collect();
         for (id, kept) in places {
-            self.disks.make(&disk_id(id)?, megabytes(kept.amount.disk_mb)).map_err(said)?;
+            let disk = disk_id(id)?;
+            // A crash came while it grew, before that was written down: the order to grow comes again.
+            let there = self.disks.look(&disk).map_err(said)?.map_or(0, |disk| disk.size_mb);
+            self.disks.make(&disk, megabytes(kept.amount.disk_mb).max(there)).map_err(said)?;
             self.cells.group_make(id, limits(&kept.amount)).map_err(said)?;
         }
         Ok(())

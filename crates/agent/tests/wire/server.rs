@@ -270,9 +270,10 @@ async fn carry_out(
             let waiting = async {
                 loop {
                     let notified = changed.notified();
-                    let mut state = state.lock().unwrap();
-                    let (tasks, wanted) = (state.work.pop_front(), state.wanted.pop_front());
-                    drop(state);
+                    let (tasks, wanted) = {
+                        let mut state = state.lock().unwrap();
+                        (state.work.pop_front(), state.wanted.pop_front())
+                    };
                     if tasks.is_some() || wanted.is_some() {
                         return Work { tasks: tasks.unwrap_or_default(), wanted };
                     }

@@ -222,7 +222,8 @@ async fn what_was_done_does_not_fail_when_it_is_repeated_however_often_things_fa
     server.until("it is reported", |state| state.reports.len() == 1).await;
     kill(running).await;
     machine.odds.fail = 1.0;
-    let survey = machine.task(TaskKind::Survey, machine.world.id(), 0);
+    let mut survey = machine.task(TaskKind::Survey, machine.world.id(), 0);
+    survey.allocation_id = None;
     server.script(|state| state.work.push_back(vec![task.clone(), survey]));
     let running = machine.start();
     server.until("both are reported", |state| state.reports.len() == 3).await;

@@ -2,15 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use muster_api::Problem;
 use muster_authz::{Permission, PrincipalKind};
-use muster_ids::SshKeyId;
 use muster_model::event::EventType;
 use serde_json::json;
 
-use super::path;
+use super::{found, path};
 use crate::commit::target;
-use crate::refuse::refuse;
 use crate::tenant::removed_view;
 use crate::{Answer, Commit, Cx, Result};
 
@@ -18,10 +15,8 @@ use crate::{Answer, Commit, Cx, Result};
 pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<Commit> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::SshKeyDelete, scope, "SSH key")?;
-    let absent = || Problem::not_found("SSH key");
-    let id: SshKeyId = reference.parse().map_err(|_| absent())?;
-    let key = cx.platform.store.ssh_key_lookup(id).await.map_err(refuse)?;
-    let key = key.filter(|key| key.project_id == project).ok_or_else(absent)?;
+    let key = found(cx, project, reference).await?;
+    let id = key.id;
     // One's own, or that of somebody whose roles one may take away.
     if !matches!(cx.principal()?.kind, PrincipalKind::User { id, .. } if id == key.user_id) {
         cx.authorize(Permission::RoleBindingDelete, scope, "SSH key")?;

@@ -116,7 +116,7 @@ fn attempt(operation: &Operation, fixture: &Fixture) -> (Vec<String>, String, Va
         "cell_restart" | "cell_destroy" => (vec![train, id("cell")], String::new(), json!({})),
         "network_get" => (vec![train, id("network")], String::new(), none),
         "ssh_key_create" => (vec![train], String::new(), json!({"name": "fresh", "public_key": OTHER_KEY})),
-        "ssh_key_delete" => (vec![train, id("ssh_key")], String::new(), none),
+        "ssh_key_get" | "ssh_key_delete" => (vec![train, id("ssh_key")], String::new(), none),
         "stream_create" => {
             (vec![train, id("cell")], String::new(), json!({"command": {"command": ["true"]}}))
         }

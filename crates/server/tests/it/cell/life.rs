@@ -83,7 +83,7 @@ async fn cells_are_listed_by_page_labels_state_and_allocation() {
         assert_eq!(names(&format!("page_size=2&page_token={token}")).await, ("three".to_owned(), None));
         // A page of one list is no page of another.
         let other = format!("{}/cells?state=gone&page_size=2&page_token={token}", scene.base);
-        scene.admin.get(&other).await.refused(400, "invalid_request");
+        scene.admin.get(&other).await.refused(400, "bad_cursor");
         let absent = format!("{}/cells?allocation=c", scene.base);
         scene.admin.get(&absent).await.refused(404, "not_found");
         stop(scene, nodes).await;
@@ -170,7 +170,7 @@ async fn a_cell_that_could_not_be_made_has_failed_with_its_reason_and_its_name_i
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_is_audited_and_a_tenant_cannot_ask_for_it() {
-    let (scene, nodes) = with_agent(Database::sqlite()).await;
+    let (scene, mut nodes) = with_agent(Database::sqlite()).await;
     scene.running("shell", "a", json!({})).await;
     let operator = scene.kit.operator();
     let audited = async |body: Value| {
@@ -183,6 +183,16 @@ async fn a_node_is_audited_and_a_tenant_cannot_ask_for_it() {
     let said = clean["steps"][0]["message"].as_str().unwrap();
     assert!(said.contains("none without a row, and no row without its thing"), "{said}");
     assert_eq!(audited(json!({"mend": true})).await["state"], "succeeded");
+
+    // A machine that comes back without what was on it is found out, and nothing is made behind the owner's back.
+    nodes.fleet.die(0).await;
+    std::fs::remove_file(nodes.folder.path().join("one/places.json")).unwrap();
+    nodes.fleet.revive(0).unwrap();
+    nodes.ready().await;
+    let bare = audited(json!({"mend": true})).await;
+    let said = bare["steps"][0]["message"].as_str().unwrap();
+    assert!(said.contains("the place of allocation a") && said.contains("is not there"), "{said}");
+    assert_eq!(scene.cell("shell").await["state"], "running");
     let plan = operator.post("/v1/nodes/one/audit", json!({"dry_run": true})).await.ok().body;
     assert!(plan.get("operation").is_none());
     scene.admin.post("/v1/nodes/one/audit", json!({})).await.refused(403, "permission_denied");

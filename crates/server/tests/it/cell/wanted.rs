@@ -6,7 +6,7 @@ use muster_node_api::cell::Wanted;
 use muster_testkit::Database;
 use serde_json::{Value, json};
 
-use super::hand::{Hand, approved, hello, poll};
+use super::hand::{Hand, approved, poll};
 use super::{KEY, OTHER_KEY, Scene, until};
 
 fn last(hand: &Hand) -> Wanted {
@@ -101,32 +101,29 @@ async fn a_change_reaches_a_node_that_waits_at_another_server_within_a_second() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_that_starts_anew_is_told_everything_again() {
+async fn a_node_is_told_again_until_it_has_followed() {
     let scene = Scene::new(Database::sqlite(), 1).await;
     let hand = Hand::start(&scene, 0).await;
     scene.allocate("a", 0).await;
     scene.running("shell", "a", json!({})).await;
-    let mut other = approved(&scene, 0).await;
+    let followed = async || {
+        let (wanted, applied) = scene.kit.store().wanted(hand.node).await.unwrap();
+        wanted == applied
+    };
+    let other = approved(&scene, 0).await;
     assert!(poll(&other, 0, 0).await.get("wanted").is_none(), "a node without cells has nothing to follow");
-    other.session = hello(&other, json!({"address": "192.0.2.7"})).await["session"].as_i64().unwrap();
-    assert!(poll(&other, 0, 0).await.get("wanted").is_none());
-    let revision = last(&hand).revision;
-    // It says that it has nothing, as after a start.
-    let (wanted, _) = scene.kit.store().wanted(hand.node).await.unwrap();
-    assert_eq!(wanted, revision);
+    until("it has followed", followed).await;
     hand.held.lock().unwrap().idle = true;
-    scene.running("second", "a", json!({})).await;
+    let mut tx = scene.kit.store().begin().await.unwrap();
+    tx.wanted_raise_node(hand.node).await.unwrap();
+    tx.commit().await.unwrap();
     let count = || hand.held.lock().unwrap().wanted.len();
     let before = count();
     until("it is told again until it follows", async || count() > before + 2).await;
     let (wanted, applied) = scene.kit.store().wanted(hand.node).await.unwrap();
     assert!(applied < wanted, "{applied} of {wanted}");
     hand.held.lock().unwrap().idle = false;
-    until("it has followed", async || {
-        let (wanted, applied) = scene.kit.store().wanted(hand.node).await.unwrap();
-        wanted == applied
-    })
-    .await;
+    until("it has followed again", followed).await;
     drop(hand);
     scene.kit.stop().await;
 }

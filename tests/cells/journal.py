@@ -1,0 +1,159 @@
+"""What a power cut could lose: the order of the agent's writes, as the kernel saw them, while a cell comes and goes."""
+
+import re
+from typing import NamedTuple
+
+from own_agent import OwnAgent
+from world import eventually, web
+
+CHANGES = ("execve", "mkdir", "mkdirat", "mount", "move_mount", "rename", "renameat", "renameat2", "rmdir", "umount2", "unlink",
+           "unlinkat")
+CALLS = (*CHANGES, "fdatasync", "fsync", "openat", "sendto", "write", "writev")
+LINE = re.compile(r"(\d+) +(.*)")
+CALL = re.compile(r"(\w+)\((.*)")
+FAILED = re.compile(r"\) += -1 E[A-Z]+ \(")
+# How a piece of TLS that carries data begins, as strace writes it.
+DATA = r'"\27\3\3'
+FENCES = "/.fences.json.new"
+# What the runtime is told to do in each of the two tasks.
+TOLD = {"cell_create": ("create", "start"), "cell_destroy": ("delete",)}
+
+
+class Call(NamedTuple):
+    """A call that succeeded, with the lines at which it began and ended. A program that is called lasts until it ends."""
+
+    began: int
+    ended: int
+    name: str
+    words: str
+
+
+def run(world):
+    trace = world.folder / "trace"
+    with OwnAgent(world) as agent:
+        project = world.project()
+        project.allocate("a", gpus="1")
+        agent.end()
+        # With -D the agent stays our own child, and ending that ends the agent.
+        agent.start(under=("strace", "-D", "-f", "-y", "-s", "4096", "-o", str(trace), "-e", f"trace={','.join(CALLS)}"))
+        cell = project.cell("a", "a", world.spec(**web("a")))["id"]
+        project.said("cell", "destroy", "a", "--wait", "--timeout", "60s")
+        agent.end()
+        eventually(lambda: is_over(trace))
+        agent.start()
+        project.release("a")
+    calls = read(trace.read_text(errors="replace").splitlines())
+    found = faults(calls, cell)
+    assert not found, found
+    the_judge_sees_what_is_out_of_order(calls, cell)
+
+
+def is_over(trace):
+    assert trace.read_text(errors="replace").rstrip().endswith("+++ killed by SIGKILL +++"), "strace still writes"
+
+
+def read(lines):
+    """The calls, in the order in which they ended."""
+    calls, unfinished, programs = [], {}, {}
+    for number, line in enumerate(lines):
+        thread, rest = LINE.fullmatch(line).groups()
+        began = number
+        if rest.startswith("+++ ") and thread in programs:
+            at = programs.pop(thread)
+            calls[at] = calls[at]._replace(ended=number)
+        if rest.endswith(" <unfinished ...>"):
+            unfinished[thread] = number, rest.removesuffix(" <unfinished ...>")
+            continue
+        if rest.startswith("<... "):
+            began, start = unfinished.pop(thread)
+            rest = start + rest.partition(" resumed>")[2]
+        call = CALL.fullmatch(rest)
+        if call and not FAILED.search(rest):
+            if call[1] == "execve":
+                programs[thread] = len(calls)
+            calls.append(Call(began, number, *call.groups()))
+    return calls
+
+
+def faults(calls, cell):
+    """What is out of order, a sentence each."""
+    found = []
+    effects = [call for call in calls if changes(call, cell)]
+    for kind, verbs in TOLD.items():
+        runs = [call for call in effects if call.name == "execve" and any(f'/runc.log", "{verb}"' in call.words for verb in verbs)]
+        fence = fenced(calls, cell, kind == "cell_destroy")
+        begun, done = (noted(calls, f'\\"what\\":\\"{what}\\",\\"kind\\":\\"{kind}\\"') for what in ("begun", "done"))
+        if not (fence and begun and done and len(runs) == len(verbs)):
+            found.append(f"{kind}: not seen: fence {fence}, begun {begun}, done {done}, the runtime {runs}")
+            continue
+        if fence.ended > begun.began:
+            found.append(f"{kind}: begun before the fence was on the disk")
+        # A cell that runs is looked after, which is nobody's task; but only a task makes it or takes anything of it away.
+        ours = effects if kind == "cell_create" else [call for call in effects if call.name == "rmdir" or call in runs]
+        if ours[0].began < begun.ended:
+            found.append(f"{kind}: something was done before it was on the disk that it was begun: {ours[0]}")
+        ours = runs if kind == "cell_create" else effects
+        if max(call.ended for call in ours) > done.began:
+            found.append(f"{kind}: something was done after it was said to be done: {ours[-1]}")
+        if any(begun.began < call.began < done.ended for call in reports(calls)):
+            found.append(f"{kind}: reported before it was on the disk that it was done")
+        if not any(call.began > done.ended for call in reports(calls)):
+            found.append(f"{kind}: never reported")
+    return found
+
+
+def changes(call, cell):
+    """Whether a call does something to the cell, or has a program do it."""
+    if call.name == "openat":
+        path, flags = call.words.split(", ")[1:3]
+        return cell in path and re.search(r"O_WRONLY|O_RDWR|O_CREAT", flags) is not None
+    return call.name in CHANGES and cell in call.words
+
+
+def file(call):
+    """The open file that a call is about."""
+    return call.words.partition(">")[0]
+
+
+def reports(calls):
+    """What was sent to the server, but for asking for work, which is what the first connection is for."""
+    sent = [call for call in calls if call.name in ("write", "writev", "sendto") and DATA in call.words]
+    return [call for call in sent if file(call) != file(sent[0])]
+
+
+def noted(calls, text):
+    """The call that brought a line of the journal to the disk: the next one for that file."""
+    own = [call for call in calls if call.name in ("write", "fdatasync") and file(call).endswith("/journal.jsonl")]
+    written = next((at for at, call in enumerate(own) if text in call.words), None)
+    after = own[written + 1:written + 2] if written is not None else []
+    # It counts from when it was written until it was there.
+    return own[written]._replace(ended=after[0].ended) if after and after[0].name == "fdatasync" else None
+
+
+def fenced(calls, cell, destroyed):
+    """Writing the cell's fence, from the write until its name is on the disk too."""
+    text = f'\\"{cell}\\":{{\\"incarnation\\":1,\\"destroyed\\":{str(destroyed).lower()}'
+    steps = [("write", f"{FENCES}>", text), ("fsync", f"{FENCES}>", ""), ("rename", FENCES, "/fences.json"), ("fsync", "/n1>", "")]
+    rest, taken = iter(calls), []
+    for name, *parts in steps:
+        taken.append(next((call for call in rest if call.name == name and all(part in call.words for part in parts)), None))
+    return taken[0]._replace(ended=taken[-1].ended) if all(taken) else None
+
+
+def the_judge_sees_what_is_out_of_order(calls, cell):
+    """Pairs of calls that change places, each of which could lose something in a power cut."""
+    at = {call.ended: call for call in calls}
+    effects = [call for call in calls if changes(call, cell)]
+    for kind in TOLD:
+        fence = fenced(calls, cell, kind == "cell_destroy")
+        begun, done = (noted(calls, f'\\"what\\":\\"{what}\\",\\"kind\\":\\"{kind}\\"') for what in ("begun", "done"))
+        synced, told = at[done.ended], next(call for call in reports(calls) if call.began > done.ended)
+        swaps = {"the fence": (at[fence.ended], at[begun.ended]), "the report": (synced, told)}
+        if kind == "cell_create":
+            swaps["the first effect"] = at[begun.ended], effects[0]
+        else:
+            swaps["the last effect"] = effects[-1], synced
+        for name, (one, other) in swaps.items():
+            moved = {one: other, other: one}
+            wrong = [call._replace(began=moved[call].began, ended=moved[call].ended) if call in moved else call for call in calls]
+            assert faults(sorted(wrong, key=lambda call: call.ended), cell), f"{kind}: nobody notices that {name} is out of order"

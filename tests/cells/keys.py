@@ -1,0 +1,62 @@
+"""Keys of those who may use a project's cells are in the cells that ask for them, for as long as they may."""
+
+import json
+
+from world import eventually
+
+KEYS = "/etc/muster/authorized_keys"
+# Nobody has the private halves.
+ADMINS = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA0E2h3L3HJv6cqCgJ2oHfRnvC4TfZyXh8Hbqz2yq1m7"
+VIEWERS = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIC0E2h3L3HJv6cqCgJ2oHfRnvC4TfZyXh8Hbqz2yq1m7"
+
+
+def run(world):
+    world.up(1)
+    project = world.project()
+    for name, asks in (("asks", True), ("does-not", False)):
+        project.allocate(name)
+        project.cell(name, name, world.spec(ssh_keys=asks))
+    add(world, project, "tenant_admin", ADMINS)
+    add(world, project, "project_viewer", VIEWERS)
+    # Who may only look is not let in this way either; once they may do more, they are.
+    eventually(lambda: has(project, "asks", {ADMINS}))
+    binding = promote(project)
+    eventually(lambda: has(project, "asks", {ADMINS, VIEWERS}))
+    assert project.exec("does-not", "cat", KEYS).returncode == 1, "a cell that did not ask has keys"
+    # What is written there is for the platform alone to change.
+    changed = project.exec("asks", "sh", "-c", f"echo x >>{KEYS} || rm {KEYS}")
+    assert changed.returncode != 0, changed
+    project.said("role-binding", "delete", binding)
+    eventually(lambda: has(project, "asks", {ADMINS}))
+    listed = json.loads(project.said("-o", "json", "ssh-key", "list"))["items"]
+    mine = next(key for key in listed if key["public_key"] == ADMINS)
+    project.said("ssh-key", "delete", mine["id"])
+    eventually(lambda: has(project, "asks", set()))
+    # A cell that is made anew has them from its start.
+    add(world, project, "tenant_admin", ADMINS)
+    project.said("cell", "restart", "asks", "--wait", "--timeout", "60s")
+    eventually(lambda: has(project, "asks", {ADMINS}))
+    for name in ("asks", "does-not"):
+        project.release(name)
+
+
+def add(world, project, actor, key):
+    """Adds a person's own key."""
+    world.said(
+        "ssh-key", "create", "laptop", "--public-key", f"{key} somebody@somewhere",
+        token=project.tokens[actor], project=project.project["id"])
+
+
+def promote(project):
+    """Makes an administrator of who may only look; gives the binding's id."""
+    place = ("--project", project.project["id"])
+    bindings = json.loads(project.said("-o", "json", "role-binding", "list", *place))["items"]
+    viewer = next(binding for binding in bindings if binding["role"] == "project_viewer")
+    made = project.said(
+        "-o", "json", "role-binding", "create", "--user", viewer["user_email"], "--role", "project_admin", *place)
+    return json.loads(made)["id"]
+
+
+def has(project, cell, keys):
+    said = project.exec(cell, "cat", KEYS)
+    assert said.returncode == 0 and set(said.stdout.split("\n")) - {""} == keys, said
