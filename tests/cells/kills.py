@@ -14,8 +14,8 @@ from world import eventually, page, web
 NEVER = {"inspect:journalled", "cell_inspect:journalled", "survey:journalled"}
 # Always among those of the short form: before and after the record, in the midst of it, and before the report.
 ALWAYS = ("cell_create:container-created", "attach:veth-made", "cell_destroy:container-deleted", "disk:overwritten")
-# An agent that starts passes these too, because of the bystander's network and disk: the second time is in the cycle.
-AT_START = {"network:recorded", "network:rules-made", "network:bridge-made"}
+# An agent that starts passes these too, because of the bystander's network and disk; it is aborted there, and in the cycle.
+AT_START = {"network:recorded", "network:rules-made", "network:bridge-made", "disk:attached"}
 ABORTED = -6
 BYSTANDER = "4242424"
 
@@ -64,9 +64,13 @@ def killed_at(world, project, agent, point, name):
     """A whole cycle with an agent that dies at the point, once, and is started again as soon as it has."""
     agent.end()
     agent.endings.clear()
+    if point in AT_START:
+        agent.start(kill_at=point)
+        assert agent.process.wait(10) == ABORTED, f"{point} is not passed at the start{world.logs()}"
     told = f"killed at {point},"
     seen = agent.log.read_text().count(told)
     agent.start(kill_at=f"{point}@2" if point in AT_START else point)
+    assert agent.process.poll() is None, f"{point} is passed at the start, too"
     with ThreadPoolExecutor(1) as pool:
         going_on = pool.submit(cycle, world, project, name, point.startswith("sweep:"))
         while not going_on.done():

@@ -74,6 +74,7 @@ async fn banish(node: &Running, ghost: &Ghost) -> Result<(), String> {
                 cell_id: cell.cell_id,
                 name: String::new(),
                 incarnation: cell.incarnation,
+                keep_state: false,
                 spec: None,
                 attachment: None,
             };

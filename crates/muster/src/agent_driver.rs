@@ -115,10 +115,12 @@ pub(crate) async fn settings(
     let run: &PathBuf = matches.get_one("run-dir").context("--run-dir")?;
     let images = matches.try_get_one::<PathBuf>("images").ok().flatten().cloned();
     let host = matches.try_get_many::<String>("host-directory").ok().flatten();
+    let folder = absolute(folder.path().join("driver"))?;
+    let key = real::key(&folder, identity.node.node_id)?;
     Ok(real::Settings {
-        node: identity.node.node_id,
-        folder: absolute(folder.path().join("driver"))?,
-        run: absolute(run.join(identity.node.node_id.to_string()))?,
+        folder,
+        run: absolute(run.join(&key))?,
+        key,
         images: images.map(absolute).transpose()?,
         host_directories: host.map(|all| all.cloned().collect()).unwrap_or_default(),
         address,

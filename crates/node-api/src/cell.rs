@@ -222,6 +222,10 @@ pub struct CellOrder {
     pub name: String,
     /// The incarnation of the cell; that of its allocation is the task's.
     pub incarnation: i64,
+    /// Whether its state directories stay when it is destroyed: they do when it is made anew.
+    #[serde(default)]
+    #[schema(required = false)]
+    pub keep_state: bool,
     /// What it is made of. Looking and destroying go without.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false)]

@@ -64,11 +64,13 @@ impl Driver {
                 };
                 self.fabric.attach(&attach).map_err(said)?;
             }
+            let wanted = self.wanted.lock().expect("no holder of this lock can panic").clone();
+            self.introduce(order.cell_id, &wanted)?;
             self.cells.start(order.cell_id).map_err(said)
         })();
         if let Err(why) = made {
             // "Surely not done" means that nothing of it is left.
-            self.take_down(order.cell_id)?;
+            self.take_down(order.cell_id, true)?;
             return Err(why);
         }
         self.cells.supervise(self.world.now());
@@ -163,13 +165,13 @@ impl Driver {
         if let Some(there) = self.there(order.cell_id)?.filter(|there| *there > order.incarnation) {
             return Err(format!("it is of incarnation {there}"));
         }
-        self.take_down(order.cell_id)?;
+        self.take_down(order.cell_id, order.keep_state)?;
         Ok(Findings { cell: Some(self.look(order.cell_id)?), ..Findings::default() })
     }
 
-    /// Stops what runs in a cell and destroys it. Its state directories stay with the allocation's disk.
-    pub(super) fn take_down(&self, cell: CellId) -> Done<()> {
-        self.cells.destroy(cell, DestroyOptions { keep_state: true }).map_err(said)?;
+    /// Stops what runs in a cell and destroys it, with its state directories unless it is to be made anew.
+    pub(super) fn take_down(&self, cell: CellId, keep_state: bool) -> Done<()> {
+        self.cells.destroy(cell, DestroyOptions { keep_state }).map_err(said)?;
         self.fabric.detach(cell).map_err(said)
     }
 

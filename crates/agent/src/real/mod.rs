@@ -22,7 +22,7 @@ use muster_cell::Cells;
 use muster_ids::World;
 use muster_image::Images;
 use muster_network::Fabric;
-use muster_node_api::cell::CellPlace;
+use muster_node_api::cell::{CellPlace, Wanted};
 use muster_node_api::task::{Findings, Place, TaskKind};
 use muster_storage::Disks;
 
@@ -34,7 +34,7 @@ use place::Places;
 
 pub use device::{Node, nodes as devices};
 use settings::disk_point;
-pub use settings::{DISK_POINTS, Settings, missing_tools};
+pub use settings::{DISK_POINTS, Settings, key, missing_tools};
 
 /// How often what runs is looked after.
 pub(crate) const LOOK: Duration = Duration::from_millis(250);
@@ -49,6 +49,8 @@ pub struct Driver {
     disks: Disks,
     places: Mutex<Places>,
     journal: Journal,
+    /// What the node should have beside its places, as it was told last: what is made later needs its part of it.
+    wanted: Mutex<Wanted>,
 }
 
 impl std::fmt::Debug for Driver {
@@ -89,8 +91,9 @@ impl Driver {
             disks,
             places: Mutex::new(places),
             journal,
+            wanted: Mutex::default(),
         };
-        driver.remount().map_err(|error| refused(&error))?;
+        driver.remount();
         Ok(driver)
     }
 

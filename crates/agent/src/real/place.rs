@@ -28,6 +28,10 @@ struct Held {
     places: BTreeMap<AllocationId, Kept>,
     /// Devices that were in a place and have not been wiped since, and whose place that was.
     dirty: BTreeMap<String, AllocationId>,
+    /// Devices that were wiped and in no place since. What is in neither is not known to be clean: who lost this file must
+    /// wipe, and not believe.
+    #[serde(default)]
+    wiped: BTreeSet<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,6 +40,14 @@ pub(super) struct Kept {
     pub(super) devices: BTreeSet<String>,
     amount: Amount,
     exclusive: bool,
+}
+
+impl Held {
+    /// From the moment that a tenant has a device, something of the tenant's is on it.
+    fn give(&mut self, devices: &BTreeSet<String>, to: AllocationId) {
+        self.dirty.extend(devices.iter().map(|device| (device.clone(), to)));
+        self.wiped.retain(|device| !devices.contains(device));
+    }
 }
 
 impl Places {
@@ -101,6 +113,12 @@ pub(super) fn disk_id(allocation: AllocationId) -> Done<DiskId> {
     allocation.to_string().parse().map_err(said)
 }
 
+/// Whether the kernel lets us enlarge a file system that is mounted.
+fn may_grow_in_use() -> bool {
+    let capabilities = rustix::thread::capabilities(None);
+    capabilities.is_ok_and(|all| all.effective.contains(rustix::thread::CapabilitySet::SYS_RESOURCE))
+}
+
 fn megabytes(amount: i64) -> u64 {
     u64::try_from(amount).unwrap_or(0)
 }
@@ -123,17 +141,22 @@ impl Driver {
     }
 
     /// Mounts the disks of places again: after a reboot nothing is mounted.
-    pub(super) fn remount(&self) -> Done<()> {
+    pub(super) fn remount(&self) {
         let places: Vec<(AllocationId, Kept)> =
             self.held().held.places.iter().map(|(id, kept)| (*id, kept.clone())).collect();
         for (id, kept) in places {
-            let disk = disk_id(id)?;
-            // A crash came while it grew, before that was written down: the order to grow comes again.
-            let there = self.disks.look(&disk).map_err(said)?.map_or(0, |disk| disk.size_mb);
-            self.disks.make(&disk, megabytes(kept.amount.disk_mb).max(there)).map_err(said)?;
-            self.cells.group_make(id, limits(&kept.amount)).map_err(said)?;
+            let again = (|| {
+                // It may have grown since that was written down, and be asked for again.
+                let disk = disk_id(id)?;
+                let there = self.disks.look(&disk).map_err(said)?.map_or(0, |look| look.size_mb);
+                self.disks.make(&disk, there.max(megabytes(kept.amount.disk_mb))).map_err(said)?;
+                self.cells.group_make(id, limits(&kept.amount)).map_err(said)
+            })();
+            // One place that cannot be had again keeps no other back; whoever looks at it sees that it is not there.
+            if let Err(why) = again {
+                tracing::error!(allocation = %id, why, "the place could not be set up again after a start");
+            }
         }
-        Ok(())
     }
 
     pub(super) fn prepare(&self, place: &Place, details: &Details) -> Done<Findings> {
@@ -161,9 +184,8 @@ impl Driver {
                     amount: details.amount,
                     exclusive: details.exclusive,
                 };
-                // From the moment that a tenant has a device, something of the tenant's is on it.
                 held.change(|held| {
-                    held.dirty.extend(devices.iter().map(|device| (device.clone(), id)));
+                    held.give(&devices, id);
                     held.places.insert(id, kept);
                 })?;
             }
@@ -192,14 +214,16 @@ impl Driver {
         if let Some(why) = self.held().untouchable(id, &devices) {
             return Err(format!("violation: {why}"));
         }
+        // A disk is never made smaller: one that grew for a change that was taken back stays as it is, and holds what was promised.
         if details.amount.disk_mb > before.amount.disk_mb {
+            if !self.cells_of(id)?.is_empty() && !may_grow_in_use() {
+                return Err("a disk in use can only grow where the agent has CAP_SYS_RESOURCE: destroy its cells first".to_owned());
+            }
             self.disks.grow(&disk_id(id)?, megabytes(details.amount.disk_mb)).map_err(said)?;
-        } else if details.amount.disk_mb < before.amount.disk_mb {
-            return Err("a disk that is in use cannot be made smaller: ask for another allocation".to_owned());
         }
         self.cells.group_resize(id, limits(&details.amount)).map_err(said)?;
         self.held().change(|held| {
-            held.dirty.extend(devices.iter().map(|device| (device.clone(), id)));
+            held.give(&devices, id);
             if let Some(kept) = held.places.get_mut(&id) {
                 (kept.devices, kept.amount) = (devices.clone(), details.amount);
             }
@@ -217,7 +241,8 @@ impl Driver {
             return Err(format!("its place is of incarnation {}", kept.incarnation));
         }
         for cell in self.cells_of(id)? {
-            self.take_down(cell.cell_id)?;
+            // An allocation that is restarted finds its cells' state again; one that is given back is wiped as a whole.
+            self.take_down(cell.cell_id, true)?;
         }
         self.cells.group_remove(id).map_err(said)?;
         self.disks.detach(&disk_id(id)?).map_err(said)?;
@@ -241,12 +266,13 @@ impl Driver {
             self.wipe_disk(&disk_id(id)?)?;
         }
         for device in &details.devices {
-            if !self.held().held.dirty.contains_key(device) {
+            if self.held().held.wiped.contains(device) {
                 continue;
             }
             match self.settings.wipe_device(device) {
                 Ok(()) => self.held().change(|held| {
                     held.dirty.remove(device);
+                    held.wiped.insert(device.clone());
                 })?,
                 // It is not wiped, which is what looking at it says.
                 Err(why) => tracing::error!(device, why, "a device could not be wiped"),
@@ -262,8 +288,8 @@ impl Driver {
         let group = self.cells.group_look(id);
         let disk = self.disks.look(&disk_id).map_err(said)?;
         let dirty = |device: &&String| {
-            self.held().held.dirty.contains_key(*device)
-                && kept.as_ref().is_none_or(|kept| !kept.devices.contains(*device))
+            let held = kept.as_ref().is_some_and(|kept| kept.devices.contains(*device));
+            !held && !self.held().held.wiped.contains(*device)
         };
         let mut residue: Vec<String> = details.devices.iter().filter(dirty).cloned().collect();
         if kept.is_none() && disk.is_some() {

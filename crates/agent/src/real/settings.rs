@@ -9,6 +9,8 @@ use muster_ids::NodeId;
 use muster_storage::Point;
 
 use super::device::Node;
+use crate::AgentError;
+use crate::folder::Folder;
 use crate::sim::KillPoints;
 
 /// The programs it calls, and what for.
@@ -27,8 +29,8 @@ const TOOLS: &[(&str, &str)] = &[
 /// What it is told.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Whose node this is.
-    pub node: NodeId,
+    /// A few letters that tell this node's things from those of another node on the same kernel: see [`key`].
+    pub key: String,
     /// What must outlive a reboot.
     pub folder: PathBuf,
     /// What need not.
@@ -47,19 +49,29 @@ pub struct Settings {
     pub kill: Arc<KillPoints>,
 }
 
-impl Settings {
-    /// A few letters that tell this node's things from those of another node on the same kernel.
-    pub(super) fn key(&self) -> String {
-        let id = self.node.to_string();
-        id[id.len() - 6..].to_owned()
+/// The letters by which what is made in this folder is known. They stay when the machine joins anew as another node, because
+/// what was made before is still there, and must be found.
+pub fn key(folder: &Path, node: NodeId) -> Result<String, AgentError> {
+    let folder = Folder::new(folder);
+    folder.make()?;
+    if let Some(key) = folder.read_document(KEY)? {
+        return Ok(key);
     }
+    let id = node.to_string();
+    let key = id[id.len() - 6..].to_owned();
+    folder.write_document(KEY, &key)?;
+    Ok(key)
+}
 
+const KEY: &str = "key.json";
+
+impl Settings {
     pub(super) fn for_cells(&self) -> muster_cell::Settings {
         let kill = self.kill.clone();
         muster_cell::Settings {
             folder: self.folder.join("cells"),
             run: self.run.join("cells"),
-            cgroup_root: format!("muster/{}", self.key()),
+            cgroup_root: format!("muster/{}", self.key),
             id_base: self.id_base,
             tools: muster_cell::Tools::default(),
             logs: muster_cell::LogLimits::default(),
@@ -70,7 +82,7 @@ impl Settings {
     pub(super) fn for_network(&self) -> muster_network::Settings {
         let kill = self.kill.clone();
         let (run, folder) = (self.run.join("networks"), self.folder.join("networks"));
-        let mut settings = muster_network::Settings::new(run, folder, &self.key(), self.address);
+        let mut settings = muster_network::Settings::new(run, folder, &self.key, self.address);
         settings.reach = Arc::new(move |point| kill.reach_point(point));
         settings
     }

@@ -32,6 +32,10 @@ impl Driver {
     fn things(&self) -> Done<Vec<Thing>> {
         let mut found = BTreeSet::new();
         for cell in self.cells.list().map_err(said)? {
+            // What is written of a cell is not the cell: one whose first process is gone is not there.
+            if !self.cells.look(cell.cell_id).map_err(said)?.present {
+                continue;
+            }
             found.insert(Thing {
                 kind: ThingKind::Cell,
                 name: cell.cell_id.to_string(),
@@ -40,11 +44,11 @@ impl Driver {
                 network_id: None,
             });
         }
-        let root = format!("muster/{}", self.settings.key());
+        let root = format!("muster/{}", self.settings.key);
         for hierarchy in hierarchies() {
             groups(&Path::new(&hierarchy).join(&root), &mut found);
         }
-        for folder in ["cells", "run"] {
+        for folder in ["cells", "runc"] {
             for name in entries(&self.settings.run.join("cells").join(folder)) {
                 found.insert(thing(ThingKind::File, name));
             }
@@ -87,7 +91,7 @@ impl Driver {
     pub(super) fn sweep(&self, things: &[Thing]) -> Done<Findings> {
         let cells: BTreeSet<CellId> = things.iter().filter_map(|thing| thing.cell_id).collect();
         for cell in cells {
-            self.take_down(cell)?;
+            self.take_down(cell, false)?;
         }
         let known: BTreeSet<AllocationId> =
             self.places().map_err(said)?.iter().map(|place| place.allocation_id).collect();
@@ -100,6 +104,9 @@ impl Driver {
             self.disks.detach(&disk).map_err(said)?;
             self.wipe_disk(&disk)?;
         }
+        // A network that no cell is in, and that nobody wants here, goes.
+        let wanted = self.wanted.lock().expect("no holder of this lock can panic").clone();
+        self.fabric.apply(&wanted.networks).map_err(said)?;
         self.survey()
     }
 
@@ -107,7 +114,7 @@ impl Driver {
     pub fn clean(&self) -> Result<Vec<String>, AgentError> {
         let refused = |why: String| AgentError::Refused(why);
         for cell in self.cells()? {
-            self.take_down(cell.cell_id).map_err(refused)?;
+            self.take_down(cell.cell_id, false).map_err(refused)?;
         }
         for place in self.places()? {
             self.destroy(&place, &muster_node_api::task::Details::default()).map_err(refused)?;

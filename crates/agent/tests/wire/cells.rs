@@ -20,6 +20,7 @@ fn task(machine: &Machine, kind: TaskKind, allocation: AllocationId, cell: CellI
         cell_id: cell,
         name: "shell".to_owned(),
         incarnation,
+        keep_state: false,
         spec: (kind == TaskKind::CellCreate).then_some(spec),
         attachment: None,
     });

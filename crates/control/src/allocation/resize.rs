@@ -30,6 +30,10 @@ pub async fn resize(cx: &Cx, project: &str, reference: &str, body: AllocationRes
         memory_mb: body.memory_mb.unwrap_or(before.memory_mb),
         disk_mb: body.disk_mb.unwrap_or(before.disk_mb),
     };
+    if target.disk_mb < before.disk_mb {
+        let why = "a disk is never made smaller: ask for another allocation, or leave it as it is";
+        return Err(Problem::field("/disk_mb", why));
+    }
     if target == before {
         return Err(Problem::field(
             "/gpus",

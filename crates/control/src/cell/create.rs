@@ -20,10 +20,12 @@ use super::check::{NODE_PORTS, fault};
 use super::path;
 use crate::commit::{WriteError, target};
 use crate::operation::started;
-use crate::refuse::Result;
+use crate::refuse::{Result, refuse};
 use crate::tenant::checked_labels;
 use crate::{Answer, Commit, Cx, operation};
 
+/// So many cells an allocation holds at most: each costs the node a few processes that no limit of the allocation's counts.
+const MOST_CELLS: usize = 64;
 /// The network of a project's bare cells.
 const NETWORK: &str = "default";
 
@@ -36,6 +38,12 @@ pub async fn create(cx: &Cx, project: &str, body: CellCreate) -> Result<Commit> 
         let detail = format!("its allocation must be active; {} is {}", allocation.name, allocation.state);
         return Err(Problem::new(Code::InvalidState, detail));
     };
+    if cx.platform.store.cell_live_in(allocation.id).await.map_err(refuse)?.len() >= MOST_CELLS {
+        let detail = format!(
+            "its allocation holds {MOST_CELLS} cells, which is as many as one can: destroy one first"
+        );
+        return Err(Problem::new(Code::QuotaExceeded, detail));
+    }
     if let Some((field, why)) = fault(&body.spec, allocation.capacity.gpus) {
         return Err(Problem::field(field, why));
     }

@@ -8,6 +8,7 @@ use muster_model::witness::Transition;
 use muster_store::Result;
 use serde_json::json;
 
+use super::keep_logs::keep;
 use super::subject::{allocation, evidence, order, refused, seen, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::task::{Asked, ask};
@@ -67,6 +68,13 @@ fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                 Verdict::said(format!("its allocation is {}, and takes it along", allocation.state)).into()
             );
         }
+        // What its services said is why it is taken down, as a rule.
+        let wanted = order(cx, &cell, &allocation, TaskKind::KeepLogs, "undo keep logs").await?;
+        let logs = match ask(cx, &wanted).await? {
+            Asked::Pending(act) => return Ok(act),
+            Asked::Done(_, found) => found.logs,
+            Asked::Failed(_) => Vec::new(),
+        };
         let wanted = order(cx, &cell, &allocation, TaskKind::CellDestroy, "undo destroy").await?;
         match ask(cx, &wanted).await? {
             Asked::Pending(act) => return Ok(act),
@@ -84,8 +92,10 @@ fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             return Ok(refused(CellFailure::VerifyFailed, why).into());
         }
         let witness = evidence(cx, &cell, Transition::Gone, &task, json!(found.checked));
+        let now = cx.now;
         Ok(Act::write(move |tx, _| {
             Box::pin(async move {
+                keep(tx, &cell, &logs, now).await?;
                 tx.witness_insert(&witness).await?;
                 Ok(Verdict::witnessed(witness.id, json!(null)))
             })

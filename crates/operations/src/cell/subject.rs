@@ -50,13 +50,9 @@ pub(crate) async fn order(
         attachment = Some(Attachment { network_id, vni, subnet, address: address.to_string() });
         spec = Some(with_ports(cx, cell).await?);
     }
-    details.cell = Some(CellOrder {
-        cell_id: cell.id,
-        name: cell.name.clone(),
-        incarnation: cell.incarnation,
-        spec,
-        attachment,
-    });
+    let keep_state = cx.operation.kind == "cell.restart";
+    let (cell_id, name, incarnation) = (cell.id, cell.name.clone(), cell.incarnation);
+    details.cell = Some(CellOrder { cell_id, name, incarnation, keep_state, spec, attachment });
     Ok(Ask {
         node: cell.node_id,
         kind,

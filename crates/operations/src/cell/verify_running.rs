@@ -165,10 +165,21 @@ mod tests {
     fn of_service(restart: Restart, state: ServiceState, ready: bool, exit: Option<i32>) -> Judged {
         let spec = json!({"root": {"host": ["/usr"]},
                           "services": [{"name": "web", "command": ["/web"], "restart": restart}]});
-        let service =
-            ServiceFindings { name: "web".to_owned(), state, pid: 1, ready, restarts: 0, exit, message: None };
-        let found =
-            CellFindings { present: true, incarnation: 2, services: vec![service], ..CellFindings::default() };
+        let service = ServiceFindings {
+            name: "web".to_owned(),
+            state,
+            pid: 1,
+            ready,
+            restarts: 0,
+            exit,
+            message: None,
+        };
+        let found = CellFindings {
+            present: true,
+            incarnation: 2,
+            services: vec![service],
+            ..CellFindings::default()
+        };
         judge(&cell(&World::for_tests(1)), &serde_json::from_value(spec).unwrap(), &found)
     }
 

@@ -140,9 +140,11 @@ async fn ssh_keys_are_added_listed_and_removed_by_whom_they_belong_to() {
 
         // A person's own; somebody else's only for those who could take that person's role away.
         let path = format!("{keys}/{}", added.text_of("id"));
+        assert_eq!(viewer.get(&path).await.ok().body, added.body);
         viewer.delete(&path).await.refused(403, "permission_denied");
         owner.delete(&path).await.ok();
         owner.delete(&path).await.refused(404, "not_found");
+        owner.get(&path).await.refused(404, "not_found");
         let left = owner.get(&keys).await.ok().body["items"].as_array().unwrap().len();
         assert_eq!(left, 1);
         let told = scene.told().await;
