@@ -44,7 +44,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", choices=SCENARIOS, help="play this one alone")
     parser.add_argument("--cycles", type=int, default=10, help="how often the scenario `cycles` goes round")
-    parser.add_argument("--points", type=int, default=8, help="at how many points `kills` and `partition` strike; 1000 are all")
+    parser.add_argument("--points", type=int, default=8, help="where `kills` and `partition` strike; 1000 are all")
     parser.add_argument("--seed", type=int, default=1, help="which ones")
     options = parser.parse_args()
     played = [play(name, options) for name in SCENARIOS if options.only in (None, name)]

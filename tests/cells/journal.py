@@ -6,8 +6,8 @@ from typing import NamedTuple
 from own_agent import OwnAgent
 from world import eventually, web
 
-CHANGES = ("execve", "mkdir", "mkdirat", "mount", "move_mount", "rename", "renameat", "renameat2", "rmdir", "umount2", "unlink",
-           "unlinkat")
+CHANGES = ("execve", "mkdir", "mkdirat", "mount", "move_mount", "rename", "renameat", "renameat2", "rmdir", "umount2",
+           "unlink", "unlinkat")
 CALLS = (*CHANGES, "fdatasync", "fsync", "openat", "sendto", "write", "writev")
 LINE = re.compile(r"(\d+) +(.*)")
 CALL = re.compile(r"(\w+)\((.*)")
@@ -20,7 +20,7 @@ TOLD = {"cell_create": ("create", "start"), "cell_destroy": ("delete",)}
 
 
 class Call(NamedTuple):
-    """A call that succeeded, with the lines at which it began and ended. A program that is called lasts until it ends."""
+    """A call that succeeded, and the lines at which it began and ended; that of a program ends with the program."""
 
     began: int
     ended: int
@@ -35,7 +35,8 @@ def run(world):
         project.allocate("a", gpus="1")
         agent.end()
         # With -D the agent stays our own child, and ending that ends the agent.
-        agent.start(under=("strace", "-D", "-f", "-y", "-s", "4096", "-o", str(trace), "-e", f"trace={','.join(CALLS)}"))
+        only = f"trace={','.join(CALLS)}"
+        agent.start(under=("strace", "-D", "-f", "-y", "-s", "4096", "-o", str(trace), "-e", only))
         cell = project.cell("a", "a", world.spec(**web("a")))["id"]
         project.said("cell", "destroy", "a", "--wait", "--timeout", "60s")
         agent.end()
@@ -80,15 +81,15 @@ def faults(calls, cell):
     found = []
     effects = [call for call in calls if changes(call, cell)]
     for kind, verbs in TOLD.items():
-        runs = [call for call in effects if call.name == "execve" and any(f'/runc.log", "{verb}"' in call.words for verb in verbs)]
+        runs = [call for call in effects if tells(call, verbs)]
         fence = fenced(calls, cell, kind == "cell_destroy")
-        begun, done = (noted(calls, f'\\"what\\":\\"{what}\\",\\"kind\\":\\"{kind}\\"') for what in ("begun", "done"))
+        begun, done = noted(calls, kind, "begun"), noted(calls, kind, "done")
         if not (fence and begun and done and len(runs) == len(verbs)):
             found.append(f"{kind}: not seen: fence {fence}, begun {begun}, done {done}, the runtime {runs}")
             continue
         if fence.ended > begun.began:
             found.append(f"{kind}: begun before the fence was on the disk")
-        # A cell that runs is looked after, which is nobody's task; but only a task makes it or takes anything of it away.
+        # A cell that runs is looked after, which is nobody's task; but only a task makes it or takes it away.
         ours = effects if kind == "cell_create" else [call for call in effects if call.name == "rmdir" or call in runs]
         if ours[0].began < begun.ended:
             found.append(f"{kind}: something was done before it was on the disk that it was begun: {ours[0]}")
@@ -110,6 +111,11 @@ def changes(call, cell):
     return call.name in CHANGES and cell in call.words
 
 
+def tells(call, verbs):
+    """Whether a call has the runtime do one of these things."""
+    return call.name == "execve" and any(f'/runc.log", "{verb}"' in call.words for verb in verbs)
+
+
 def file(call):
     """The open file that a call is about."""
     return call.words.partition(">")[0]
@@ -121,22 +127,24 @@ def reports(calls):
     return [call for call in sent if file(call) != file(sent[0])]
 
 
-def noted(calls, text):
-    """The call that brought a line of the journal to the disk: the next one for that file."""
+def noted(calls, kind, what):
+    """Writing a line of the journal, from the write until it is on the disk: what the next call for the file does."""
+    text = f'\\"what\\":\\"{what}\\",\\"kind\\":\\"{kind}\\"'
     own = [call for call in calls if call.name in ("write", "fdatasync") and file(call).endswith("/journal.jsonl")]
     written = next((at for at, call in enumerate(own) if text in call.words), None)
     after = own[written + 1:written + 2] if written is not None else []
-    # It counts from when it was written until it was there.
     return own[written]._replace(ended=after[0].ended) if after and after[0].name == "fdatasync" else None
 
 
 def fenced(calls, cell, destroyed):
     """Writing the cell's fence, from the write until its name is on the disk too."""
     text = f'\\"{cell}\\":{{\\"incarnation\\":1,\\"destroyed\\":{str(destroyed).lower()}'
-    steps = [("write", f"{FENCES}>", text), ("fsync", f"{FENCES}>", ""), ("rename", FENCES, "/fences.json"), ("fsync", "/n1>", "")]
+    steps = [("write", f"{FENCES}>", text), ("fsync", f"{FENCES}>", ""), ("rename", FENCES, "/fences.json"),
+             ("fsync", "/n1>", "")]
     rest, taken = iter(calls), []
-    for name, *parts in steps:
-        taken.append(next((call for call in rest if call.name == name and all(part in call.words for part in parts)), None))
+    for name, one, other in steps:
+        fits = (call for call in rest if call.name == name and one in call.words and other in call.words)
+        taken.append(next(fits, None))
     return taken[0]._replace(ended=taken[-1].ended) if all(taken) else None
 
 
@@ -146,7 +154,7 @@ def the_judge_sees_what_is_out_of_order(calls, cell):
     effects = [call for call in calls if changes(call, cell)]
     for kind in TOLD:
         fence = fenced(calls, cell, kind == "cell_destroy")
-        begun, done = (noted(calls, f'\\"what\\":\\"{what}\\",\\"kind\\":\\"{kind}\\"') for what in ("begun", "done"))
+        begun, done = noted(calls, kind, "begun"), noted(calls, kind, "done")
         synced, told = at[done.ended], next(call for call in reports(calls) if call.began > done.ended)
         swaps = {"the fence": (at[fence.ended], at[begun.ended]), "the report": (synced, told)}
         if kind == "cell_create":
@@ -154,6 +162,7 @@ def the_judge_sees_what_is_out_of_order(calls, cell):
         else:
             swaps["the last effect"] = effects[-1], synced
         for name, (one, other) in swaps.items():
-            moved = {one: other, other: one}
-            wrong = [call._replace(began=moved[call].began, ended=moved[call].ended) if call in moved else call for call in calls]
-            assert faults(sorted(wrong, key=lambda call: call.ended), cell), f"{kind}: nobody notices that {name} is out of order"
+            moved = {one: one._replace(began=other.began, ended=other.ended),
+                     other: other._replace(began=one.began, ended=one.ended)}
+            wrong = sorted((moved.get(call, call) for call in calls), key=lambda call: call.ended)
+            assert faults(wrong, cell), f"{kind}: nobody notices that {name} is out of order"

@@ -1,4 +1,4 @@
-"""The agent is aborted at every point of making a cell, of giving it back and of looking: everything ends well all the same."""
+"""The agent is aborted at every point of making a cell and of giving it back: everything ends well all the same."""
 
 import json
 import random
@@ -12,9 +12,9 @@ from world import eventually, page, web
 
 # Points that nothing comes to: an order that changes nothing is not journalled.
 NEVER = {"inspect:journalled", "cell_inspect:journalled", "survey:journalled"}
-# Always among those of the short form: before and after the record, in the midst of it, and before the report.
-ALWAYS = ("cell_create:container-created", "attach:veth-made", "cell_destroy:container-deleted", "disk:overwritten")
-# An agent that starts passes these too, because of the bystander's network and disk; it is aborted there, and in the cycle.
+# Always among those of the short form: amid the growing of a disk, the making of a container and a link, their removal.
+ALWAYS = ("disk:lengthened", "cell_create:container-created", "attach:veth-made", "cell_destroy:container-deleted")
+# An agent that starts passes these too, because of the bystander: it is aborted then, and once more in the cycle.
 AT_START = {"network:recorded", "network:rules-made", "network:bridge-made", "disk:attached"}
 ABORTED = -6
 BYSTANDER = "4242424"
@@ -24,7 +24,7 @@ def run(world):
     with OwnAgent(world) as agent:
         chosen = sample(all_points(agent), world.points, world.seed)
         project, other = world.project(), world.project()
-        other.allocate("bystander")
+        allocation = other.allocate("bystander")["id"]
         service = {"name": "wait", "command": ["/bin/busybox", "sleep", BYSTANDER]}
         other.cell("bystander", "bystander", world.spec(services=[service]))
         pid = bystander()
@@ -39,8 +39,11 @@ def run(world):
             assert bystander() == pid, f"{point}: the bystander is another process now"
             if world.points >= len(chosen) > 20:
                 print(f"    {point} ({time.monotonic() - start:.1f} s)", flush=True)
-        print(f"  aborted at {len(chosen)} points, {(time.monotonic() - began) / len(chosen):.1f} s each", flush=True)
+        each = (time.monotonic() - began) / len(chosen)
+        print(f"  aborted at {len(chosen)} points (seed {world.seed}), {each:.1f} s each", flush=True)
         other.release("bystander")
+        # `muster down` removes also what nobody knows of; whoever plays the scenarios looks whether it did.
+        plant_a_stray(world, allocation)
 
 
 def all_points(agent):
@@ -101,12 +104,17 @@ def answers(project, name):
 
 
 def a_stray_is_swept(world, allocation):
-    """A control group that belongs to nothing any more is found, and removed on demand."""
+    """What belongs to nothing is found, and removed on demand."""
+    plant_a_stray(world, allocation)
+    said = world.said("node", "audit", "n1", "--mend", "--wait", "--timeout", "60s")
+    assert f"{allocation} belongs to nothing" in said and "swept away" in said, said
+
+
+def plant_a_stray(world, allocation):
+    """A control group of an allocation that is gone."""
     key = json.loads(world.said("-o", "json", "node", "get", "n1"))["id"][-6:]
     groups = sorted(path for path in snapshot.control_groups() if path.endswith(f"/muster/{key}"))
     (Path(groups[0]) / allocation).mkdir()
-    said = world.said("node", "audit", "n1", "--mend", "--wait", "--timeout", "60s")
-    assert f"{allocation} belongs to nothing" in said and "swept away" in said, said
 
 
 def bystander():

@@ -1,4 +1,4 @@
-"""A server and the agent of its only node in the test's own hands: what `muster up` starts, without its starting it again."""
+"""A server and the agent of its only node in a test's own hands: as `muster up` has them, but not started again by it."""
 
 import os
 import resource
@@ -15,7 +15,7 @@ READY = "the server has taken this node up"
 
 
 class OwnAgent:
-    """They are started the way that `muster up --nodes 1` starts them, read off its own processes; then it is stopped."""
+    """They are started as `muster up --nodes 1` starts them, which is read off its processes; then it is stopped."""
 
     def __init__(self, world, *words):
         self.world, self.server, self.process, self.endings = world, None, None, []
@@ -62,7 +62,8 @@ class OwnAgent:
         """What the agent says when it does not start with that."""
         self.end()
         environment = {**self.world.clean_environment(), "MUSTER_AGENT_KILL_AT": kill_at}
-        refused = subprocess.run([*self.inside, *self.words], env=environment, capture_output=True, text=True, timeout=20)
+        words = [*self.inside, *self.words]
+        refused = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=20)
         assert refused.returncode != 0, refused
         self.start()
         return refused.stderr

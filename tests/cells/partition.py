@@ -1,4 +1,4 @@
-"""A node is cut off at each step of making and giving back: it all ends well soon after healing, and nothing is given twice."""
+"""A node is cut off at each step of making and giving back: all ends well after healing, and nothing is given twice."""
 
 import json
 import random
@@ -12,7 +12,8 @@ import snapshot
 from world import eventually, page, web
 
 # What is dropped at the node's own link, on the way in and on the way out. "link" is the cable itself.
-DROPS = {"link": None, "deaf": ("drop", "accept"), "mute": ("accept", "drop"), "lossy": 2 * ("numgen random mod 100 < 10 drop",)}
+TENTH = "numgen random mod 100 < 10 drop"
+DROPS = {"link": None, "deaf": ("drop", "accept"), "mute": ("accept", "drop"), "lossy": (TENTH, TENTH)}
 # Seconds after a request; the first one is before it.
 MOMENTS = (-0.1, 0.1, 0.3, 0.7)
 # So many seconds after healing everything has gone on to its end.
@@ -25,7 +26,8 @@ def run(world):
     project = world.project()
     cases, hold = chosen(world.points, world.seed)
     took = [a_cell_comes_and_goes(world, project, *case, hold) for case in cases]
-    print(f"  cut off {2 * len(cases)} times for {hold} s; at most {max(took):.1f} s from healing to the end", flush=True)
+    times = f"{2 * len(cases)} times for {hold} s (seed {world.seed})"
+    print(f"  cut off {times}; at most {max(took):.1f} s from healing to the end", flush=True)
     cells_find_each_other_again(world, project)
     a_ghost_is_gone_before_its_place_is_given_anew(world, project)
     for node in ("n1", "n2"):
@@ -148,7 +150,8 @@ def a_ghost_is_gone_before_its_place_is_given_anew(world, project):
     assert not ghosts(), "granted while the ghost was there"
     # First what nobody asked for by a task, then what was promised of it, and only then somebody else's.
     since = journal(world, node)[written:]
-    assert (since[0]["kind"], since[0]["allocation_id"], since[0].get("task_id")) == ("destroy", lost["id"], None), since
+    first = since[0]
+    assert (first["kind"], first["allocation_id"], first.get("task_id")) == ("destroy", lost["id"], None), since
     order = [(line["kind"], line["what"]) for line in since]
     assert order.index(("destroy", "done")) < order.index(("wipe", "done")) < order.index(("prepare", "begun")), order
     project.release("next")
@@ -162,7 +165,8 @@ def is_in(world, node, state):
 
 def attested(world, project):
     """The operator's word, which is taken as soon as the release waits for the node."""
-    word = world.muster("allocation", "attest", "lost", "--statement", "it was powered off", project=project.project["id"])
+    words = ("allocation", "attest", "lost", "--statement", "it was powered off")
+    word = world.muster(*words, project=project.project["id"])
     assert word.returncode == 0, word
 
 
@@ -177,4 +181,5 @@ def ghost():
 
 
 def journal(world, node):
-    return [json.loads(line) for line in (world.data / "nodes" / node / "driver" / "journal.jsonl").read_text().splitlines()]
+    file = world.data / "nodes" / node / "driver" / "journal.jsonl"
+    return [json.loads(line) for line in file.read_text().splitlines()]

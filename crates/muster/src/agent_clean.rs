@@ -1,7 +1,6 @@
 //! `muster agent clean`: removes everything of a node from its machine, without a server.
 
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
@@ -45,10 +44,7 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let machine = Machine::This { data_dir: folder.path().to_owned(), pretend };
     let settings = agent_driver::settings(matches, &identity, &folder, &machine, kill_points()?).await?;
     let clean = move || real::Driver::open(settings, &world)?.clean();
-    let mut left = tokio::task::spawn_blocking(clean).await??;
-    if left.is_empty() {
-        left = remove_groups(&identity.node.node_id.to_string());
-    }
+    let left = tokio::task::spawn_blocking(clean).await??;
     if left.is_empty() {
         println!("nothing of {} is left on this machine", identity.node.name);
         return Ok(ExitCode::SUCCESS);
@@ -57,27 +53,4 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         eprintln!("muster: {}: {thing}", identity.node.name);
     }
     Ok(ExitCode::FAILURE)
-}
-
-/// Removes the control groups in which those of the node's allocations were, and gives what is not empty. The driver makes
-/// them when it first needs them, and they hold nothing by themselves.
-fn remove_groups(node: &str) -> Vec<String> {
-    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    let is_group = |line: &&str| line.contains(" - cgroup ") || line.contains(" - cgroup2 ");
-    let points = mounts.lines().filter(is_group).filter_map(|line| line.split(' ').nth(4));
-    let mut left = Vec::new();
-    for point in points {
-        let ours = Path::new(point).join("muster");
-        // The driver's short name for the node: the end of its id.
-        let group = ours.join(&node[node.len().saturating_sub(6)..]);
-        match std::fs::remove_dir(&group) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                left.push(format!("the control group {}: {error}", group.display()));
-            }
-            _ => {}
-        }
-        // It stays while other nodes of this machine have groups in it.
-        let _ = std::fs::remove_dir(ours);
-    }
-    left
 }

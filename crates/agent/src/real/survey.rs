@@ -110,23 +110,50 @@ impl Driver {
         self.survey()
     }
 
-    /// Removes everything of ours, without a server: for a machine that is the platform's no more. Says what is left.
+    /// Removes everything of ours, without a server: for a machine that is the platform's no more. Everything is tried, and what
+    /// could not be removed is said.
     pub fn clean(&self) -> Result<Vec<String>, AgentError> {
-        let refused = |why: String| AgentError::Refused(why);
+        let mut left = Vec::new();
+        let mut tried = |done: Done<()>| left.extend(done.err());
         for cell in self.cells()? {
-            self.take_down(cell.cell_id, false).map_err(refused)?;
+            tried(self.take_down(cell.cell_id, false));
         }
         for place in self.places()? {
-            self.destroy(&place, &muster_node_api::task::Details::default()).map_err(refused)?;
+            tried(self.destroy(&place, &muster_node_api::task::Details::default()).map(drop));
         }
-        for disk in self.disks.survey().map_err(said).map_err(refused)?.files {
-            self.disks.detach(&disk.id).map_err(said).map_err(refused)?;
-            self.wipe_disk(&disk.id).map_err(refused)?;
+        match self.disks.survey() {
+            Err(error) => tried(Err(error.to_string())),
+            Ok(disks) => {
+                for disk in disks.files {
+                    tried(self.disks.detach(&disk.id).map_err(said).and_then(|()| self.wipe_disk(&disk.id)));
+                }
+            }
         }
-        self.fabric.remove_all().map_err(said).map_err(refused)?;
-        // What no record tells of.
-        let left = self.sweep(&self.things().map_err(refused)?).map_err(refused)?.things;
-        Ok(left.iter().map(|thing| format!("{:?} {}", thing.kind, thing.name)).collect())
+        tried(self.fabric.remove_all().map_err(said));
+        match self.things() {
+            Ok(things) => left.extend(things.iter().map(|thing| format!("{:?} {}", thing.kind, thing.name))),
+            Err(why) => left.push(why),
+        }
+        if left.is_empty() {
+            self.remove_groups(&mut left);
+        }
+        Ok(left)
+    }
+
+    /// Removes the control groups in which those of allocations were. They hold nothing by themselves.
+    fn remove_groups(&self, left: &mut Vec<String>) {
+        for hierarchy in hierarchies() {
+            let ours = Path::new(&hierarchy).join("muster");
+            let group = ours.join(&self.settings.key);
+            match fs::remove_dir(&group) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    left.push(format!("the control group {}: {error}", group.display()));
+                }
+                _ => {}
+            }
+            // It stays while other nodes of this machine have groups in it.
+            let _ = fs::remove_dir(ours);
+        }
     }
 }
 

@@ -120,12 +120,19 @@ async fn a_cell_that_is_seen_with_another_incarnation_does_not_run() {
             cell.incarnation += 6;
         }
     });
-    let ended = scene.ended(&scene.create("shell", "a", json!({})).await.ok()).await;
+    let port = json!({"ingress": [{"port": 80}]});
+    let ended = scene.ended(&scene.create("shell", "a", port.clone()).await.ok()).await;
     assert_eq!((&ended["state"], &ended["reason"]), (&json!("failed"), &json!("verify_failed")), "{ended:#}");
     let cell = scene.cell("shell").await;
-    assert_eq!(cell["state"], "failed");
+    assert_eq!((&cell["state"], &cell["reason"]), (&json!("failed"), &json!("verify_failed")));
     assert!(cell["message"].as_str().unwrap().contains("incarnation 7"), "{cell:#}");
+    assert!(cell["advice"].is_string() && cell["ports"] == json!([]), "{cell:#}");
     assert_eq!(hand.tasks(TaskKind::CellDestroy).len(), 1, "what was made is taken away again");
+    assert!(scene.told().await.contains(&"cell.failed".to_owned()));
+    // Its name, its address and its port are free again.
+    hand.tamper(|_, _| {});
+    let next = scene.running("shell", "a", port).await;
+    assert_eq!((&next["address"], &next["ports"][0]["node_port"]), (&cell["address"], &json!(30_000)));
     drop(hand);
     scene.kit.stop().await;
 }

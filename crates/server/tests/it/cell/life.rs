@@ -154,21 +154,6 @@ async fn ports_of_a_node_are_chosen_kept_apart_and_free_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cell_that_could_not_be_made_has_failed_with_its_reason_and_its_name_is_free() {
-    let (scene, nodes) = with_agent(Database::sqlite()).await;
-    nodes.fleet.set_fail(0, 1.0);
-    let ended = scene.ended(&scene.create("shell", "a", json!({"ingress": [{"port": 80}]})).await.ok()).await;
-    assert_eq!((&ended["state"], &ended["reason"]), (&json!("failed"), &json!("make_failed")), "{ended:#}");
-    let failed = scene.cell("shell").await;
-    assert_eq!((&failed["state"], &failed["reason"]), (&json!("failed"), &json!("make_failed")));
-    assert!(failed["advice"].is_string() && failed["ports"] == json!([]), "{failed:#}");
-    nodes.fleet.set_fail(0, 0.0);
-    scene.running("shell", "a", json!({})).await;
-    assert!(scene.told().await.contains(&"cell.failed".to_owned()));
-    stop(scene, nodes).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_node_is_audited_and_a_tenant_cannot_ask_for_it() {
     let (scene, mut nodes) = with_agent(Database::sqlite()).await;
     scene.running("shell", "a", json!({})).await;
