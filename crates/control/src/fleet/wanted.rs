@@ -20,7 +20,8 @@ pub(super) async fn wanted(store: &Store, node: NodeId) -> Result<Wanted> {
                 cell_id: member.cell_id,
                 name: member.name,
                 address: network.address(member.host)?.to_string(),
-                node_address: member.node_address.unwrap_or_default(),
+                // A node that is reached by nobody, as simulated ones are, is nobody's neighbour.
+                node_address: member.node_address?,
             })
         });
         networks.push(NetworkState {

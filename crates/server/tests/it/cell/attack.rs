@@ -3,10 +3,13 @@
 
 use muster_node_api::task::{Findings, Task, TaskKind};
 use muster_testkit::Database;
+use rcgen::KeyPair;
 use serde_json::{Value, json};
 
 use super::hand::{Hand, approved, poll, report};
 use super::{Scene, stop, until, with_agent};
+use crate::node_wire::agent::{Agent, client};
+use crate::stream::upgrading;
 
 /// Somebody who sees both projects cannot reach a cell of one through the other.
 #[tokio::test(flavor = "multi_thread")]
@@ -62,7 +65,7 @@ async fn a_node_is_neither_asked_nor_heard_about_cells_of_another() {
     scene.kit.stop().await;
 }
 
-async fn next_task(agent: &crate::node_wire::agent::Agent, kind: TaskKind) -> Task {
+async fn next_task(agent: &Agent, kind: TaskKind) -> Task {
     for _ in 0..20 {
         let work = poll(agent, 1, i64::MAX).await;
         let tasks: Vec<Task> = serde_json::from_value(work["tasks"].clone()).unwrap();
@@ -73,10 +76,38 @@ async fn next_task(agent: &crate::node_wire::agent::Agent, kind: TaskKind) -> Ta
     panic!("no {kind:?} came");
 }
 
-async fn say(scene: &Scene, agent: &crate::node_wire::agent::Agent, report: Value) -> (Value, u64) {
+async fn say(scene: &Scene, agent: &Agent, report: Value) -> (Value, u64) {
     let body = json!({"session": agent.session, "reports": [report]});
     let refused = agent.send("report", &body).await.ok()["refused"].clone();
     (refused, scene.kit.servers[0].platform.metrics.stale_reports.get())
+}
+
+/// Attack: somebody waits for a stream, and the wrong agent comes: another node's, one without a certificate, and the right
+/// node's with a certificate that was replaced. None of them uses the stream up, and the right one comes once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_is_opened_by_the_cells_own_node_with_the_certificate_that_counts() {
+    let scene = Scene::new(Database::sqlite(), 1).await;
+    let (other, old) = (approved(&scene, 0).await, approved(&scene, 0).await);
+    let cell = crate::stream::cell(scene.kit.store(), scene.fixture.id("train"), old.node, "shell").await;
+    let enrolled = scene.kit.operator().post("/v1/nodes/enrol", json!({"node": old.name})).await.ok();
+    let new = Agent::join_with(&scene.kit, 0, &enrolled.text_of("token"), KeyPair::generate().unwrap()).await;
+    assert_eq!(new.node, old.node);
+
+    let asked = json!({"command": {"command": ["cat"]}});
+    let asked = scene.admin.post(&format!("{}/cells/{cell}/streams", scene.base), asked).await.ok();
+    let person = muster_sdk::connect(&format!("http://{}", scene.kit.servers[0].address), &scene.admin.token);
+    let _waiting = person.unwrap().join(&asked.text_of("path")).await.unwrap();
+    let port = scene.kit.nodes_address(0).port();
+    let url = format!("https://localhost:{port}/node/v1/streams/{}", asked.text_of("id"));
+    let nobody = client(&scene.kit.authority().await, None);
+    let dial =
+        async |http: &reqwest::Client| upgrading(http.get(&url)).send().await.unwrap().status().as_u16();
+    assert_eq!(dial(&other.http).await, 404, "another node's");
+    assert_eq!(dial(&nobody).await, 401, "nobody's");
+    assert_eq!(dial(&old.http).await, 401, "a certificate that was replaced");
+    assert_eq!(dial(&new.http).await, 101);
+    assert_eq!(dial(&new.http).await, 404, "it was taken once");
+    scene.kit.stop().await;
 }
 
 /// A forged incarnation or generation in a report is fenced and counted, and nothing comes of it.
