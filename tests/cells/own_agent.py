@@ -1,4 +1,4 @@
-"""A server and the agent of its only node in a test's own hands: as `muster up` has them, but not started again by it."""
+"""A server and the agent of its only node in a test's own hands: as `muster up` has them, but nobody restarts them."""
 
 import os
 import resource
@@ -30,12 +30,17 @@ class OwnAgent:
         self.server = subprocess.Popen(
             self.server_words, env=self.world.clean_environment(), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL, preexec_fn=die_with_parent)
-        eventually(self.server_is_ready)
-        self.start()
+        try:
+            eventually(self.server_is_ready)
+            self.start()
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_):
-        self.end()
+        if self.process:
+            self.end()
         self.server.stdin.close()
         self.server.wait(30)
 

@@ -13,7 +13,7 @@ from world import eventually, page, web
 
 # What is dropped at the node's own link, on the way in and on the way out. "link" is the cable itself.
 TENTH = "numgen random mod 100 < 10 drop"
-DROPS = {"link": None, "deaf": ("drop", "accept"), "mute": ("accept", "drop"), "lossy": (TENTH, TENTH)}
+DROPS = {"link": None, "deaf": ("counter drop", "accept"), "mute": ("accept", "counter drop"), "lossy": (TENTH, TENTH)}
 # Seconds after a request; the first one is before it.
 MOMENTS = (-0.1, 0.1, 0.3, 0.7)
 # So many seconds after healing everything has gone on to its end.
@@ -84,6 +84,8 @@ def cut(world, node, fault):
                  f"{{ type filter hook {hook} priority -400; }}; add rule inet cut {chain} {link} eth0 {verdict}")
     try:
         yield
+        rules = "" if fault == "link" else tell(world, node, "nft", "list table inet cut")
+        assert "counter packets 0 " not in rules, f"nothing was dropped: {rules}"
     finally:
         if fault == "link":
             tell(world, "wire", "ip", "link", "set", "dev", node, "up")
@@ -95,7 +97,8 @@ def tell(world, place, *words):
     """Has a program do something in the network namespace of a node, or in that of the wire."""
     ground = json.loads((world.data / "nodes" / "up.json").read_text())["kind"]["cells"]
     inside = Path(ground["run"]) / ground["key"] / "net" / place
-    subprocess.run(["nsenter", f"--net={inside}", "--", *words], check=True)
+    done = subprocess.run(["nsenter", f"--net={inside}", "--", *words], check=True, stdout=subprocess.PIPE, text=True)
+    return done.stdout
 
 
 def node_of(world, allocation):

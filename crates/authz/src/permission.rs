@@ -108,10 +108,10 @@ permissions! {
     NetworkList = "network.list": "OTAVS";
     NetworkGet = "network.get": "OTAVS";
 
-    SshKeyCreate = "ssh_key.create": "TAV";
+    SshKeyCreate = "ssh_key.create": "TA";
     SshKeyList = "ssh_key.list": "OTAVS";
     SshKeyGet = "ssh_key.get": "OTAVS";
-    SshKeyDelete = "ssh_key.delete": "TAV";
+    SshKeyDelete = "ssh_key.delete": "TA";
 
     OperationList = "operation.list": "OTAVS";
     OperationGet = "operation.get": "OTAVS";
@@ -172,7 +172,11 @@ mod tests {
     fn a_viewer_holds_only_reads() {
         for permission in Permission::ALL.iter().filter(|p| p.held_by(Role::ProjectViewer)) {
             let verb = permission.as_str().rsplit('.').next().unwrap();
-            assert!(["list", "get", "stream", "timeline", "logs"].contains(&verb), "{}", permission.as_str());
+            assert!(
+                ["list", "get", "stream", "timeline", "logs", "kept_logs"].contains(&verb),
+                "{}",
+                permission.as_str()
+            );
         }
     }
 }

@@ -105,20 +105,23 @@ impl Cells {
 
     /// What is remembered of a cell, without reading it again.
     pub(crate) fn record(&self, cell: CellId) -> CellResult<Arc<Record>> {
-        if let Some(record) = lock(&self.records).get(&cell) {
+        // Held while it is read, so that what is written meanwhile is not hidden behind what was read before.
+        let mut records = lock(&self.records);
+        if let Some(record) = records.get(&cell) {
             return Ok(Arc::clone(record));
         }
         let record = Arc::new(self.place(cell).need_record(cell)?);
-        lock(&self.records).insert(cell, Arc::clone(&record));
+        records.insert(cell, Arc::clone(&record));
         Ok(record)
     }
 
     /// Writes down what is known of a cell, and with it where to look for what it may leave.
     pub(crate) fn save(&self, record: &Record) -> CellResult<()> {
         let place = self.place(record.cell_id);
-        // Forgotten first: if the write fails, what is on disk counts.
-        lock(&self.records).remove(&record.cell_id);
         document::write(&place.trace, &record.trace())?;
+        // Nobody reads it while it is written. If the write fails, what is on disk counts.
+        let mut records = lock(&self.records);
+        records.remove(&record.cell_id);
         place.write_record(record)
     }
 

@@ -40,7 +40,9 @@ impl Cells {
         processes(&name, ids, &mut left);
         let until = known.as_ref().and_then(|known| known.ended);
         for (kind, number) in &namespaces {
-            for pid in process::holders(kind, *number, until) {
+            // Numbers of namespaces are given again: what is in another cell's group is that cell's.
+            let holders = process::holders(kind, *number, until);
+            for pid in holders.into_iter().filter(|pid| !in_another_cell(*pid, cell)) {
                 left.insert(format!("{kind} namespace {number}, held by process {pid}"));
             }
         }
@@ -68,6 +70,13 @@ impl Cells {
         ];
         Ok((left.into_iter().collect(), checked))
     }
+}
+
+fn in_another_cell(pid: u32, cell: CellId) -> bool {
+    let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    let mut named =
+        groups.lines().flat_map(|line| line.split('/')).filter_map(|part| part.parse::<CellId>().ok());
+    named.any(|other| other != cell)
 }
 
 fn processes(name: &str, ids: Option<u32>, left: &mut BTreeSet<String>) {

@@ -11,6 +11,8 @@ use crate::service::Run;
 /// Who ran for as long as this did not fail at its start.
 const STEADY: Duration = Duration::from_secs(30);
 
+/// The pause between the first tries of a probe.
+const FIRST_PROBES: SignedDuration = SignedDuration::from_millis(50);
 /// A service without a probe is ready when it has run for this long.
 const SETTLED: SignedDuration = SignedDuration::from_secs(1);
 
@@ -63,7 +65,7 @@ fn step(now: Timestamp, view: &View<'_>, all: &[View<'_>]) -> Option<Step> {
         Seen::Running { since, .. } => match &view.service.ready {
             None => (!view.run.ready && now.duration_since(*since) >= SETTLED).then_some(Step::Mark(true)),
             Some(probe) => {
-                let pause = SignedDuration::from_secs(i64::from(probe.every_seconds.max(1)));
+                let pause = probe_pause(probe.every_seconds, view.run.ready, now.duration_since(*since));
                 let due = view.asked.is_none_or(|asked| now.duration_since(asked) >= pause);
                 (due && !view.asking).then_some(Step::Ask)
             }
@@ -85,6 +87,13 @@ fn step(now: Timestamp, view: &View<'_>, all: &[View<'_>]) -> Option<Step> {
             }))
         }
     }
+}
+
+/// How long to wait between two tries of a probe. What was just started is asked often at first, so that nobody waits a second
+/// for what takes a tenth of one.
+fn probe_pause(every_seconds: u32, ready: bool, runs_for: SignedDuration) -> SignedDuration {
+    let every = SignedDuration::from_secs(i64::from(every_seconds.max(1)));
+    if ready { every } else { (runs_for / 4).clamp(FIRST_PROBES, every) }
 }
 
 /// Whether a service that ended will be started again.

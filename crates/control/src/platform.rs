@@ -4,10 +4,10 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use muster_ids::{ReplicaId, World};
+use muster_ids::{OperationId, ReplicaId, World};
 use muster_operations::{Engine, Hooks, Timing};
 use muster_store::Store;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, broadcast};
 
 use crate::authn::Authn;
 use crate::envelope::Envelope;
@@ -97,10 +97,12 @@ fn hooks(platform: &Weak<Platform>) -> Hooks {
                 platform.metrics.fenced.inc();
             }
         }),
-        ended: Arc::new(move |kind, state| {
+        ended: Arc::new(move |id, kind, state| {
             if let Some(platform) = ended.upgrade() {
                 let what = crate::metrics::Word { what: format!("{kind} {state}") };
                 platform.metrics.operations_ended.get_or_create(&what).inc();
+                // Nobody may wait for it.
+                let _ = platform.ended.send(id);
             }
         }),
     }
@@ -135,6 +137,8 @@ pub struct Platform {
     pub(crate) envelope: Envelope,
     /// Wakes the sealer of this server after a commit.
     pub(crate) unsealed: Notify,
+    /// Says which operations have ended, by this server's engine.
+    pub(crate) ended: broadcast::Sender<OperationId>,
 }
 
 impl Platform {
@@ -160,6 +164,7 @@ impl Platform {
             streams: Streams::default(),
             stopping: tokio::sync::watch::Sender::new(false),
             unsealed: Notify::new(),
+            ended: broadcast::Sender::new(256),
             world,
             store,
             options,

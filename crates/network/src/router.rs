@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
+use std::time::{Duration, Instant};
 
 use crate::address::{BRIDGE, Mac, PORT_PREFIX, UPLINK, VXLAN, VXLAN_PORT};
 use crate::inside::{Entry, Inside, Link};
@@ -108,7 +109,7 @@ impl Fabric {
                 network.vni,
                 self.settings.address
             );
-            self.node.enter(|inside| inside.ip(&batch))?;
+            self.add_vxlan(&batch)?;
             self.reach(point::VXLAN_MADE);
         }
         router.enter(|inside| {
@@ -185,6 +186,25 @@ fn bridge_batch(network: &Network, mtu: u32, there: bool) -> String {
          addr replace {gateway}/{} dev {BRIDGE}\nlink set dev lo up\n",
         network.subnet.prefix()
     )
+}
+
+/// How long the kernel may take to let go of the device of a namespace that is gone.
+const LET_GO: Duration = Duration::from_secs(5);
+
+impl Fabric {
+    /// Makes the VXLAN device. A namespace that went a moment ago may still hold one of the same number: the kernel takes such
+    /// things away by itself, and later.
+    fn add_vxlan(&self, batch: &str) -> Result<(), NetworkError> {
+        let began = Instant::now();
+        loop {
+            match self.node.enter(|inside| inside.ip(batch)) {
+                Err(error) if began.elapsed() < LET_GO && error.to_string().contains("already exists") => {
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+                done => return done,
+            }
+        }
+    }
 }
 
 fn is_vxlan(link: &Link, vni: u32, address: Ipv4Addr) -> bool {

@@ -390,7 +390,7 @@ impl Engine {
             Err(error) => return Err(error),
         }
         self.after(&told);
-        (self.hooks.ended)(kind.kind, state);
+        (self.hooks.ended)(operation.id, kind.kind, state);
         self.wake.notify_one();
         *operation = next;
         Ok(Tick::Ended(state))

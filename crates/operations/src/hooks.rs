@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use muster_ids::NodeId;
+use muster_ids::{NodeId, OperationId};
 use muster_model::operation::OperationState;
 
-/// Hears of an operation's kind and how it ended.
-pub type Ended = Arc<dyn Fn(&str, OperationState) + Send + Sync>;
+/// Hears of an operation, its kind and how it ended.
+pub type Ended = Arc<dyn Fn(OperationId, &str, OperationState) + Send + Sync>;
 
 /// Whom the engine tells after a commit. Only hints: everything is in the database.
 #[derive(Clone)]
@@ -27,7 +27,7 @@ impl Default for Hooks {
             unsealed: Arc::new(|| {}),
             task_for: Arc::new(|_| {}),
             fenced: Arc::new(|| {}),
-            ended: Arc::new(|_, _| {}),
+            ended: Arc::new(|_, _, _| {}),
         }
     }
 }

@@ -34,7 +34,12 @@ impl Driver {
             return Err(format!("incarnation {there} is still there"));
         }
         let devices = self.devices_for(place, spec)?;
-        let storage = self.disks.mount_point(&disk_id(place.allocation_id)?);
+        let disk = disk_id(place.allocation_id)?;
+        // Where the disk should be there is a folder without it, and what the cell writes would fill the node's memory.
+        if !self.disks.look(&disk).map_err(said)?.is_some_and(|look| look.mounted) {
+            return Err("the disk of its allocation is not mounted: restart the allocation".to_owned());
+        }
+        let storage = self.disks.mount_point(&disk);
         let network = order.attachment.as_ref();
         let hosts =
             network.map(|attachment| self.fabric.hosts(attachment.network_id)).transpose().map_err(said)?;
@@ -136,13 +141,14 @@ impl Driver {
     pub(super) fn cell_inspect(&self, order: &CellOrder) -> Done<Findings> {
         let began = Instant::now();
         loop {
-            let found = self.look(order.cell_id)?;
-            let settled = |state| matches!(state, ServiceState::Running | ServiceState::Ended);
-            let waits = found.services.iter().any(|service| {
-                !settled(service.state) || (service.state == ServiceState::Running && !service.ready)
+            let found = self.cells.look(order.cell_id).map_err(said)?;
+            let waits = found.services.iter().any(|service| match service.state {
+                ServiceState::Running => !service.ready,
+                ServiceState::Ended => false,
+                ServiceState::Waiting | ServiceState::Restarting => true,
             });
             if !found.present || !waits || began.elapsed() > PATIENCE {
-                return Ok(Findings { cell: Some(found), ..Findings::default() });
+                return Ok(Findings { cell: Some(self.look(order.cell_id)?), ..Findings::default() });
             }
             std::thread::sleep(PAUSE);
             self.cells.supervise(self.world.now());

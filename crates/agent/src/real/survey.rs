@@ -130,6 +130,8 @@ impl Driver {
             }
         }
         tried(self.fabric.remove_all().map_err(said));
+        // What no record tells of.
+        tried(self.things().and_then(|things| self.sweep(&things)).map(drop));
         match self.things() {
             Ok(things) => left.extend(things.iter().map(|thing| format!("{:?} {}", thing.kind, thing.name))),
             Err(why) => left.push(why),

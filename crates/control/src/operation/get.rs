@@ -4,14 +4,16 @@ use std::time::Duration;
 
 use muster_api::operations::OperationGetQuery;
 use muster_authz::Permission;
+use muster_ids::OperationId;
 use muster_model::operation::{Operation, OperationState};
+use tokio::sync::broadcast;
 
 use super::{view, witness};
 use crate::refuse::{Result, refuse};
 use crate::{Answer, Cx};
 
-/// How soon a waiting request looks again, and how seldom at last: most operations are over in a moment, and the others take
-/// their time. The engine may be on another replica, whose commits wake nobody here.
+/// How soon a waiting request looks again by itself, and how seldom at last: the engine may be on another replica, whose commits
+/// wake nobody here.
 const SOON: Duration = Duration::from_millis(20);
 const SELDOM: Duration = Duration::from_millis(200);
 
@@ -22,16 +24,33 @@ pub async fn get(cx: &Cx, reference: &str, query: OperationGetQuery) -> Result<A
     let seconds = u64::from(query.wait_seconds.unwrap_or(0));
     let deadline = tokio::time::Instant::now() + Duration::from_secs(seconds);
     let mut pause = SOON;
+    // Before the look, so that an end during it is not slept over.
+    let mut ended = cx.platform.ended.subscribe();
     while !rests(&operation) && tokio::time::Instant::now() < deadline {
-        tokio::time::sleep(pause).await;
-        pause = (pause * 3 / 2).min(SELDOM);
         operation = cx.operation(reference).await?;
+        if rests(&operation) {
+            break;
+        }
+        tokio::select! {
+            () = until(&mut ended, operation.id) => {}
+            () = tokio::time::sleep(pause) => pause = (pause * 3 / 2).min(SELDOM),
+        }
     }
     let mut view = view(&operation);
     let ids: Vec<_> = operation.steps.iter().filter_map(|step| step.witness_id).collect();
     let all = cx.platform.store.witness_list(operation.subject_id).await.map_err(refuse)?;
     view.witnesses = all.iter().filter(|found| ids.contains(&found.id)).map(witness).collect();
     Ok(Answer::new(&view))
+}
+
+/// Waits for the end of an operation, as far as this server brings it about. Who fell behind looks.
+async fn until(ended: &mut broadcast::Receiver<OperationId>, id: OperationId) {
+    loop {
+        match ended.recv().await {
+            Ok(other) if other != id => {}
+            _ => return,
+        }
+    }
 }
 
 fn rests(operation: &Operation) -> bool {

@@ -16,3 +16,5 @@ pub use destroy::DESTROY;
 pub(crate) use keep_logs::keep;
 pub use restart::RESTART;
 pub(crate) use subject::path;
+#[cfg(test)]
+pub(crate) use verify_running::tests;

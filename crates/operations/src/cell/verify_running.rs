@@ -128,14 +128,15 @@ fn judge(cell: &Cell, spec: &CellSpec, found: &CellFindings) -> Judged {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use muster_ids::World;
     use muster_model::Labels;
     use muster_node_api::cell::ServiceFindings;
 
     use super::*;
 
-    fn cell(world: &World) -> Cell {
+    /// A cell for tests of pure functions.
+    pub(crate) fn cell(world: &World) -> Cell {
         Cell {
             id: world.id(),
             tenant_id: world.id(),

@@ -142,6 +142,7 @@ mod tests {
 
     use super::*;
     use crate::allocation::tests::allocation;
+    use crate::cell::tests::cell;
 
     fn thing(allocation_id: Option<AllocationId>, network_id: Option<NetworkId>) -> Thing {
         Thing { kind: ThingKind::Mount, name: "/m".to_owned(), allocation_id, cell_id: None, network_id }
@@ -165,5 +166,27 @@ mod tests {
 
         let older = Findings { places: vec![Place { incarnation: 1, ..place }], ..Findings::default() };
         assert_eq!(compare(&older, rows, &[], &[].into()).missing.len(), 1);
+    }
+
+    #[test]
+    fn what_a_cell_left_behind_belongs_to_nothing_although_its_allocation_lives() {
+        let world = World::for_tests(7);
+        let held = Allocation { state: AllocationState::Active, ..allocation(2) };
+        let places = vec![Place { allocation_id: held.id, incarnation: 2 }];
+        let living = Cell { allocation_id: held.id, state: CellState::Running, ..cell(&world) };
+        let of = |kind, cell_id| Thing { kind, cell_id: Some(cell_id), ..thing(Some(held.id), None) };
+        let left = of(ThingKind::Mount, world.id());
+        let things = vec![of(ThingKind::Cell, living.id), of(ThingKind::Mount, living.id), left.clone()];
+        let found = Findings { places: places.clone(), things, ..Findings::default() };
+        let rows = std::slice::from_ref(&held);
+        let differences = compare(&found, rows, std::slice::from_ref(&living), &[].into());
+        assert_eq!(differences, Differences { orphans: vec![left], missing: Vec::new() });
+
+        // Of one that should run, a mount is not enough; one that is still being made may have nothing yet.
+        let found = Findings { places, things: vec![of(ThingKind::Mount, living.id)], ..Findings::default() };
+        let missing = compare(&found, rows, std::slice::from_ref(&living), &[].into()).missing;
+        assert!(missing.len() == 1 && missing[0].contains("muster cell restart"), "{missing:?}");
+        let coming = Cell { state: CellState::Provisioning, ..living };
+        assert_eq!(compare(&found, rows, &[coming], &[].into()), Differences::default());
     }
 }

@@ -27,10 +27,11 @@ async fn a_node_is_sent_the_networks_and_keys_of_its_cells_and_of_no_others() {
         let ssh_keys = format!("{}/ssh-keys", scene.base);
         let key = admin.post(&ssh_keys, json!({"name": "k", "public_key": KEY})).await.ok();
         // Of another project, and of somebody who may only look.
+        let other = json!({"name": "k", "public_key": OTHER_KEY});
         let elsewhere = format!("/v1/projects/{}/ssh-keys", scene.fixture.id("serve"));
-        scene.admin.post(&elsewhere, json!({"name": "k", "public_key": OTHER_KEY})).await.ok();
+        scene.admin.post(&elsewhere, other.clone()).await.ok();
         let viewer = scene.fixture.client(&scene.kit, "viewer");
-        viewer.post(&ssh_keys, json!({"name": "k", "public_key": OTHER_KEY})).await.ok();
+        viewer.post(&ssh_keys, other).await.refused(403, "permission_denied");
 
         let open = scene.running("open", "a", json!({"ssh_keys": true})).await;
         let closed = scene.running("closed", "a", json!({})).await;
