@@ -14,6 +14,9 @@ use super::Scene;
 use crate::fleet_api::{approve, inventory};
 use crate::node_wire::agent::Agent;
 
+/// Where its node is found.
+pub(super) const ADDRESS: &str = "192.0.2.1";
+
 /// Changes what is said of a task.
 type Tamper = Box<dyn Fn(&Task, &mut Findings) + Send>;
 
@@ -132,7 +135,9 @@ pub(super) fn report(task: &Task, findings: &Findings) -> Value {
 impl Hand {
     /// Joins at server `at`, and plays along.
     pub(super) async fn start(scene: &Scene, at: usize) -> Self {
-        let agent = approved(scene, at).await;
+        let mut agent = approved(scene, at).await;
+        let found_at = hello(&agent, json!({"address": ADDRESS})).await;
+        agent.session = found_at["session"].as_i64().unwrap();
         let (node, held) = (agent.node, Arc::new(Mutex::new(Held::default())));
         let shared = held.clone();
         let playing = tokio::spawn(async move {

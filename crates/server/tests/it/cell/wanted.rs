@@ -6,7 +6,7 @@ use muster_node_api::cell::Wanted;
 use muster_testkit::Database;
 use serde_json::{Value, json};
 
-use super::hand::{Hand, approved, poll};
+use super::hand::{ADDRESS, Hand, approved, poll};
 use super::{KEY, OTHER_KEY, Scene, until};
 
 fn last(hand: &Hand) -> Wanted {
@@ -15,6 +15,16 @@ fn last(hand: &Hand) -> Wanted {
 
 fn keys(hand: &Hand) -> Vec<String> {
     last(hand).keys.into_iter().map(|keys| keys.authorized_keys).collect()
+}
+
+/// Where the members of the node's networks are.
+fn found_at(hand: &Hand) -> Vec<String> {
+    last(hand)
+        .networks
+        .into_iter()
+        .flat_map(|network| network.neighbours)
+        .map(|one| one.node_address)
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -135,14 +145,12 @@ async fn where_a_node_is_found_is_told_to_those_who_share_a_network_with_it() {
     let hand = Hand::start(&scene, 0).await;
     scene.allocate("a", 0).await;
     scene.running("shell", "a", json!({})).await;
+    until("it is known", async || found_at(&hand) == [ADDRESS]).await;
     let mut tx = scene.kit.store().begin().await.unwrap();
-    assert!(tx.node_address(hand.node, "192.0.2.1").await.unwrap());
+    assert!(tx.node_address(hand.node, "192.0.2.2").await.unwrap());
     tx.wanted_raise_node(hand.node).await.unwrap();
     tx.commit().await.unwrap();
-    until("it is told", async || {
-        last(&hand).networks.first().is_some_and(|network| network.neighbours[0].node_address == "192.0.2.1")
-    })
-    .await;
+    until("it is told", async || found_at(&hand) == ["192.0.2.2"]).await;
     let agent = approved(&scene, 0).await;
     let body = json!({"agent_version": "0.1.0", "inventory": super::hand::machine("x"), "places": [],
                       "address": "not-an-address"});
