@@ -5,7 +5,8 @@ use std::time::Duration;
 use muster_ids::World;
 
 const FIRST: Duration = Duration::from_millis(200);
-const LONGEST: Duration = Duration::from_secs(10);
+/// So that a node is back within ten seconds of a network that is.
+const LONGEST: Duration = Duration::from_secs(4);
 
 /// The pauses between attempts.
 #[derive(Debug)]

@@ -33,14 +33,21 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         let path = format!("/v1/nodes/{}", node.id);
         let mut data =
             json!({"name": node.name, "orphans": orphans.len(), "missing": missing, "mended": false});
+        if orphans.is_empty() && missing == 0 {
+            return Ok(tell(path, data, "there is nothing to sweep away".to_owned()));
+        }
         if orphans.is_empty() || !wanted {
-            let said = match (orphans.len(), missing) {
-                (0, _) => "there is nothing to sweep away".to_owned(),
-                (count, _) => {
-                    format!("{count} things belong to nothing: repeat with `--mend true` to sweep them away")
-                }
+            // Who asks by a script wants to know by the end of it whether all is well.
+            let advice = if orphans.is_empty() {
+                ""
+            } else {
+                ": repeat with `--mend` to sweep away what belongs to nothing"
             };
-            return Ok(tell(path, data, said));
+            let message = format!(
+                "{} things belong to nothing, and {missing} rows have no thing{advice}",
+                orphans.len()
+            );
+            return Ok(Verdict::Refused { reason: "differences_found", message }.into());
         }
         let details = Details { things: orphans, ..Details::default() };
         let sweep = Ask {
