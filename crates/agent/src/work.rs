@@ -143,15 +143,51 @@ fn report(node: &Running, task: &Task, outcome: Result<Findings, String>) -> Rep
     let (id, kind, correlation_id) = (task.id, task.kind, &task.correlation_id);
     let (ending, findings, message) = match outcome {
         Ok(findings) => {
+            let findings = without_nul(findings);
             tracing::info!(task = %id, ?kind, correlation_id, "done");
             (Ending::Done, findings, None)
         }
         Err(why) => {
             tracing::warn!(task = %id, ?kind, correlation_id, why, "not done");
-            (Ending::Failed, Findings::default(), Some(why))
+            (Ending::Failed, Findings::default(), Some(why.replace('\0', "\u{fffd}")))
         }
     };
     node.driver.before_report(kind);
     let (incarnation, generation) = (task.incarnation, task.generation);
     Report { task_id: id, incarnation, generation, ending, findings, message }
+}
+
+/// What comes from a cell is a tenant's word, and may hold what no database keeps as text; that must not keep a report from
+/// being taken.
+fn without_nul(findings: Findings) -> Findings {
+    match serde_json::to_string(&findings) {
+        Ok(text) if text.contains(NUL) => {
+            serde_json::from_str(&text.replace(NUL, "\\ufffd")).unwrap_or(findings)
+        }
+        _ => findings,
+    }
+}
+
+/// As it stands in JSON.
+const NUL: &str = "\\u0000";
+
+#[cfg(test)]
+mod tests {
+    use muster_ids::World;
+    use muster_node_api::task::{Findings, KeptLog};
+
+    use super::without_nul;
+
+    #[test]
+    fn a_tenant_s_nul_does_not_reach_the_server() {
+        let log = |text: &str| {
+            let cell_id = World::for_tests(1).id();
+            Findings {
+                logs: vec![KeptLog { cell_id, service: "s".into(), text: text.into(), truncated: false }],
+                ..Findings::default()
+            }
+        };
+        assert_eq!(without_nul(log("a\0b")), log("a\u{fffd}b"));
+        assert_eq!(without_nul(log("plain")), log("plain"));
+    }
 }

@@ -210,9 +210,17 @@ mod tests {
         let service = service(json!({ "ready": { "by": { "tcp": 1 }, "every_seconds": 5 } }));
         let mut views = [view(&service, Seen::Running { pid: 1, since: at(0) })];
         assert_eq!(plan(at(0), &views), vec![(&service, Step::Ask)]);
-        views[0].asked = Some(at(0));
+        // While it is not ready it is asked ever more seldom, from often on; once it is, at the pace that was said.
+        views[0].asked = Some(at(4));
         assert_eq!(plan(at(4), &views), vec![]);
-        assert_eq!(plan(at(5), &views).len(), 1);
+        assert_eq!(plan(at(6), &views).len(), 1);
+        views[0].asked = Some(at(50));
+        assert_eq!(plan(at(54), &views), vec![]);
+        assert_eq!(plan(at(55), &views).len(), 1);
+        views[0].run.ready = true;
+        views[0].asked = Some(at(1));
+        assert_eq!(plan(at(5), &views), vec![]);
+        assert_eq!(plan(at(6), &views).len(), 1);
         views[0].asking = true;
         assert_eq!(plan(at(50), &views), vec![]);
     }

@@ -17,6 +17,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(20);
 /// So much of what each service wrote is kept when its cell goes.
 const KEPT: usize = 128 * 1024;
+/// So much of all of an allocation's services together: a report has a largest size.
+const KEPT_IN_ALL: usize = 1024 * 1024;
 /// What comes so near to that has surely been cut.
 const SLACK: usize = 8 * 1024;
 
@@ -188,13 +190,29 @@ impl Driver {
                 continue;
             }
             for (service, lines) in self.cells.logs_keep(cell.cell_id, KEPT).map_err(said)? {
-                let text: String = lines.iter().map(line).collect();
-                let truncated = text.len() + SLACK > KEPT;
+                let whole: String = lines.iter().map(line).collect();
+                // With its times a line is longer than what was written, and all of them go into one report.
+                let most = KEPT
+                    .min(KEPT_IN_ALL.saturating_sub(logs.iter().map(|log: &KeptLog| log.text.len()).sum()));
+                let text = last(&whole, most).to_owned();
+                let truncated = text.len() < whole.len() || whole.len() + SLACK > KEPT;
                 logs.push(KeptLog { cell_id: cell.cell_id, service, text, truncated });
             }
         }
         Ok(Findings { logs, ..Findings::default() })
     }
+}
+
+/// The last whole lines of a text that are not longer than this together.
+fn last(text: &str, most: usize) -> &str {
+    let mut from = text.len().saturating_sub(most);
+    if from == 0 {
+        return text;
+    }
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    text[from..].split_once('\n').map_or("", |(_, rest)| rest)
 }
 
 /// A line of a log as people read it.

@@ -121,24 +121,24 @@ pub async fn hello(cx: &Cx, agent: &Admitted, body: Hello) -> Result<Welcome> {
         }
     };
     tx.commit().await.map_err(refuse)?;
-    welcomed(cx, &node, session, &ghosts);
+    welcomed(cx, &node, session, ghosts.len() + ghost_cells.len());
     if frees {
         platform.engine.wake.notify_one();
     }
     Ok(Welcome { session, ghosts, ghost_cells, heartbeat_seconds: platform.options.heartbeat.as_secs() })
 }
 
-fn welcomed(cx: &Cx, node: &Node, session: i64, ghosts: &[Place]) {
+fn welcomed(cx: &Cx, node: &Node, session: i64, ghosts: usize) {
     let platform = &cx.platform;
     platform.unsealed.notify_one();
     platform.fleet.hear(node.id);
     // A poll of the agent before this one ends now.
     platform.fleet.wake(node.id);
-    if ghosts.is_empty() {
+    if ghosts == 0 {
         tracing::info!(node = %node.id, name = node.name, session, "an agent said hello");
     } else {
-        platform.metrics.ghosts.inc_by(ghosts.len() as u64);
-        tracing::warn!(node = %node.id, name = node.name, session, ghosts = ghosts.len(), "ghosts on a node");
+        platform.metrics.ghosts.inc_by(ghosts as u64);
+        tracing::warn!(node = %node.id, name = node.name, session, ghosts, "ghosts on a node");
     }
 }
 

@@ -81,7 +81,7 @@ fn nothing() -> Work {
     Work { tasks: Vec::new(), wanted: None }
 }
 
-/// Writes down how far the agent has followed; whoever waits for that is woken.
+/// Writes down how far the agent has followed; whoever waits for that looks by itself.
 async fn applied(platform: &Platform, node: NodeId, revision: i64) -> Result<()> {
     let mut tx = platform.store.begin().await.map_err(refuse)?;
     tx.wanted_applied(node, revision).await.map_err(refuse)?;

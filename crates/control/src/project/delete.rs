@@ -25,7 +25,8 @@ pub async fn delete(cx: &Cx, reference: &str, query: DeleteQuery) -> Result<Comm
             refuse_if_alive("project", tx.allocation_live_of_project(id).await?)?;
             let mut removed = BTreeMap::new();
             removed.insert("cells", counted(tx.cell_delete_of_project(id).await?));
-            removed.insert("networks", counted(tx.network_delete_of_project(id).await?));
+            let networks = tx.network_delete_of_project(id).await;
+            removed.insert("networks", counted(networks.map_err(|error| still_alive("project", error))?));
             removed.insert("ssh_keys", counted(tx.ssh_key_delete_of_project(id).await?));
             removed.insert("allocations", counted(tx.allocation_delete_of_project(id).await?));
             removed.insert("webhooks", tx.webhook_delete_of_project(id).await?);

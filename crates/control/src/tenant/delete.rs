@@ -28,7 +28,8 @@ pub async fn delete(cx: &Cx, reference: &str, query: DeleteQuery) -> Result<Comm
             refuse_if_alive("tenant", tx.allocation_live_of_tenant(id).await?)?;
             let mut removed = BTreeMap::new();
             removed.insert("cells", counted(tx.cell_delete_of_tenant(id).await?));
-            removed.insert("networks", counted(tx.network_delete_of_tenant(id).await?));
+            let networks = tx.network_delete_of_tenant(id).await;
+            removed.insert("networks", counted(networks.map_err(|error| still_alive("tenant", error))?));
             removed.insert("ssh_keys", counted(tx.ssh_key_delete_of_tenant(id).await?));
             removed.insert("allocations", counted(tx.allocation_delete_of_tenant(id).await?));
             tx.quota_delete_of_tenant(id).await?;

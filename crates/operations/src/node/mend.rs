@@ -8,7 +8,7 @@ use muster_node_api::task::{Details, Thing};
 use muster_store::{Result, StoreError};
 use serde_json::json;
 
-use super::compare::{differences, found};
+use super::compare::{Differences, differences, found};
 use super::subject;
 use crate::definition::{Step, StepCx, Undo};
 use crate::task::{Ask, Asked, ask};
@@ -28,12 +28,13 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         let corrupt = || StoreError::Corrupt("what an audit found");
         let seen = cx.operation.step("compare").map(|step| step.output.clone()).unwrap_or_default();
         let orphans: Vec<Thing> = serde_json::from_value(seen["orphans"].clone()).map_err(|_| corrupt())?;
-        let missing = seen["missing"].as_array().map_or(0, Vec::len);
+        let missing: Vec<String> = serde_json::from_value(seen["missing"].clone()).map_err(|_| corrupt())?;
+        let things = seen["things"].as_u64().and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
         let wanted = cx.operation.input["mend"].as_bool().unwrap_or(false);
         let path = format!("/v1/nodes/{}", node.id);
         let mut data =
-            json!({"name": node.name, "orphans": orphans.len(), "missing": missing, "mended": false});
-        if orphans.is_empty() && missing == 0 {
+            json!({"name": node.name, "orphans": orphans.len(), "missing": missing.len(), "mended": false});
+        if orphans.is_empty() && missing.is_empty() {
             return Ok(tell(path, data, "there is nothing to sweep away".to_owned()));
         }
         if orphans.is_empty() || !wanted {
@@ -41,12 +42,9 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             let advice = if orphans.is_empty() {
                 ""
             } else {
-                ": repeat with `--mend` to sweep away what belongs to nothing"
+                "; repeat with `--mend` to sweep away what belongs to nothing"
             };
-            let message = format!(
-                "{} things belong to nothing, and {missing} rows have no thing{advice}",
-                orphans.len()
-            );
+            let message = format!("{}{advice}", Differences { orphans, missing }.said(things));
             return Ok(Verdict::Refused { reason: "differences_found", message }.into());
         }
         let details = Details { things: orphans, ..Details::default() };

@@ -175,7 +175,12 @@ async fn a_node_is_audited_and_a_tenant_cannot_ask_for_it() {
     nodes.fleet.revive(0).unwrap();
     nodes.ready().await;
     let bare = audited(json!({"mend": true})).await;
-    let said = bare["steps"][0]["message"].as_str().unwrap();
+    assert_eq!(
+        (&bare["state"], &bare["reason"]),
+        (&json!("failed"), &json!("differences_found")),
+        "{bare:#}"
+    );
+    let said = bare["message"].as_str().unwrap();
     assert!(said.contains("the place of allocation a") && said.contains("is not there"), "{said}");
     assert_eq!(scene.cell("shell").await["state"], "running");
     let plan = operator.post("/v1/nodes/one/audit", json!({"dry_run": true})).await.ok().body;
