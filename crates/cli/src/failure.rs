@@ -1,7 +1,7 @@
 //! What went wrong, as a person reads it: what happened, the thread to follow it by, and what to do next. And as a script
 //! reads it: the exit code, which is stable (`docs/reference/cli.md`).
 
-use muster_sdk::describe::Operation;
+use muster_sdk::describe::{Description, Operation};
 use muster_sdk::{Error, Problem};
 use serde_json::{Value, json};
 
@@ -261,14 +261,19 @@ fn what_to_list(operation: Option<&Operation>) -> Option<String> {
     let noun = Words::of(operation).noun;
     match operation.path_params.last() {
         Some(place) if is_place(operation, place) => Some(kebab(&place.name)),
+        // Some things are only made, and never listed: then it is what they are made in that was not found.
+        Some(place) if noun.as_deref().is_some_and(|noun| !is_listed(noun)) => Some(kebab(&place.name)),
         _ => noun,
     }
+}
+
+fn is_listed(noun: &str) -> bool {
+    Description::embedded().operation(&format!("{}_list", noun.replace('-', "_"))).is_some()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use muster_sdk::describe::Description;
 
     fn refused(status: u16, code: &str, id: &str) -> Failure {
         let problem = json!({"status": status, "code": code, "detail": "no\u{1b}[2J", "correlation_id": "c0ffee",
@@ -326,6 +331,7 @@ mod tests {
                 .as_text()
                 .contains("`muster service-account list`")
         );
+        assert!(refused(404, "not_found", "stream_create").as_text().contains("`muster cell list`"));
         assert!(
             refused(404, "not_found", "service_account_list").as_text().contains("`muster project list`")
         );
