@@ -93,12 +93,27 @@ class Scene:
         if kind == "allocation.create":
             return lambda: self.cut_off(
                 lambda: self.tenant.create(self.server, name, gpus=2, cpus=2), undoing)
+        if kind == "node.audit":
+            node = self.spare[-1]
+            return lambda: self.on_node(node, "audit")["operation"]
         allocation = self.active(name)
+        if kind.startswith("cell."):
+            return self.on_cell(kind.split(".")[1], allocation, name, undoing)
         if kind == "allocation.clean":
             return self.given_up(allocation)
         verb = kind.split(".")[1]
         body = {"gpus": 3 if undoing else 1, "cpus": 4} if verb == "resize" else {}
         return lambda: self.cut_off(lambda: self.tenant.act(self.server, allocation, verb, body), undoing)
+
+    def on_cell(self, verb, allocation, name, undoing):
+        cells = f"/v1/projects/{self.tenant.project['id']}/cells"
+        spec = {"root": {"host": ["/usr"]}, "services": [{"name": "main", "command": ["/bin/main"]}]}
+        body = {"name": name, "allocation": allocation, "spec": spec}
+        create = lambda: self.tenant.ask(self.server, cells, body)["operation"]  # noqa: E731
+        if verb == "create":
+            return lambda: self.cut_off(create, undoing)
+        assert self.ended(create()["id"])["state"] == "succeeded"
+        return lambda: self.tenant.ask(self.server, f"{cells}/{name}/{verb}", {})["operation"]
 
     def cut_off(self, start, undoing):
         """To be undone, it is cancelled while the nodes cannot answer; they are heard again at once."""
