@@ -17,10 +17,11 @@ def run(world):
         project.allocate(name)
         project.cell(name, name, world.spec(ssh_keys=asks))
     add(world, project, "tenant_admin", ADMINS)
-    add(world, project, "project_viewer", VIEWERS)
     # Who may only look is not let in this way either; once they may do more, they are.
-    eventually(lambda: has(project, "asks", {ADMINS}))
+    refused = world.muster(*adding(VIEWERS), token=project.tokens["project_viewer"], project=project.project["id"])
+    assert refused.returncode != 0 and "ssh_key.create" in refused.stderr, refused
     binding = promote(project)
+    add(world, project, "project_viewer", VIEWERS)
     eventually(lambda: has(project, "asks", {ADMINS, VIEWERS}))
     assert project.exec("does-not", "cat", KEYS).returncode == 1, "a cell that did not ask has keys"
     # What is written there is for the platform alone to change.
@@ -42,9 +43,11 @@ def run(world):
 
 def add(world, project, actor, key):
     """Adds a person's own key."""
-    world.said(
-        "ssh-key", "create", "laptop", "--public-key", f"{key} somebody@somewhere",
-        token=project.tokens[actor], project=project.project["id"])
+    world.said(*adding(key), token=project.tokens[actor], project=project.project["id"])
+
+
+def adding(key):
+    return "ssh-key", "create", "laptop", "--public-key", f"{key} somebody@somewhere"
 
 
 def promote(project):
