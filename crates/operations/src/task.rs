@@ -60,7 +60,7 @@ pub(crate) async fn ask(cx: &StepCx<'_>, ask: &Ask) -> Result<Asked> {
             // It surely did not happen, so it can be asked for again; a little later, as what was in the way may be gone.
             let again_at = latest.finished_at.unwrap_or(cx.now) + cx.timing.look;
             if cx.now < again_at {
-                let reason = format!("the node could not {}: {why}; it is asked again", ask.kind);
+                let reason = format!("the node could not {}: {why}; it is asked again", words(ask.kind));
                 return Ok(Asked::Pending(Verdict::Wait { reason, until: again_at }.into()));
             }
             Ok(Asked::Pending(queue(cx, ask, &prefix, mine.len(), None)?))
@@ -83,15 +83,26 @@ pub(crate) fn ask_anew(cx: &StepCx<'_>, ask: &Ask, answered: &Task) -> Result<Ac
     queue(cx, ask, &format!("{prefix}/"), attempt + 1, None)
 }
 
+/// What a kind of task is called in a sentence about what a node has to do.
+fn words(kind: TaskKind) -> &'static str {
+    match kind {
+        TaskKind::CellCreate => "make the cell",
+        TaskKind::CellInspect => "look at the cell",
+        TaskKind::CellDestroy => "destroy the cell",
+        TaskKind::KeepLogs => "hand over the logs",
+        kind => kind.as_str(),
+    }
+}
+
 async fn waiting(cx: &StepCx<'_>, ask: &Ask) -> Result<String> {
     let Some(node) = cx.store.node_lookup(ask.node).await? else {
-        return Ok(format!("the node has to {}", ask.kind));
+        return Ok(format!("the node has to {}", words(ask.kind)));
     };
     Ok(match node.unreachable_since {
         Some(since) => {
-            format!("the node {} has to {}, but is unreachable since {since}", node.name, ask.kind)
+            format!("the node {} has to {}, but is unreachable since {since}", node.name, words(ask.kind))
         }
-        None => format!("the node {} has to {}", node.name, ask.kind),
+        None => format!("the node {} has to {}", node.name, words(ask.kind)),
     })
 }
 
@@ -117,10 +128,15 @@ fn queue(cx: &StepCx<'_>, ask: &Ask, prefix: &str, attempt: usize, expired: Opti
     };
     let (now, until) = (cx.now, task.expires_at.min(cx.now + cx.timing.look * 3));
     let verdict = match expired {
-        None if attempt == 0 => Verdict::Wait { reason: format!("the node has to {}", ask.kind), until },
-        None => Verdict::Wait { reason: format!("the node has to {}, once more", ask.kind), until },
+        None if attempt == 0 => {
+            Verdict::Wait { reason: format!("the node has to {}", words(ask.kind)), until }
+        }
+        None => Verdict::Wait { reason: format!("the node has to {}, once more", words(ask.kind)), until },
         Some(_) => Verdict::Unknown {
-            message: format!("nobody heard in time whether the node did {}: it is asked again", ask.kind),
+            message: format!(
+                "nobody heard in time whether the node did {}: it is asked again",
+                words(ask.kind)
+            ),
             until,
         },
     };

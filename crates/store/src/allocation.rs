@@ -1,7 +1,7 @@
 //! Allocations and the phases they go through.
 
 use jiff::Timestamp;
-use muster_ids::{AllocationId, NodeId, OperationId, ProjectId, TenantId};
+use muster_ids::{AllocationId, NodeId, ProjectId, TenantId};
 use muster_model::LabelSelector;
 use muster_model::allocation::{Allocation, AllocationShape, AllocationState, FailureReason, Phase};
 use muster_model::node::Capacity;
@@ -51,7 +51,6 @@ statements! {
     ALLOCATION_UPDATE = both(
         "UPDATE allocations SET labels = $2, expires_at = $3, protected = $4, updated_at = $5, version = version + 1
          WHERE id = $1 AND version = $6");
-    ALLOCATION_SET_OPERATION = both("UPDATE allocations SET operation_id = $2, updated_at = $3 WHERE id = $1");
     ALLOCATION_EXPIRED = both(
         "SELECT id FROM allocations WHERE state = 'active' AND expires_at <= $1 ORDER BY expires_at LIMIT 100");
     // Who waits longer and asks for no more goes first: what fits the later one would fit the earlier one too.
@@ -301,16 +300,6 @@ impl Tx {
             allocation.version - 1
         ];
         self.execute_one(&ALLOCATION_UPDATE, args, StoreError::Stale).await
-    }
-
-    /// Says which operation works on it now.
-    pub async fn allocation_set_operation(
-        &mut self,
-        id: AllocationId,
-        operation: OperationId,
-        at: Timestamp,
-    ) -> Result<()> {
-        self.execute(&ALLOCATION_SET_OPERATION, args![id, operation, at]).await.map(drop)
     }
 
     /// How many allocations of a project live.

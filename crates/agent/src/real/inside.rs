@@ -60,6 +60,7 @@ impl Inside for Shared {
         let found = self.0.cells.look(cell).map_err(said)?;
         let services: Vec<String> = found.services.into_iter().map(|service| service.name).collect();
         let services = match &logs.service {
+            Some(_) if services.is_empty() => return Err("it has no services, and so no logs".to_owned()),
             Some(service) if !services.contains(service) => {
                 return Err(format!("there is no service {service}; there are: {}", services.join(", ")));
             }

@@ -2,15 +2,14 @@
 
 use futures::future::BoxFuture;
 use muster_ids::TypedId as _;
-use muster_model::task::TaskKind;
 use muster_model::witness::{Transition, Witness, WitnessKind};
-use muster_node_api::task::Details;
 use muster_store::Result;
 use serde_json::json;
 
+use super::compare::found;
 use super::subject;
 use crate::definition::{Step, StepCx, Undo};
-use crate::task::{Ask, Asked, ask};
+use crate::task::Asked;
 use crate::{Act, Verdict};
 
 pub(super) const SURVEY: Step = Step {
@@ -35,7 +34,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             node_id: Some(node.id),
             task_id: None,
             actor_id: None,
-            checked: json!(["no place is left on the node"]),
+            checked: json!(["no place is left on the node", "nor anything else of ours"]),
             result: json!({}),
             at: cx.now,
         };
@@ -46,35 +45,30 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                 witness.checked = json!([]);
                 witness.result = json!({"statement": word});
             }
-            None => {
-                let details = Details::default();
-                let (kind, purpose) = (TaskKind::Survey, "survey");
-                let wanted = Ask { node: node.id, kind, purpose, allocation: None, incarnation: 0, details };
-                match ask(cx, &wanted).await? {
-                    Asked::Pending(act) => return Ok(act),
-                    Asked::Failed(message) => {
-                        return Ok(Verdict::Refused { reason: "verify_failed", message }.into());
-                    }
-                    Asked::Done(_, found) if !found.places.is_empty() => {
-                        let message = format!("{} places are still on it", found.places.len());
-                        return Ok(Verdict::Refused { reason: "verify_failed", message }.into());
-                    }
-                    Asked::Done(_, found) if !found.things.is_empty() => {
-                        let named: Vec<&str> =
-                            found.things.iter().take(10).map(|thing| thing.name.as_str()).collect();
-                        let message = format!(
-                            "{} things of ours are still on it: {}",
-                            found.things.len(),
-                            named.join(", ")
-                        );
-                        return Ok(Verdict::Refused { reason: "verify_failed", message }.into());
-                    }
-                    Asked::Done(task, _) => {
-                        witness.task_id = Some(task.id);
-                        witness.result = task.result.unwrap_or_else(|| json!({}));
-                    }
+            None => match found(cx, &node, "survey").await? {
+                Asked::Pending(act) => return Ok(act),
+                Asked::Failed(message) => {
+                    return Ok(Verdict::Refused { reason: "verify_failed", message }.into());
                 }
-            }
+                Asked::Done(_, found) if !found.places.is_empty() => {
+                    let message = format!("{} places are still on it", found.places.len());
+                    return Ok(Verdict::Refused { reason: "verify_failed", message }.into());
+                }
+                Asked::Done(_, found) if !found.things.is_empty() => {
+                    let named: Vec<&str> =
+                        found.things.iter().take(10).map(|thing| thing.name.as_str()).collect();
+                    let message = format!(
+                        "{} things of ours are still on it: {}",
+                        found.things.len(),
+                        named.join(", ")
+                    );
+                    return Ok(Verdict::Refused { reason: "verify_failed", message }.into());
+                }
+                Asked::Done(task, _) => {
+                    witness.task_id = Some(task.id);
+                    witness.result = task.result.unwrap_or_else(|| json!({}));
+                }
+            },
         }
         Ok(Act::write(move |tx, _| {
             Box::pin(async move {

@@ -276,10 +276,6 @@ async fn its_owner_changes_it_on_the_version_that_was_seen(store: Store) {
     let more = Allocation { state: AllocationState::Active, incarnation: 7, version: 3, ..changed.clone() };
     update(&more).await.unwrap();
     same(&stored(&store, asked.id).await, &Allocation { version: 3, ..changed });
-    let operation = made::id();
-    put(&store, async |tx| tx.allocation_set_operation(asked.id, operation, at(6)).await).await.unwrap();
-    let found = stored(&store, asked.id).await;
-    assert_eq!((found.operation_id, found.version, found.updated_at), (Some(operation), 3, at(6)));
     same(&stored(&store, other.id).await, &other);
 }
 
