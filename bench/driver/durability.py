@@ -14,6 +14,9 @@ import time
 from .processes import Broken, family
 
 TABLE_LINE = re.compile(r"^\s*[\d.]+\s+[\d.]+\s+\d+\s+(\d+)\s+(?:\d+\s+)?(fsync|fdatasync)$", re.M)
+NAMED = ("fsync", "fdatasync", "sync_file_range", "syncfs")
+# A call that another thread interrupts is told twice, and only the first time with its path.
+CALL = re.compile(rf"\b({'|'.join(NAMED)})\(\d+<([^>]*)>")
 
 
 def held(pid):
@@ -25,8 +28,8 @@ def held(pid):
         return True  # it has ended since
 
 
-def attach(pids, file):
-    command = ["strace", "-f", "-q", "-c", "-e", "trace=fsync,fdatasync", "-o", str(file)]
+def attach(pids, file, how=("-c", "-e", "trace=fsync,fdatasync")):
+    command = ["strace", "-f", "-q", *how, "-o", str(file)]
     for pid in pids:
         command += ["-p", str(pid)]
     tracer = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
@@ -44,15 +47,31 @@ def attach(pids, file):
     return tracer
 
 
-def trace(pid, folder, work):
-    """Does `work`, and gives the flushes that the process and all below it made meanwhile."""
-    file = folder / "strace.out"
-    tracer = attach(family(pid), file)
+def traced(pid, file, work, *how):
+    """Does `work` while strace watches the process and all below it."""
+    tracer = attach(family(pid), file, *how)
     try:
-        seen = work()
+        return work()
     finally:
         tracer.send_signal(signal.SIGINT)  # strace writes its table and lets go
         tracer.communicate(timeout=20)
+
+
+def trace_named(pid, folder, work):
+    """The same as `trace`, and of how many directories: a file's name is on the disk only when its directory is."""
+    file = folder / "strace.out"
+    seen = traced(pid, file, work, ("-y", "-e", "trace=" + ",".join(NAMED)))
+    calls = CALL.findall(file.read_text())
+    counts = {name: sum(found == name for found, _ in calls) for name in NAMED}
+    directories = sum(pathlib.Path(path).is_dir() for _, path in calls)
+    return {"acknowledged": seen["ok"], "flushes": len(calls), "calls": counts, "of_directories": directories,
+            "per_acknowledged": round(len(calls) / max(1, seen["ok"]), 3)}
+
+
+def trace(pid, folder, work):
+    """Does `work`, and gives the flushes that the process and all below it made meanwhile."""
+    file = folder / "strace.out"
+    seen = traced(pid, file, work)
     calls = {name: int(number) for number, name in TABLE_LINE.findall(file.read_text())}
     flushes = sum(calls.values())
     return {"acknowledged": seen["ok"], "flushes": flushes, "calls": calls,

@@ -39,6 +39,15 @@ FIGURES = {
     "cells-destroy-10": ("ten cells at once, until all are gone ÷ ten podman rm at once", "", None),
     "cells-agent": ("memory (RSS) of one idle agent that can make cells, MB", "<=", 15),
     "cells-agent-10": ("the same with ten cells, MB", "", None),
+    "registry-small-push": ("small images pushed by HEAD, POST, PATCH, PUT, then the manifest ÷ docker-registry's", ">=", 3),
+    "registry-small-put": ("the same without PATCH: the content comes with the PUT", ">=", 3),
+    "registry-manifest-get": ("GET of a manifest, by tag and by digest ÷ docker-registry's", ">=", 8),
+    "registry-push-256": ("a layer of 256 MB pushed in one stream ÷ docker-registry's", ">=", 1.2),
+    "registry-pull-256": ("a layer of 256 MB pulled, from the page cache ÷ docker-registry's", ">=", 1.0),
+    "registry-tuned-push": ("as registry-small-push; docker-registry without its logs", ">=", 3),
+    "registry-tuned-get": ("as registry-manifest-get; docker-registry without its logs", ">=", 8),
+    "registry-memory": ("by how much a fresh server grows while 1 GiB comes in and goes out, MB", "<=", 64),
+    "signature-verify": ("one decision about a signature, the slowest ordinary kind, ms", "<=", 10),
     "start": ("start to first authenticated answer on an existing store, ms", "<=", 300),
     "memory": ("idle memory (RSS) 10 s after the start, MB", "<=", 40),
 }
@@ -59,8 +68,8 @@ class Bench:
         self.stack.callback(thing.stop)
         return thing
 
-    def server(self, name, database_url=""):
-        return self.keep(Server(self.binary, self.tmp / name, database_url)).start()
+    def server(self, name, database_url="", core=None):
+        return self.keep(Server(self.binary, self.tmp / name, database_url, core)).start()
 
     def say(self, name):
         print(f"  {name}: {FIGURES[name][0]}", file=sys.stderr, flush=True)

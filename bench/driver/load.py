@@ -2,10 +2,11 @@
 
 import itertools
 import json
+import subprocess
 
-from .processes import ROOT, Broken, output_of
+from .processes import ROOT, TARGET, Broken, output_of, pinned
 
-BINARY = ROOT / "target/release/bench-load"
+BINARY = TARGET / "release/bench-load"
 CLIENTS = 16
 PAGE = 50
 RUNS = itertools.count(1)
@@ -28,11 +29,16 @@ def build():
     output_of(["cargo", "build", "--release", "--locked", "--quiet"], timeout=600, cwd=ROOT / "bench/load")
 
 
+def fresh_run():
+    """A name that no other run has."""
+    return f"r{next(RUNS)}"
+
+
 def ask(server, targets, request, seconds=None, requests=None, clients=CLIENTS, watch_seal=False):
     """Loads a server and gives what the generator saw. One answer that is no success breaks the run."""
     method, path, body = REQUESTS[request]
     bound = ["--seconds", seconds] if seconds else ["--requests", requests]
-    command = [BINARY, "--address", server.address, "--targets", targets, "--run", f"r{next(RUNS)}", "--method", method,
+    command = [BINARY, "--address", server.address, "--targets", targets, "--run", fresh_run(), "--method", method,
                "--path", path, "--body", body, "--clients", clients, *bound, *(["--watch-seal"] if watch_seal else [])]
     seen = json.loads(output_of(command, timeout=180))
     server.process.check()
@@ -42,4 +48,21 @@ def ask(server, targets, request, seconds=None, requests=None, clients=CLIENTS, 
     if sealed and not sealed["exactly"]:
         raise Broken(f"{request}: {sealed['acknowledged']} commands were acknowledged, but the audit has "
                      f"{sealed['entries']} new entries")
+    return seen
+
+
+def registry(side, verb, run=None, seconds=None, each=None, clients=CLIENTS, megabytes=None, compare=False):
+    """Pushes to a registry or pulls from it. One answer that is not the right one breaks the run."""
+    options = {"seconds": seconds, "each": each, "megabytes": megabytes, "token-file": side.token_file}
+    words = [word for name, value in options.items() if value is not None for word in (f"--{name}", value)]
+    command = [BINARY, "registry", verb, "--address", side.address, "--repository", side.repository, "--run",
+               run or fresh_run(), "--clients", clients, *words, *(["--compare"] if compare else [])]
+    done = subprocess.run(list(map(str, pinned("generator", command))), capture_output=True, text=True, timeout=300)
+    side.process.check()
+    if done.returncode != 0:
+        raise Broken(f"registry {verb}: the generator failed: {done.stderr[-2000:]}")
+    seen = json.loads(done.stdout)
+    if seen["non2xx"] or not seen["ok"]:
+        raise Broken(f"registry {verb}: {seen['non2xx']} answers were not the right one; {done.stderr[-2000:]}")
+    side.pushed += seen["ok"] if verb in ("push", "put") else 0
     return seen

@@ -9,7 +9,7 @@ import secrets
 import socket
 import time
 
-from .processes import Broken, Process, wait_for
+from .processes import Broken, Process, pinned, wait_for
 
 # One bench client asks as much as a thousand people: the fair shares are lifted, and every report says so. All else is
 # the default.
@@ -26,15 +26,18 @@ def free_port():
 class Server:
     """A running server with a data folder of its own."""
 
-    def __init__(self, binary, folder, database_url=""):
-        self.binary, self.folder, self.database_url = binary, folder, database_url
+    pushed = 0  # images
+
+    def __init__(self, binary, folder, database_url="", core=None):
+        self.binary, self.folder, self.database_url, self.core = binary, folder, database_url, core
         self.process = None
         folder.mkdir(mode=0o700, exist_ok=True)
 
     def command(self, listen):
         flags = {"data.dir": str(self.folder), "http.listen": listen, "nodes.listen": "127.0.0.1:0", **LIFTED}
         words = [(f"--{key.replace('.', '-').replace('_', '-')}", value) for key, value in flags.items()]
-        return [self.binary, "server", "--stop-with-stdin", *itertools.chain(*words)]
+        command = [self.binary, "server", "--stop-with-stdin", *itertools.chain(*words)]
+        return pinned(self.core, command) if self.core else command
 
     def spawn(self, listen):
         """Starts it and waits for nothing. Logs go to a file, as they would under any supervisor."""
@@ -97,6 +100,28 @@ def make_tenant(server, slug, projects):
     post("/v1/users", {"email": email, "tenant": slug, "password": PASSWORD})
     post("/v1/role-bindings", {"user": email, "role": "tenant_admin", "tenant": slug})
     return " ".join([personal_token(server.address, email), slug, *ids])
+
+
+def make_pusher(server):
+    """A service account that may pull, push and move tags, as a pipeline has one; its token lies in a file of the server's."""
+    admin, slug, project = make_tenant(server, "images", 1).split(" ")
+    post = lambda path, body: call(server.address, "POST", path, body, admin)[0]
+    permissions = ["repository.pull", "repository.push", "repository.retag"]
+    account = post(f"/v1/projects/{project}/service-accounts", {"name": "pipeline", "permissions": permissions})
+    issued = post("/v1/tokens", {"service_account": account["id"], "name": "bench"})
+    server.token_file = write_targets(server.folder / "pusher.token", [issued["secret"]])
+    server.repository = f"{slug}.p0/app"
+    server.entries_before = audit_entries(server, slug)
+
+
+def audit_entries(server, tenant="images"):
+    """The number of the last sealed entry of a tenant's audit, once it stands still."""
+    head = lambda: call(server.address, "GET", f"/v1/audit/head?tenant={tenant}", token=server.operator)[0]["sequence"]
+    before = None
+    while (now := head()) != before:
+        before = now
+        time.sleep(0.5)
+    return now
 
 
 def write_targets(file, lines):

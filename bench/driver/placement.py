@@ -11,10 +11,10 @@ import subprocess
 from . import fleet
 from .durability import must_flush, trace
 from .postgres import Postgres
-from .processes import ROOT, Broken, output_of
+from .processes import ROOT, TARGET, Broken, output_of
 from .rounds import metered, noise, side
 
-BINARY = ROOT / "target/release/examples/placement_bench"
+BINARY = TARGET / "release/examples/placement_bench"
 SIZES = {"1k": 125, "100k": 12_500}  # slots → nodes
 PROCESSES, WORKERS = 2, 2
 SECONDS = 1  # of a round of decisions

@@ -1,5 +1,6 @@
 """Starting programs so that none outlives the benchmark, whatever ends it."""
 
+import os
 import pathlib
 import resource
 import signal
@@ -7,6 +8,8 @@ import subprocess
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+CORES = sorted(os.sched_getaffinity(0))
 TICKS = 100.0  # of /proc/*/stat per second, on every Linux that we run on
 
 
@@ -46,6 +49,13 @@ class Process:
                 continue
         if self.child.stdout:
             self.child.stdout.close()
+
+
+def pinned(role, command):
+    """The same command on a core of its own: the generator on the first, the server on the second; on one core, as it is."""
+    if len(CORES) < 2:
+        return command
+    return ["taskset", "--cpu-list", CORES[{"generator": 0, "server": 1}[role]], *command]
 
 
 def output_of(command, timeout=120, **options):

@@ -34,7 +34,7 @@ def side(rounds):
     rates = [seen["per_second"] for seen in rounds]
     cov = statistics.stdev(rates) / statistics.mean(rates) if len(rates) > 1 else 0.0
     return {"per_second": {"median": statistics.median(rates), "min": min(rates), "max": max(rates)}, "cov": cov,
-            "rounds": rounds}
+            "unit": rounds[0].get("unit", ""), "rounds": rounds}
 
 
 def noise(sides, cores):

@@ -1,14 +1,16 @@
 //! Asks a server the same thing over and over, from a number of clients at once, and counts what comes back.
 //!
 //! One thread serves all clients: the generator shares the machine with what it measures, and must take little of it.
-//! It knows no server: method, path and body are templates, so that ours and a peer's are driven by the same code.
+//! It knows no server: method, path and body are templates, so that ours and a peer's are driven by the same code. Pushing
+//! and pulling images takes several requests that depend on one another, and is a mode of its own (`registry`).
 
 mod http;
 mod options;
+mod registry;
 mod sealed;
+mod tally;
 mod target;
 
-use std::cell::{Cell, RefCell};
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -16,39 +18,11 @@ use std::time::{Duration, Instant};
 use http::Connection;
 use options::Options;
 use sealed::Sealed;
+use tally::{Tally, Until};
 use target::Target;
 
 /// How long a request may take before the run counts as broken.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// What one run saw, shared by all clients of the one thread.
-#[derive(Default)]
-struct Tally {
-    latencies: RefCell<Vec<u32>>,
-    failures: RefCell<std::collections::BTreeMap<u16, u64>>,
-    first_failure: RefCell<Option<String>>,
-    bytes: Cell<u64>,
-    sent: Cell<u64>,
-}
-
-impl Tally {
-    fn failed(&self, status: u16, what: String) {
-        *self.failures.borrow_mut().entry(status).or_default() += 1;
-        self.first_failure.borrow_mut().get_or_insert(what);
-    }
-}
-
-/// When a client must stop asking.
-struct Until {
-    at: Instant,
-    requests: Option<u64>,
-}
-
-impl Until {
-    fn reached(&self, sent: u64) -> bool {
-        self.requests.map_or_else(|| Instant::now() >= self.at, |most| sent >= most)
-    }
-}
 
 /// One client: one connection, one request under way at a time.
 async fn client(
@@ -77,49 +51,13 @@ async fn client(
             Err(_) => return tally.failed(0, "no answer within a minute".to_owned()),
         };
         let now = Instant::now();
-        tally.bytes.set(tally.bytes.get() + answer.length as u64);
+        tally.add_bytes(answer.length as u64);
         if (200..300).contains(&answer.status) {
-            let taken = u32::try_from((now - started).as_micros()).unwrap_or(u32::MAX);
-            tally.latencies.borrow_mut().push(taken);
+            tally.done(now - started);
             target.acknowledged.borrow_mut().push(now);
         } else {
             tally.failed(answer.status, connection.body().to_owned());
         }
-    }
-}
-
-/// The value below which `share` of the sorted values lie.
-fn percentile(sorted: &[u32], share: f64) -> u32 {
-    let index = (sorted.len() as f64 * share) as usize;
-    sorted.get(index.min(sorted.len().saturating_sub(1))).copied().unwrap_or(0)
-}
-
-/// Prints everything as one JSON object; nothing in it needs escaping.
-fn report(options: &Options, tally: &Tally, seconds: f64, sealed: Option<&Sealed>) {
-    let mut sorted = tally.latencies.take();
-    sorted.sort_unstable();
-    let failures = tally.failures.borrow();
-    let listed: Vec<String> =
-        failures.iter().map(|(status, count)| format!("\"{status}\": {count}")).collect();
-    let quantile = |share| f64::from(percentile(&sorted, share)) / 1000.0;
-    println!(
-        "{{\"clients\": {}, \"seconds\": {seconds:.6}, \"ok\": {}, \"non2xx\": {}, \"failures\": {{{}}}, \
-         \"per_second\": {:.3}, \"bytes\": {}, \"latency_ms\": {{\"p50\": {}, \"p90\": {}, \"p99\": {}, \"max\": {}}}, \
-         \"sealed\": {}}}",
-        options.clients,
-        sorted.len(),
-        failures.values().sum::<u64>(),
-        listed.join(", "),
-        sorted.len() as f64 / seconds,
-        tally.bytes.get(),
-        quantile(0.5),
-        quantile(0.9),
-        quantile(0.99),
-        quantile(1.0),
-        sealed.map_or_else(|| "null".to_owned(), Sealed::json),
-    );
-    if let Some(what) = tally.first_failure.borrow().as_ref() {
-        eprintln!("bench-load: the first failure: {what}");
     }
 }
 
@@ -152,13 +90,27 @@ async fn run(options: Options) -> Result<(), String> {
         watcher.abort();
         sealed.settle(&options.address, &targets).await?;
     }
-    report(&options, &tally, seconds, sealed.as_deref());
+    tally.report(options.clients, seconds, sealed.as_deref());
     Ok(())
 }
 
+/// What the command line asks for.
+enum Mode {
+    Requests(Options),
+    Registry(registry::Options),
+}
+
+fn parse() -> Result<Mode, String> {
+    let mut words = std::env::args().skip(1).peekable();
+    match words.next_if(|word| word == "registry") {
+        Some(_) => registry::Options::parse(words).map(Mode::Registry),
+        None => Options::parse(words).map(Mode::Requests),
+    }
+}
+
 fn main() -> ExitCode {
-    let options = match Options::parse(std::env::args().skip(1)) {
-        Ok(options) => options,
+    let mode = match parse() {
+        Ok(mode) => mode,
         Err(message) => {
             eprintln!("{message}");
             return ExitCode::from(2);
@@ -172,7 +124,13 @@ fn main() -> ExitCode {
         }
     };
     let local = tokio::task::LocalSet::new();
-    match runtime.block_on(local.run_until(run(options))) {
+    let work = async {
+        match mode {
+            Mode::Requests(options) => run(options).await,
+            Mode::Registry(options) => registry::run(options).await,
+        }
+    };
+    match runtime.block_on(local.run_until(work)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
             eprintln!("bench-load: {message}");

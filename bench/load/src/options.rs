@@ -5,6 +5,7 @@ use std::time::Duration;
 
 const USAGE: &str = "\
 usage: bench-load --address HOST:PORT --targets FILE --run NAME --method METHOD --path PATH [OPTIONS]
+       bench-load registry VERB ...   images; bench-load registry --help
 
   --address HOST:PORT  the server
   --targets FILE       a line for each actor: TOKEN TENANT PROJECT...; client n acts for line n, modulo

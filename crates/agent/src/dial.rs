@@ -49,6 +49,14 @@ impl Dial {
         self.config.lock().expect("no holder of this lock can panic").0
     }
 
+    /// Waits until nothing gets through any more; for ever, as a rule.
+    pub(crate) async fn severed(&self) {
+        // Who holds the other end of the switch may be gone; then nobody can cut anything any more.
+        if self.cut.clone().wait_for(|cut| *cut).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
     /// Connects; says under which certificate.
     pub(crate) async fn connect(&self) -> Result<(Stream, u64), CallError> {
         self.connect_to(&self.address).await

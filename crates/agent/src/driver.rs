@@ -4,25 +4,60 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use muster_ids::{AllocationId, CellId, TaskId};
+use muster_image::Digest;
 use muster_node_api::cell::{CellPlace, Wanted};
-use muster_node_api::task::{Details, Findings, Place, TaskKind};
+use muster_node_api::task::{Details, Findings, Place, Refusal, TaskKind};
+
+use crate::provide::Given;
 
 use crate::sim;
 use crate::stream::Inside;
 use crate::{AgentError, real};
 
 /// Something that is asked of a driver.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Order {
     pub(crate) kind: TaskKind,
     /// The allocation's place that it is about, or whose cell; none for what concerns the whole node.
     pub(crate) place: Option<Place>,
     pub(crate) details: Details,
     pub(crate) task: Option<TaskId>,
+    /// What the server gave for it beside what it says; or why it could not be had. Then nothing may be left of the cell.
+    pub(crate) given: Result<Given, Undone>,
+}
+
+/// "Surely not done", as a sentence, and whether the reason is one that the server has a word for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Undone {
+    pub(crate) why: String,
+    pub(crate) refusal: Option<Refusal>,
+}
+
+impl From<String> for Undone {
+    fn from(why: String) -> Self {
+        Self { why, refusal: None }
+    }
+}
+
+impl Undone {
+    pub(crate) fn because(refusal: Refusal, why: impl std::fmt::Display) -> Self {
+        Self { why: why.to_string(), refusal: Some(refusal) }
+    }
 }
 
 /// How an order ended: the inner error is "surely not done", the outer "nobody knows".
-pub(crate) type Outcome = Result<Result<Findings, String>, AgentError>;
+pub(crate) type Outcome = Result<Result<Findings, Undone>, AgentError>;
+
+/// How an image comes to a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Supply {
+    /// It is unpacked here.
+    There,
+    /// It must be fetched.
+    Missing,
+    /// It is nowhere: a simulated node asks for what it would need, and pretends the rest.
+    Pretended,
+}
 
 /// Who makes places and cells.
 #[derive(Debug, Clone)]
@@ -60,6 +95,30 @@ impl Driver {
     pub(crate) fn cell_incarnation(&self, cell: CellId) -> Result<Option<i64>, AgentError> {
         let cells = self.cells()?;
         Ok(cells.iter().find(|place| place.cell_id == cell).map(|place| place.incarnation))
+    }
+
+    /// Whether this incarnation of a cell runs, so that it needs nothing more.
+    pub(crate) fn runs(&self, cell: CellId, incarnation: i64) -> Result<bool, AgentError> {
+        match self {
+            Self::Simulated(_) => Ok(self.cell_incarnation(cell)? == Some(incarnation)),
+            Self::Real(driver) => driver.runs(cell, incarnation),
+        }
+    }
+
+    /// How an image would come to the node.
+    pub(crate) fn supply(&self, digest: &Digest) -> Result<Supply, AgentError> {
+        match self {
+            Self::Simulated(driver) => Ok(driver.supply()),
+            Self::Real(driver) => driver.supply(digest),
+        }
+    }
+
+    /// Ends the process if this is the place.
+    pub(crate) fn reach_point(&self, point: &'static str) {
+        match self {
+            Self::Simulated(driver) => driver.reach_point(point),
+            Self::Real(driver) => driver.reach_point(point),
+        }
     }
 
     /// Carries an order out, and looks what is there afterwards.

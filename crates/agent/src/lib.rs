@@ -19,6 +19,7 @@ mod outbox;
 mod paths;
 mod poll;
 mod pretence;
+mod provide;
 pub mod real;
 mod renew;
 mod report;

@@ -96,30 +96,32 @@ impl Link {
         question: &Q,
         patience: Duration,
     ) -> Result<A, CallError> {
-        let mut cut = self.dial.cut.clone();
-        if *cut.borrow() {
+        let body = self.ask(path, question, patience).await?;
+        serde_json::from_slice(&body).map_err(|error| CallError::Strange(error.to_string()))
+    }
+
+    /// The same, with the answer as it came: for who must not say what is in one that cannot be read.
+    pub(crate) async fn ask<Q: Serialize>(
+        &mut self,
+        path: &str,
+        question: &Q,
+        patience: Duration,
+    ) -> Result<Bytes, CallError> {
+        if *self.dial.cut.borrow() {
             self.open = None;
             return Err(CallError::Unreachable("the node is partitioned".to_owned()));
         }
-        let severed = async {
-            // Who holds the other end of the switch may be gone; then nobody can cut anything any more.
-            if cut.wait_for(|cut| *cut).await.is_err() {
-                std::future::pending::<()>().await;
-            }
-        };
+        let dial = self.dial.clone();
         let exchange = tokio::time::timeout(patience, self.exchange(path, question));
         let answer = tokio::select! {
             biased;
-            () = severed => Err(CallError::Lost("the node was partitioned".to_owned())),
+            () = dial.severed() => Err(CallError::Lost("the node was partitioned".to_owned())),
             answer = exchange => answer.unwrap_or_else(|_| {
                 Err(CallError::Lost(format!("there was no answer within {} s", patience.as_secs())))
             }),
         };
         let (status, body) = answer?;
-        if (200..300).contains(&status) {
-            return serde_json::from_slice(&body).map_err(|error| CallError::Strange(error.to_string()));
-        }
-        Err(CallError::refused(status, &body))
+        if (200..300).contains(&status) { Ok(body) } else { Err(CallError::refused(status, &body)) }
     }
 
     /// A connection is taken out while it is used: if this is given up half-way, it is not used again.

@@ -15,6 +15,7 @@ use crate::lanes::{Job, Lanes};
 use crate::link::CallError;
 use crate::machine::Machine;
 use crate::outbox::Outbox;
+use crate::provide::{Store, Verdicts};
 use crate::stream::Streams;
 use crate::trust;
 
@@ -62,6 +63,10 @@ pub(crate) struct Running {
     pub(crate) settled: Notify,
     pub(crate) outbox: Outbox,
     pub(crate) streams: Streams,
+    /// What is being pulled.
+    pub(crate) store: Arc<Store>,
+    /// Which images were found to be trusted.
+    pub(crate) verdicts: Verdicts,
     /// The session, while the server and we agree on one.
     pub(crate) session: watch::Sender<Option<i64>>,
     /// The digest of the hardware that the server was told of.
@@ -82,6 +87,8 @@ impl Running {
             settled: Notify::new(),
             outbox: Outbox::default(),
             streams: Streams::default(),
+            store: Arc::new(Store::new(&folder)),
+            verdicts: Verdicts::new(&folder),
             session: watch::Sender::new(None),
             told_digest: Mutex::default(),
             folder,

@@ -6,6 +6,7 @@ pub(crate) const HELLO: &str = "/node/v1/hello";
 pub(crate) const POLL: &str = "/node/v1/poll";
 pub(crate) const REPORT: &str = "/node/v1/report";
 pub(crate) const INVENTORY: &str = "/node/v1/inventory";
+pub(crate) const SECRET: &str = "/node/v1/secret";
 /// Behind it comes the stream's id.
 pub(crate) const STREAMS: &str = "/node/v1/streams/";
 
@@ -13,7 +14,15 @@ pub(crate) const STREAMS: &str = "/node/v1/streams/";
 mod tests {
     #[test]
     fn the_paths_are_those_of_the_contract() {
-        let ours = [super::JOIN, super::RENEW, super::HELLO, super::POLL, super::REPORT, super::INVENTORY];
+        let ours = [
+            super::JOIN,
+            super::RENEW,
+            super::HELLO,
+            super::POLL,
+            super::REPORT,
+            super::INVENTORY,
+            super::SECRET,
+        ];
         let contract: Vec<&str> =
             muster_node_api::OPERATIONS.iter().map(|operation| operation.path).collect();
         assert_eq!(contract, ours);

@@ -8,10 +8,11 @@ use muster_node_api::cell::CellOrder;
 use muster_node_api::task::{Details, Ending, Findings, Place, Report, Task, TaskKind};
 
 use crate::AgentError;
-use crate::driver::{Order, Outcome};
+use crate::driver::{Order, Outcome, Undone};
 use crate::fence::{Barred, Thing};
 use crate::lanes::{Ghost, Job, Lane};
 use crate::node::Running;
+use crate::provide::{Given, provide};
 
 /// Begins what can begin, for ever.
 pub(crate) async fn working(node: &Running) -> Infallible {
@@ -77,20 +78,22 @@ async fn banish(node: &Running, ghost: &Ghost) -> Result<(), String> {
                 keep_state: false,
                 spec: None,
                 attachment: None,
+                pull: None,
             };
             // Of its allocation nothing is known here but whose it is, and its fence is not to be raised by a ghost.
             let place = Place { allocation_id: cell.allocation_id, incarnation: 0 };
             (TaskKind::CellDestroy, place, Details { cell: Some(order), ..Details::default() })
         }
     };
-    let order = Order { kind, place: Some(place), details, task: None };
+    let order = Order { kind, place: Some(place), details, task: None, given: Ok(Given::default()) };
     match admit(node, &order, matches!(ghost, Ghost::Place(_))).map_err(|error| error.to_string())? {
         // What the server saw is gone already; what is there now is newer.
         Err(Barred::Stale(_)) => return Ok(()),
         Err(Barred::Occupied(why)) => return Err(why),
         Ok(()) => {}
     }
-    node.driver.carry_out(order).await.map_err(|error| error.to_string())?.map(drop)
+    let done = node.driver.carry_out(order).await.map_err(|error| error.to_string())?;
+    done.map(drop).map_err(|undone| undone.why)
 }
 
 /// Whether an order passes the fences of its allocation (unless that is not asked) and of its cell.
@@ -120,26 +123,30 @@ fn admit(node: &Running, order: &Order, of_place: bool) -> Result<Result<(), Bar
 async fn outcome(node: &Running, task: &Task) -> Outcome {
     let alone = matches!(task.kind, TaskKind::Survey | TaskKind::Sweep);
     if task.allocation_id.is_none() && !alone {
-        return Ok(Err(format!("{:?} needs an allocation", task.kind)));
+        return Ok(Err(format!("{:?} needs an allocation", task.kind).into()));
     }
     let incarnation = task.incarnation;
-    let order = Order {
+    let mut order = Order {
         kind: task.kind,
         place: task.allocation_id.map(|allocation_id| Place { allocation_id, incarnation }),
         details: task.details.clone(),
         task: Some(task.id),
+        given: Ok(Given::default()),
     };
     match admit(node, &order, true)? {
-        Ok(()) => node.driver.carry_out(order).await,
+        Ok(()) => {
+            order.given = provide(node, &order, task.expires_at).await?;
+            node.driver.carry_out(order).await
+        }
         Err(Barred::Stale(why)) => {
             node.driver.refused_stale(&order, &why)?;
-            Ok(Err(why))
+            Ok(Err(why.into()))
         }
-        Err(Barred::Occupied(why)) => Ok(Err(why)),
+        Err(Barred::Occupied(why)) => Ok(Err(why.into())),
     }
 }
 
-fn report(node: &Running, task: &Task, outcome: Result<Findings, String>) -> Report {
+fn report(node: &Running, task: &Task, outcome: Result<Findings, Undone>) -> Report {
     let (id, kind, correlation_id) = (task.id, task.kind, &task.correlation_id);
     let (ending, findings, message) = match outcome {
         Ok(findings) => {
@@ -147,9 +154,10 @@ fn report(node: &Running, task: &Task, outcome: Result<Findings, String>) -> Rep
             tracing::info!(task = %id, ?kind, correlation_id, "done");
             (Ending::Done, findings, None)
         }
-        Err(why) => {
-            tracing::warn!(task = %id, ?kind, correlation_id, why, "not done");
-            (Ending::Failed, Findings::default(), Some(why.replace('\0', "\u{fffd}")))
+        Err(Undone { why, refusal }) => {
+            tracing::warn!(task = %id, ?kind, correlation_id, why, ?refusal, "not done");
+            let findings = Findings { refusal, ..Findings::default() };
+            (Ending::Failed, findings, Some(why.replace('\0', "\u{fffd}")))
         }
     };
     node.driver.before_report(kind);

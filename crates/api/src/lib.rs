@@ -10,17 +10,21 @@ pub mod problem;
 mod shape;
 
 pub mod allocation;
+pub mod artifact;
 pub mod audit;
 pub mod capacity;
 pub mod cell;
 pub mod event;
+pub mod key;
 pub mod me;
 pub mod network;
 pub mod node;
 pub mod operations;
 pub mod project;
 pub mod quota;
+pub mod repository;
 pub mod role_binding;
+pub mod secret;
 pub mod service_account;
 pub mod session;
 pub mod slot;
@@ -57,6 +61,10 @@ pub fn operations() -> Vec<Operation> {
         network::OPERATIONS,
         ssh_key::OPERATIONS,
         stream::OPERATIONS,
+        repository::OPERATIONS,
+        artifact::OPERATIONS,
+        key::OPERATIONS,
+        secret::OPERATIONS,
         operations::OPERATIONS,
         event::OPERATIONS,
         webhook::OPERATIONS,

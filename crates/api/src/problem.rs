@@ -60,9 +60,12 @@ codes! {
     UnsupportedMediaType = "unsupported_media_type", 415, false, "The body is not JSON";
     HostNotAllowed = "host_not_allowed", 421, false, "The server does not answer to this host name";
     IdempotencyKeyReused = "idempotency_key_reused", 422, false, "The key was used for another request";
+    Untrusted = "untrusted", 409, false, "No signature of it counts";
+    LintFailed = "lint_failed", 409, false, "Lint holds something against it";
     UrlNotAllowed = "url_not_allowed", 422, false, "The platform does not call such addresses";
     VersionRequired = "version_required", 428, false, "The command needs If-Match";
     RateLimited = "rate_limited", 429, true, "Too many requests";
+    ExternalRegistry = "external_registry", 502, true, "Another registry does not answer as it should";
     Internal = "internal", 500, true, "The server failed";
     Unavailable = "unavailable", 503, true, "The server cannot answer now";
 }

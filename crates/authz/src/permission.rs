@@ -113,6 +113,44 @@ permissions! {
     SshKeyGet = "ssh_key.get": "OTAVS";
     SshKeyDelete = "ssh_key.delete": "TA";
 
+    RepositoryList = "repository.list": "OTAVS";
+    RepositoryGet = "repository.get": "OTAVS";
+    RepositoryTags = "repository.tags": "OTAVS";
+    RepositoryDelete = "repository.delete": "TAS";
+    // The registry's protocol: reading, pushing what is new, and letting a tag name something else than it did.
+    RepositoryPull = "repository.pull": "TAVS";
+    RepositoryPush = "repository.push": "TAS";
+    RepositoryRetag = "repository.retag": "TAS";
+
+    ArtifactPublish = "artifact.publish": "TAS";
+    ArtifactList = "artifact.list": "OTAVS";
+    ArtifactGet = "artifact.get": "OTAVS";
+    ArtifactVerify = "artifact.verify": "TAS";
+    ArtifactPromote = "artifact.promote": "TAS";
+    ArtifactDemote = "artifact.demote": "TAS";
+    ArtifactReferences = "artifact.references": "OTAVS";
+    ArtifactDelete = "artifact.delete": "TAS";
+
+    KeyCreate = "key.create": "TA";
+    KeyList = "key.list": "OTAVS";
+    KeyGet = "key.get": "OTAVS";
+    KeyRevoke = "key.revoke": "TA";
+    TrustPolicyGet = "trust_policy.get": "OTAVS";
+    TrustPolicySet = "trust_policy.set": "TA";
+
+    SecretCreate = "secret.create": "TAS";
+    SecretList = "secret.list": "TAVS";
+    SecretGet = "secret.get": "TAVS";
+    SecretRotate = "secret.rotate": "TAS";
+    SecretDelete = "secret.delete": "TAS";
+    RuntimeSecretIssue = "runtime_secret.issue": "S";
+    RuntimeSecretList = "runtime_secret.list": "TAVS";
+    RuntimeSecretGet = "runtime_secret.get": "TAVS";
+    RuntimeSecretRevoke = "runtime_secret.revoke": "TAS";
+    // The purposes, each by itself: in clear they are for automation that says what for.
+    RuntimeSecretArtifactPull = "runtime_secret.artifact_pull": "S";
+    RuntimeSecretClusterBootstrap = "runtime_secret.cluster_bootstrap": "S";
+
     OperationList = "operation.list": "OTAVS";
     OperationGet = "operation.get": "OTAVS";
     OperationCancel = "operation.cancel": "OTAS";
@@ -173,7 +211,8 @@ mod tests {
         for permission in Permission::ALL.iter().filter(|p| p.held_by(Role::ProjectViewer)) {
             let verb = permission.as_str().rsplit('.').next().unwrap();
             assert!(
-                ["list", "get", "stream", "timeline", "logs", "kept_logs"].contains(&verb),
+                ["list", "get", "stream", "timeline", "logs", "kept_logs", "tags", "references", "pull"]
+                    .contains(&verb),
                 "{}",
                 permission.as_str()
             );

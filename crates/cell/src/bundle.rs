@@ -8,6 +8,7 @@ use crate::check;
 use crate::range::SIZE;
 use crate::record::{Place, Record, RootSource};
 use crate::seccomp;
+use crate::secret;
 use crate::settings::Tools;
 
 /// What root in a cell may do beside owning things. Ordinary daemons change owners and users, stop their children and listen
@@ -173,6 +174,10 @@ fn mounts(tools: &Tools, place: &Place, record: &Record) -> Vec<Value> {
     states.sort_by_key(|(_, target)| target.as_str());
     for (number, target) in states {
         mounts.push(bound(&place.state_mount(number), target, &["rw", "nosuid", "nodev"]));
+    }
+    // After the state directories: none of them can hide it.
+    if !record.spec.secrets.is_empty() {
+        mounts.push(bound(&place.secrets(), secret::TARGET, &["ro", "nosuid", "nodev", "noexec"]));
     }
     for device in &record.devices {
         mounts.push(bound(&device.source, &device.target, &["nosuid", "noexec"]));

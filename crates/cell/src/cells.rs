@@ -1,17 +1,20 @@
 //! The cells of a node.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use muster_ids::{AllocationId, CellId};
 use muster_node_api::cell::CellPlace;
 
 use crate::cgroup::{GroupFindings, Layout, Limits};
+use crate::destroy::Reason;
 use crate::document;
 use crate::error::CellResult;
 use crate::monitor::Monitor;
+use crate::process::Process;
 use crate::range::Ranges;
-use crate::record::{self, Place, Record, Trace};
+use crate::record::{self, Phase, Place, Record, RootSource, Trace};
 use crate::settings::Settings;
 use crate::supervise::Memos;
 
@@ -37,7 +40,7 @@ impl Cells {
         document::folder(&settings.run, 0o711)?;
         document::folder(&settings.run.join("cells"), 0o711)?;
         let ranges = Ranges::new(&settings.folder, settings.id_base);
-        Ok(Self {
+        let cells = Self {
             layout: Layout::detect()?,
             ranges: Mutex::new(ranges),
             memos: Memos::default(),
@@ -45,7 +48,49 @@ impl Cells {
             turns: Mutex::default(),
             runc_root: settings.run.join("runc"),
             settings,
-        })
+        };
+        cells.drop_half_told()?;
+        Ok(cells)
+    }
+
+    /// Removes what a crash left half made of cells with secrets: nobody may ever come who makes them to the end, and what they
+    /// were told belongs to nobody then.
+    fn drop_half_told(&self) -> CellResult<()> {
+        for cell in record::known(&self.settings.folder)? {
+            if let Ok(Some(record)) = self.place(cell).read_record()
+                && record.phase == Phase::Making
+                && !record.spec.secrets.is_empty()
+                && let Err(error) = self.remove_all(cell, &Reason::Remade)
+            {
+                tracing::warn!(%cell, %error, "a half-made cell could not be removed; whoever makes it again tries it again");
+            }
+        }
+        Ok(())
+    }
+
+    /// Which incarnation of a cell runs, if one does. It looks at less than [`Cells::look`] does, and is quick.
+    pub fn runs(&self, cell: CellId) -> CellResult<Option<i64>> {
+        let record = self.place(cell).read_record()?;
+        let runs = |record: &Record| {
+            record.phase == Phase::Started && record.init.as_ref().is_some_and(Process::alive)
+        };
+        Ok(record.filter(runs).map(|record| record.incarnation))
+    }
+
+    /// Whether any cell here has this folder for its root. One whose record cannot be read may have any.
+    pub fn uses_image(&self, folder: &Path) -> CellResult<bool> {
+        for cell in record::known(&self.settings.folder)? {
+            match self.place(cell).read_record() {
+                Ok(Some(record)) => {
+                    if matches!(&record.root, RootSource::Image { folder: used, .. } if used == folder) {
+                        return Ok(true);
+                    }
+                }
+                Ok(None) => {}
+                Err(_) => return Ok(true),
+            }
+        }
+        Ok(false)
     }
 
     /// Makes the control group of an allocation, in which all its cells share these limits; or gives them to it.

@@ -8,6 +8,7 @@ use muster_node_api::cell::{CellSpec, ProbeBy, Service};
 use crate::error::{CellResult, refused};
 use crate::make::Make;
 use crate::record::{Device, RootSource};
+use crate::secret::LONGEST;
 
 /// A name as cells and services have it: it is safe as the name of a file and of a host.
 pub(crate) fn name(text: &str) -> CellResult<()> {
@@ -129,6 +130,39 @@ pub(crate) fn make(make: &Make<'_>) -> CellResult<()> {
         RootSource::Image { .. } => {}
     }
     make.devices.iter().try_for_each(device)
+}
+
+/// Every secret that the spec names is there, as it says, and no other.
+pub(crate) fn secrets(make: &Make<'_>) -> CellResult<()> {
+    let mut names = BTreeSet::new();
+    for named in &make.spec.secrets {
+        let inner = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
+        let good = (1..=127).contains(&named.file.len())
+            && named.file.bytes().all(inner)
+            && !named.file.starts_with(['.', '-']);
+        if !good {
+            let name = named.file.escape_debug();
+            return refused(format!(
+                "'{name}' is no name of a secret's file: use letters, digits, _ . and -, and begin with no . or -"
+            ));
+        }
+        if !names.insert(named.file.as_str()) {
+            return refused(format!("two secrets are to be the file {}", named.file));
+        }
+        owner(named.uid)?;
+        owner(named.gid)?;
+        let told = make.secrets.iter().filter(|secret| secret.file == named.file);
+        if told.filter(|secret| (secret.uid, secret.gid) == (named.uid, named.gid)).count() != 1 {
+            return refused(format!("the secret {} was not told; ask for it again", named.file));
+        }
+    }
+    if make.secrets.len() != names.len() {
+        return refused("a secret was told that the cell does not ask for");
+    }
+    match make.secrets.iter().find(|secret| secret.content.len() > LONGEST) {
+        Some(long) => refused(format!("the secret {} is longer than {LONGEST} bytes", long.file)),
+        None => Ok(()),
+    }
 }
 
 fn device(device: &Device) -> CellResult<()> {

@@ -63,7 +63,7 @@ impl Cells {
         }
         let checked = vec![
             "every process: its control groups, arguments, namespaces and owner".to_owned(),
-            "the mounts of every mount namespace".to_owned(),
+            "the mounts of every mount namespace, that of its secrets among them".to_owned(),
             format!("the control groups below {} in every hierarchy", self.settings.cgroup_root),
             "the folders of the cell and of its private layer".to_owned(),
             "the ranges of ids".to_owned(),
@@ -109,8 +109,10 @@ fn mounts(name: &str, namespaces: &BTreeMap<String, u64>, left: &mut BTreeSet<St
             let mut fields = line.split(' ').skip(3);
             let (Some(root), Some(point)) = (fields.next(), fields.next()) else { continue };
             let ours = [root, point].iter().any(|path| path.split('/').any(|part| part == name));
+            // What has no path of ours may still have our name: the file system of a cell's secrets has.
+            let source = line.split_once(" - ").and_then(|(_, rest)| rest.split(' ').nth(1));
             let holds = namespaces.iter().any(|(kind, number)| root == format!("{kind}:[{number}]"));
-            if ours || holds {
+            if ours || holds || source == Some(name) {
                 left.insert(format!("mount at {point}"));
             }
         }

@@ -17,6 +17,7 @@ use crate::file::{self, NewFile};
 use crate::process::{self, Process};
 use crate::record::{Device, Phase, Place, Record, RootSource, Trace};
 use crate::root;
+use crate::secret::{Secret, Vault};
 use crate::tool;
 
 /// What a cell is made from.
@@ -40,6 +41,8 @@ pub struct Make<'a> {
     pub devices: Vec<Device>,
     /// The text of its `/etc/hosts`.
     pub hosts: &'a str,
+    /// Its secrets: those that its spec names, and no others.
+    pub secrets: &'a [Secret<'a>],
 }
 
 /// A cell that is made.
@@ -87,6 +90,7 @@ impl Cells {
                 gone.incarnation, make.cell_id, make.incarnation
             ));
         }
+        check::secrets(make)?;
         self.build(make, &place).inspect_err(|_| {
             if let Err(error) = self.remove_all(make.cell_id, &Reason::Failed) {
                 tracing::warn!(cell = %make.cell_id, %error, "what was made of a cell could not be removed");
@@ -134,6 +138,8 @@ impl Cells {
             };
             root::write_etc(place, name, &text, ids)?;
         }
+        let vault =
+            (!make.secrets.is_empty()).then(|| Vault::open(place, &record, make.secrets)).transpose()?;
         let config = bundle::config(&self.settings.tools, place, &record, &self.cell_group(&record));
         document::write(&place.run.join("config.json"), &config)?;
         self.reach("cell_create:bundle-written");
@@ -164,6 +170,10 @@ impl Cells {
             ));
         }
         self.layout.deny_extra_devices(&self.cell_group(&record))?;
+        if let Some(vault) = vault {
+            vault.fill(place, ids, make.secrets)?;
+        }
+        self.reach("cell_create:secrets-written");
         for file in &make.spec.files {
             file::write(
                 &init,

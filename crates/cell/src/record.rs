@@ -66,7 +66,7 @@ pub(crate) struct Record {
     pub(crate) allocation_id: AllocationId,
     pub(crate) incarnation: i64,
     pub(crate) name: String,
-    /// Without the texts of its files: they may be secret, and are written into the cell once.
+    /// Without the texts of its files: they may be secret, and are written into the cell once. Of secrets it has the names.
     pub(crate) spec: CellSpec,
     pub(crate) root: RootSource,
     pub(crate) storage: PathBuf,
@@ -151,6 +151,11 @@ impl Place {
 
     pub(crate) fn state_mount(&self, number: usize) -> PathBuf {
         self.run.join("state").join(number.to_string())
+    }
+
+    /// Where the file system of the cell's secrets is attached for a moment, empty.
+    pub(crate) fn secrets(&self) -> PathBuf {
+        self.run.join("secrets")
     }
 
     /// A file of the cell's `/etc` that is ours to rewrite.

@@ -15,6 +15,7 @@ pub const POINTS: &[&str] = &[
     "cell_create:root-mounted",
     "cell_create:bundle-written",
     "cell_create:container-created",
+    "cell_create:secrets-written",
     "cell_create:made",
     "cell_create:started",
     "cell_destroy:recorded",

@@ -39,6 +39,15 @@ pub(crate) fn mebibytes(amount: i64) -> String {
     }
 }
 
+/// About how many bytes, as people say it: `1.2 GiB`.
+pub(crate) fn bytes(amount: u64) -> String {
+    const UNITS: [(u64, &str); 4] = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    match UNITS.into_iter().find(|(size, _)| amount >= *size) {
+        Some((size, unit)) => format!("{:.1} {unit}", amount as f64 / size as f64),
+        None => format!("{amount} B"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,5 +59,11 @@ mod tests {
         assert_eq!(told, "1 GPU, 16 CPUs, 1536 MiB memory, 2 TiB disk");
         assert_eq!(mebibytes(0), "0 MiB");
         assert_eq!(mebibytes(65_536), "64 GiB");
+    }
+
+    #[test]
+    fn bytes_are_told_roughly() {
+        let told = [0, 1023, 1024, 1_288_490_189, 5 << 40].map(bytes);
+        assert_eq!(told, ["0 B", "1023 B", "1.0 KiB", "1.2 GiB", "5.0 TiB"]);
     }
 }

@@ -4,7 +4,7 @@ use clap::{Arg, ArgAction, Command, ValueHint};
 
 use crate::operation::watch;
 use crate::options::with_options;
-use crate::{cp, exec, logs};
+use crate::{artifact, cp, exec, key, logs};
 
 /// Those that are words of their own.
 pub(crate) fn alone() -> Vec<Command> {
@@ -101,7 +101,9 @@ fn scope() -> [Arg; 3] {
 /// The verbs of a noun that the API has no operation for, or one that is more than a call.
 pub(crate) fn verbs(noun: &str) -> Vec<Command> {
     match noun {
+        "artifact" => artifact::verbs(),
         "audit" => of_audit(),
+        "key" => key::verbs(),
         "operation" => vec![with_options(watch::command())],
         _ => Vec::new(),
     }

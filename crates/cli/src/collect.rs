@@ -10,8 +10,9 @@ use serde_json::{Map, Value, json};
 
 use crate::contract::Contract;
 use crate::failure::{Failure, Result};
-use crate::flags::{BODY, EMPTY, PATH, QUERY, has_default_project, is_place};
+use crate::flags::{BODY, EMPTY, FILE, PATH, QUERY, has_default_project, has_file, is_place};
 use crate::naming::named;
+use crate::secret;
 use crate::span::moment;
 use crate::words::kebab;
 
@@ -74,8 +75,24 @@ fn body(
         None => Map::new(),
     };
     for field in operation.body_fields.iter().flatten() {
+        if secret::is_content(operation, field) {
+            let ask = || std::io::stdin().is_terminal().then(|| ask_twice("content")).transpose();
+            secret::fill(matches, &mut document, input, ask)?;
+            continue;
+        }
+        if secret::is_encoding(operation, field) {
+            continue;
+        }
+        if has_file(operation, field)
+            && let Some(path) = text(matches, FILE)
+        {
+            let read = std::fs::read_to_string(&path);
+            let read = read.map_err(|error| Failure::usage(format!("{path} cannot be read: {error}")))?;
+            document.insert(field.name.clone(), Value::String(read));
+            continue;
+        }
         let given = if field.secret {
-            secret(field, matches, document.contains_key(&field.name), input)?.map(Value::String)
+            password(field, matches, document.contains_key(&field.name), input)?.map(Value::String)
         } else {
             named(field, matches).map(Value::String).or(value(field, BODY, matches)?)
         };
@@ -136,7 +153,7 @@ fn pair_of(pair: &str) -> Result<(String, Value)> {
 }
 
 /// A secret: from a file, from a line of standard input, or, if it must be there and a person sits in front, asked for.
-fn secret(
+fn password(
     field: &Field,
     matches: &ArgMatches,
     given: bool,

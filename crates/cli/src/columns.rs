@@ -109,6 +109,52 @@ const ALLOCATION: &[Column] = &[
     ("EXPIRES", "/expires_at"),
     ("ID", "/id"),
 ];
+const ARTIFACT: &[Column] = &[
+    ("REPOSITORY", "/repository"),
+    ("DIGEST", "/short"),
+    ("KIND", "/kind"),
+    ("STATE", "/shown_state"),
+    ("TRUST", "/trust"),
+    ("SIZE", "/shown_size"),
+    ("PUBLISHED", "/created_at"),
+    ("ID", "/id"),
+];
+const REPOSITORY: &[Column] = &[
+    ("NAME", "/name"),
+    ("PATH", "/path"),
+    ("MANIFESTS", "/manifests"),
+    ("SIZE", "/shown_size"),
+    ("MADE", "/created_at"),
+    ("ID", "/id"),
+];
+const TAG: &[Column] = &[("TAG", "/name"), ("DIGEST", "/digest"), ("SET", "/updated_at")];
+const KEY: &[Column] = &[
+    ("NAME", "/name"),
+    ("ALGORITHM", "/algorithm"),
+    ("FINGERPRINT", "/fingerprint"),
+    ("ADDED", "/created_at"),
+    ("REVOKED", "/revoked_at"),
+    ("WHY", "/revoked_reason"),
+    ("ID", "/id"),
+];
+const SECRET: &[Column] = &[
+    ("NAME", "/name"),
+    ("REVISION", "/revision"),
+    ("BYTES", "/size"),
+    ("MADE", "/created_at"),
+    ("SET", "/updated_at"),
+    ("ID", "/id"),
+];
+const RUNTIME_SECRET: &[Column] = &[
+    ("NAME", "/name"),
+    ("PURPOSE", "/purpose"),
+    ("CELL", "/cell_id"),
+    ("REPOSITORY", "/repository_id"),
+    ("EXPIRES", "/expires_at"),
+    ("REVOKED", "/revoked_at"),
+    ("ISSUED", "/created_at"),
+    ("ID", "/id"),
+];
 const OPERATION: &[Column] = &[
     ("ID", "/id"),
     ("KIND", "/kind"),
@@ -180,6 +226,11 @@ pub(crate) fn columns(words: &[&str]) -> Option<&'static [Column]> {
         ["cell", ..] => Some(CELL),
         ["network", ..] => Some(NETWORK),
         ["ssh-key", ..] => Some(SSH_KEY),
+        ["artifact", ..] => Some(ARTIFACT),
+        ["repository", ..] => Some(REPOSITORY),
+        ["key", ..] => Some(KEY),
+        ["secret", ..] => Some(SECRET),
+        ["runtime-secret", ..] => Some(RUNTIME_SECRET),
         ["operation", ..] => Some(OPERATION),
         ["webhook", ..] => Some(WEBHOOK),
         ["audit", ..] => Some(AUDIT),
@@ -192,6 +243,7 @@ pub(crate) fn columns(words: &[&str]) -> Option<&'static [Column]> {
 pub(crate) fn part(name: &str) -> Option<&'static [Column]> {
     match name {
         "slots" => Some(SLOT),
+        "tags" => Some(TAG),
         "difference" => Some(CHANGE),
         _ => None,
     }
@@ -204,6 +256,7 @@ pub(crate) fn reference(words: &[&str], thing: &Value) -> Option<String> {
         ["tenant", ..] => text("slug").map(str::to_owned),
         ["project", ..] => text("tenant").zip(text("name")).map(|(tenant, name)| format!("{tenant}.{name}")),
         ["user", ..] => text("email").map(str::to_owned),
+        ["key" | "secret" | "repository", ..] => text("name").map(str::to_owned),
         ["node", ..] => text("name").filter(|_| thing["state"].is_string()).map(str::to_owned),
         ["event" | "audit", ..] => thing["sequence"].as_i64().map(|number| number.to_string()),
         _ => None,

@@ -8,6 +8,7 @@ use clap::ArgMatches;
 use jiff::{SignedDuration, Timestamp};
 use muster_sdk::{Connection, Connector};
 
+use crate::artifact::progress::Progress;
 use crate::failure::{Failure, Result};
 use crate::options::{Surroundings, levels, variable};
 use crate::printable::printable;
@@ -105,6 +106,25 @@ impl Context {
     /// Whether lines on standard output can be written over.
     pub(crate) fn has_screen(&self) -> bool {
         self.surroundings.has_screen
+    }
+
+    /// How progress is shown beside the answer: where scripts read, not at all.
+    pub(crate) fn progress(&self) -> Progress {
+        match (self.output, self.surroundings.has_error_screen) {
+            (Output::Table, true) => Progress::bars(),
+            (Output::Table, false) => Progress::lines(),
+            (Output::Json | Output::Name, _) => Progress::silent(),
+        }
+    }
+
+    /// Where things lie that can be had again.
+    pub(crate) fn cache_path(&self) -> &Path {
+        &self.surroundings.cache_path
+    }
+
+    /// Whether requests are shown on stderr.
+    pub(crate) fn is_verbose(&self) -> bool {
+        self.verbose
     }
 
     /// Whether somebody sits in front who can be asked.
@@ -206,9 +226,11 @@ mod tests {
             variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let surroundings = Surroundings {
             profiles_path: folder.join("profiles.toml"),
+            cache_path: folder.join("cache"),
             variables,
             now: Timestamp::UNIX_EPOCH,
             has_screen: false,
+            has_error_screen: false,
             can_ask: false,
         };
         Context::new(&matches, surroundings, false).unwrap()

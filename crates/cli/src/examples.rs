@@ -72,6 +72,60 @@ pub(crate) const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "artifact list",
+        &["muster artifact list --state active", "muster artifact list --repository train/base --all"],
+    ),
+    ("artifact get", &["muster artifact get train/base:2.1", "muster artifact get train/base:2.1 -o json"]),
+    (
+        "artifact verify",
+        &["muster artifact verify train/base:2.1    # after a key was added or a signature came"],
+    ),
+    (
+        "artifact promote",
+        &[
+            "muster artifact promote train/base:2.1 --to staged --reason 'the tests passed'",
+            "muster artifact promote train/base:2.1 --to canary --percent 20 --reason 'a fifth of the starts'",
+            "muster artifact promote train/base:2.1 --to active --reason 'two days without a fault'",
+        ],
+    ),
+    (
+        "artifact demote",
+        &[
+            "muster artifact demote train/base:2.1 --to staged --reason 'the canary died'    # from canary",
+            "muster artifact demote train/base:2.0 --to retired --reason 'nobody uses it'",
+        ],
+    ),
+    ("artifact references", &["muster artifact references train/base:2.1"]),
+    (
+        "artifact publish",
+        &[
+            "muster artifact publish --repository train/base --reference 2.1 --line nightly",
+            "muster artifact publish --repository mirror/base --reference sha256:9a6d0ae1e2f7c1e2f5d4f1d57a0e1a4b7d8f0c3b2a1908f7e6d5c4b3a2918070 --external '{\"registry\": \"registry.example\", \"repository\": \"library/base\", \"secret\": \"hub\"}'",
+        ],
+    ),
+    ("repository tags", &["muster repository tags train/base"]),
+    ("key create", &["muster key create release --file release.pem.pub"]),
+    ("key revoke", &["muster key revoke release --reason 'the laptop was stolen'"]),
+    (
+        "trust-policy set",
+        &[
+            "muster trust-policy set --unsigned-up-to draft --smoke-to-stage",
+            "muster trust-policy set --grace-hours 72",
+        ],
+    ),
+    (
+        "secret create",
+        &[
+            "muster secret create hub-token                          # it is asked for, and not shown",
+            "muster secret create tls-key --from-file key.der",
+            "muster secret create db-password --from-file -          # from standard input",
+        ],
+    ),
+    (
+        "secret rotate",
+        &["muster secret rotate hub-token", "muster secret rotate tls-key --from-file new.der"],
+    ),
+    (
         "operation list",
         &["muster operation list --state parked", "muster operation list --state parked --platform"],
     ),

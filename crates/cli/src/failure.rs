@@ -182,7 +182,7 @@ impl From<std::io::Error> for Failure {
     }
 }
 
-fn exit_of(status: u16) -> Exit {
+pub(crate) fn exit_of(status: u16) -> Exit {
     match status {
         401 => Exit::Unauthenticated,
         403 => Exit::Denied,
@@ -233,6 +233,10 @@ fn advice(operation: Option<&Operation>, problem: &Problem) -> Option<String> {
             Some("somebody changed it meanwhile: look at it again, then repeat the command".to_owned())
         }
         "idempotency_key_reused" => Some("choose another --idempotency-key, or leave it out".to_owned()),
+        "invalid_state" if operation.is_some_and(|operation| operation.id == "artifact_promote") => Some(
+            "`muster artifact references` shows what it lacks; `muster artifact sign` signs it, `muster artifact smoke` tests it, `muster trust-policy` shows the project's rules"
+                .to_owned(),
+        ),
         "quota_exceeded" => Some(
             "`muster quota` shows what the project may hold, and `muster capacity` what it can get"
                 .to_owned(),

@@ -5,6 +5,7 @@ use muster_sdk::describe::{Field, FieldKind, Operation};
 
 use crate::contract::Contract;
 use crate::naming::naming;
+use crate::secret;
 use crate::words::{Words, kebab};
 
 /// Where in a request an argument goes; with the field's name it is the argument's id.
@@ -46,8 +47,11 @@ pub(crate) fn arguments(operation: &Operation) -> Vec<Arg> {
     }
     if let Some(fields) = &operation.body_fields {
         let partial = operation.method == "PATCH";
-        for field in fields {
+        for field in fields.iter().filter(|field| !secret::is_encoding(operation, field)) {
             arguments.push(body_flag(operation, field));
+            if has_file(operation, field) {
+                arguments.push(file_flag(field));
+            }
             if partial && matches!(field.kind, FieldKind::Texts | FieldKind::TextMap) {
                 arguments.push(empty_flag(field));
             }
@@ -117,7 +121,27 @@ fn flag(field: &Field, group: &str) -> Arg {
     }
 }
 
+/// Whether a text is rather had from a file: a key of several lines is no word of a command line.
+pub(crate) fn has_file(operation: &Operation, field: &Field) -> bool {
+    operation.id == "key_create" && field.name == "public_key"
+}
+
+/// The argument that names the file.
+pub(crate) const FILE: &str = "file";
+
+fn file_flag(field: &Field) -> Arg {
+    Arg::new(FILE)
+        .long(FILE)
+        .value_name("FILE")
+        .value_hint(ValueHint::FilePath)
+        .conflicts_with(format!("{BODY}{}", field.name))
+        .help(format!("{} A file that holds it", sentence(&field.description)))
+}
+
 fn body_flag(operation: &Operation, field: &Field) -> Arg {
+    if secret::is_content(operation, field) {
+        return secret::argument(field);
+    }
     if field.secret {
         // A secret on a command line could be read by everybody on the machine, and stays in the shell's history.
         let help = format!(
@@ -140,6 +164,9 @@ fn body_flag(operation: &Operation, field: &Field) -> Arg {
     }
     if naming(operation).is_some_and(|name| name.name == field.name) {
         return arg.help("The same as a flag");
+    }
+    if has_file(operation, field) {
+        return arg.required_unless_present_any(["body", FILE]);
     }
     if field.required && !is_looked_up(operation, field) { arg.required_unless_present("body") } else { arg }
 }

@@ -2,8 +2,8 @@
 //!
 //! Nouns and verbs are not written down here: they are read from the API's description at start, so that an operation
 //! that joins the contract is a command by the next build, with help, flags and completion. What is written by hand is
-//! what a description cannot say: logging in, profiles, following events and operations, verifying an audit chain, the
-//! status at one look. Deriving commands at compile time was rejected: it is the same list a second time, and generated
+//! what a description cannot say: logging in, profiles, following events and operations, verifying an audit chain, content
+//! to and from the registry, the status at one look. Deriving commands at compile time was rejected: it is the same list a second time, and generated
 //! code besides.
 //!
 //! The server's and the agent's own commands join in `crates/muster`, which owns `main`.
@@ -11,6 +11,7 @@
 mod age;
 mod allocation;
 mod amount;
+mod artifact;
 mod audit;
 mod by_hand;
 mod capacity;
@@ -27,6 +28,7 @@ mod exec;
 mod failure;
 mod flags;
 mod join;
+mod key;
 mod login;
 mod logs;
 mod naming;
@@ -38,6 +40,7 @@ mod place;
 mod printable;
 mod profile;
 mod profiles;
+mod secret;
 mod span;
 mod status;
 mod table;
@@ -107,6 +110,11 @@ async fn dispatch(matches: &ArgMatches, surroundings: Surroundings) -> Result<Ex
         ["cp"] => cp::cp(&context, leaf).await,
         ["audit", "export"] => audit::export(&context, leaf).await,
         ["audit", "verify"] => audit::verify_file(&context, leaf),
+        ["artifact", "push"] => artifact::push::push(&context, leaf).await,
+        ["artifact", "pull"] => artifact::pull::pull(&context, leaf).await,
+        ["artifact", "sign"] => artifact::sign::sign(&context, leaf).await,
+        ["artifact", "smoke"] => artifact::smoke::smoke(&context, leaf).await,
+        ["key", "generate"] => key::generate(&context, leaf),
         ["operation", "watch"] => operation::watch::watch(&context, leaf).await,
         _ => match words::meant(Description::embedded(), &words) {
             Some(operation) => operate::operate(&context, operation, leaf).await,

@@ -17,7 +17,7 @@ use crate::flags::is_list;
 use crate::operation::started;
 use crate::printable::{printable, printable_json};
 use crate::words::Words;
-use crate::{allocation, capacity, node, operation, table};
+use crate::{allocation, artifact, capacity, node, operation, table};
 
 /// Carries it out.
 pub(crate) async fn operate(context: &Context, operation: &Operation, matches: &ArgMatches) -> Result<()> {
@@ -61,6 +61,8 @@ fn own_form(words: &[&str], thing: &Value, now: Timestamp) -> Option<String> {
             Some(lines.into_iter().map(|line| format!("{line}\n")).collect())
         }
         ["allocation", "timeline"] => Some(allocation::timeline(thing, now)),
+        ["artifact", "references"] => Some(artifact::view::references(thing, now)),
+        ["artifact", ..] if thing["digest"].is_string() => Some(artifact::view::shown(thing, now)),
         ["capacity", "get"] => Some(capacity::shown(thing, now)),
         _ => None,
     }
@@ -109,8 +111,10 @@ fn following(page: &Value) -> Option<(String, String)> {
 
 /// Shows an answer in the form that was asked for.
 pub(crate) fn show(context: &Context, words: &[&str], answer: Value) -> Result<()> {
+    // The time of the answer: what took an hour to push was not published in an hour from now.
+    let now = context.clock();
     if context.output == Output::Table
-        && let Some(shown) = own_form(words, &answer, context.now)
+        && let Some(shown) = own_form(words, &answer, now)
     {
         return say(&shown);
     }
@@ -120,22 +124,29 @@ pub(crate) fn show(context: &Context, words: &[&str], answer: Value) -> Result<(
         Output::Table => match answer {
             Value::Object(mut page) if page.get("items").is_some_and(Value::is_array) => {
                 let mut items = page["items"].take();
-                if let ["operation", ..] = words {
-                    items.as_array_mut().into_iter().flatten().for_each(operation::forget_what_was_overcome);
+                let each = items.as_array_mut().into_iter().flatten();
+                match words {
+                    ["operation", ..] => each.for_each(operation::forget_what_was_overcome),
+                    ["artifact", ..] => each.for_each(artifact::view::row),
+                    ["repository", ..] => each.for_each(artifact::view::size_in_words),
+                    _ => {}
                 }
                 let items = items.as_array().map_or(&[][..], Vec::as_slice);
                 if items.is_empty() {
                     eprintln!("none");
                 } else {
-                    say(&table::table(columns(words), items, context.now))?;
+                    say(&table::table(columns(words), items, now))?;
                 }
                 remark_on_more(&Value::Object(page), items.len());
                 Ok(())
             }
             Value::Object(mut thing) => {
-                let secret = thing.remove("secret").and_then(|secret| secret.as_str().map(str::to_owned));
+                // Issued material is called a value, since it is a secret itself.
+                let issued = matches!(words, ["runtime-secret", ..]).then_some("value");
+                let secret = thing.remove(issued.unwrap_or("secret"));
+                let secret = secret.and_then(|secret| secret.as_str().map(str::to_owned));
                 let replayed = thing.get("secret_shown_once") == Some(&Value::Bool(true));
-                say(&table::lines(&thing, context.now))?;
+                say(&table::lines(&thing, now))?;
                 if thing.get("token").is_some_and(Value::is_string) {
                     eprintln!("the token is shown this once, kept nowhere, and can be used once");
                 }

@@ -47,10 +47,14 @@ pub(crate) fn with_options(command: Command) -> Command {
 /// What comes from around the process. Variables are read here and not by clap, so that tests say what they are.
 pub(crate) struct Surroundings {
     pub(crate) profiles_path: PathBuf,
+    /// Where things lie that can be had again: which uploads are under way.
+    pub(crate) cache_path: PathBuf,
     pub(crate) variables: BTreeMap<String, String>,
     pub(crate) now: Timestamp,
     /// Whether lines on standard output can be written over.
     pub(crate) has_screen: bool,
+    /// Whether those on standard error can.
+    pub(crate) has_error_screen: bool,
     /// Whether somebody sits in front who can be asked.
     pub(crate) can_ask: bool,
 }
@@ -61,13 +65,15 @@ impl Surroundings {
         reason = "this is where the machine's clock enters the command line"
     )]
     pub(crate) fn real() -> Self {
+        let obeys = std::env::var_os("TERM").is_some_and(|term| term != "dumb");
         let ours = std::env::vars().filter(|(name, value)| name.starts_with("MUSTER_") && !value.is_empty());
         Self {
             profiles_path: crate::profile::default_path(),
+            cache_path: crate::profile::default_cache_path(),
             variables: ours.collect(),
             now: Timestamp::now(),
-            has_screen: std::io::stdout().is_terminal()
-                && std::env::var_os("TERM").is_some_and(|term| term != "dumb"),
+            has_screen: std::io::stdout().is_terminal() && obeys,
+            has_error_screen: std::io::stderr().is_terminal() && obeys,
             can_ask: std::io::stdin().is_terminal() && std::io::stderr().is_terminal(),
         }
     }

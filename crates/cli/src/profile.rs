@@ -42,9 +42,18 @@ pub(crate) struct Profiles {
 
 /// Where the file is: `$XDG_CONFIG_HOME/muster/profiles.toml`, under `~/.config` if that is not set.
 pub(crate) fn default_path() -> PathBuf {
+    under("XDG_CONFIG_HOME", ".config").join("profiles.toml")
+}
+
+/// Where things lie that can be had again: `$XDG_CACHE_HOME/muster`, under `~/.cache` if that is not set.
+pub(crate) fn default_cache_path() -> PathBuf {
+    under("XDG_CACHE_HOME", ".cache")
+}
+
+fn under(variable: &str, at_home: &str) -> PathBuf {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let folder = set("XDG_CONFIG_HOME").or_else(|| Some(set("HOME")?.join(".config")));
-    folder.unwrap_or_default().join("muster").join("profiles.toml")
+    let folder = set(variable).or_else(|| Some(set("HOME")?.join(at_home)));
+    folder.unwrap_or_default().join("muster")
 }
 
 impl Profiles {

@@ -93,6 +93,10 @@ fn block(name: &str, value: &Value, now: Timestamp) -> Option<String> {
         _ => false,
     };
     match value {
+        // A key is copied as it stands. Other texts of several lines are somebody's attempt to look like another field.
+        Value::String(text) if name == "public_key" && text.trim_end().contains('\n') => {
+            Some(text.lines().map(|line| format!("{}\n", printable(line))).collect())
+        }
         Value::Array(items) if items.iter().all(Value::is_object) && !items.is_empty() => {
             let flat =
                 items.iter().flat_map(Value::as_object).flatten().all(|(_, value)| !is_made_of_parts(value));

@@ -279,3 +279,57 @@ fn shell_words(line: &str) -> Vec<String> {
         })
         .collect()
 }
+
+#[test]
+fn the_content_of_a_secret_is_read_whole_and_never_from_a_flag() {
+    for line in [
+        "muster secret create s --value hunter2",
+        "muster secret rotate s --value hunter2",
+        "muster secret create s hunter2",
+    ] {
+        assert!(sent(line, "").is_err(), "{line}");
+    }
+    let given = |line: &str, input: &str| sent(line, input).unwrap().body.unwrap();
+    let typed = "two\nlines\n";
+    assert_eq!(given("muster secret create s --from-file -", typed), json!({"name": "s", "value": typed}));
+    assert_eq!(given("muster secret rotate s --from-file -", "x"), json!({"value": "x"}));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("key.der");
+    std::fs::write(&file, [0xff, 0, 1]).unwrap();
+    let line = format!("muster secret create s --from-file {}", file.display());
+    assert_eq!(given(&line, ""), json!({"name": "s", "encoding": "base64", "value": "/wAB"}));
+    std::fs::write(&file, "").unwrap();
+    assert!(sent(&line, "").unwrap_err().contains("empty"));
+    let whole = given("muster secret create --body -", r#"{"name": "s", "value": "x"}"#);
+    assert_eq!(whole, json!({"name": "s", "value": "x"}));
+}
+
+#[test]
+fn no_command_takes_a_secret_as_a_word() {
+    let whole = command();
+    for (operation, words) in generated(Description::embedded()) {
+        let mut at = &whole;
+        for word in words.path() {
+            at = at.find_subcommand(word).unwrap();
+        }
+        for field in operation.body_fields.iter().flatten().filter(|field| field.secret) {
+            let flag = crate::words::kebab(&field.name);
+            assert!(
+                at.get_arguments().all(|argument| argument.get_long() != Some(flag.as_str())),
+                "{}",
+                operation.id
+            );
+        }
+    }
+}
+
+#[test]
+fn a_key_comes_from_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("k.pub");
+    std::fs::write(&file, "-----BEGIN\nx\n").unwrap();
+    let line = format!("muster key create release --file {}", file.display());
+    assert_eq!(body(&line), json!({"name": "release", "public_key": "-----BEGIN\nx\n"}));
+    assert!(sent("muster key create release", "").is_err());
+    assert!(sent(&format!("{line} --public-key x"), "").is_err());
+}

@@ -12,6 +12,7 @@ use crate::{command, dispatch, login};
 #[path = "../../sdk/tests/scripted/mod.rs"]
 mod scripted;
 
+mod artifacts;
 mod fleet;
 
 use scripted::{Reply, Scripted, ok, problem};
@@ -30,9 +31,11 @@ impl Desk {
         let variables = [("MUSTER_SERVER".to_owned(), self.server.url.clone())].into();
         Surroundings {
             profiles_path: self.folder.path().join("profiles.toml"),
+            cache_path: self.folder.path().join("cache"),
             variables,
             now: Timestamp::UNIX_EPOCH,
             has_screen: false,
+            has_error_screen: false,
             can_ask: false,
         }
     }

@@ -89,7 +89,19 @@ impl Platform {
                 "this token lets one machine join, and nothing else: give it to `muster agent join`",
             ));
         }
-        let hash = secret.hash();
+        if secret.is(TokenKind::Pull) {
+            return Err(refused("this token reads one repository of the registry, and nothing else"));
+        }
+        self.authenticate_hash(secret.hash(), now).await
+    }
+
+    /// The same, for a credential of which the hash is known: a token of the registry carries that of the one it was fetched
+    /// with.
+    pub(crate) async fn authenticate_hash(
+        &self,
+        hash: TokenHash,
+        now: Timestamp,
+    ) -> Result<Arc<Authenticated>> {
         let actor = match self.authn.remembered(&hash) {
             Some(actor) => actor,
             None => {

@@ -15,6 +15,11 @@ use crate::root_key::{RootKeyError, RootKeys, open, seal};
 /// The owner of what belongs to no tenant.
 pub(crate) const PLATFORM: &str = "platform";
 
+/// Under which version of its owner's key something is sealed.
+pub(crate) fn key_version(sealed: &[u8]) -> Option<i64> {
+    sealed.first_chunk::<4>().map(|version| i64::from(u32::from_be_bytes(*version)))
+}
+
 type Key = Arc<Zeroizing<Vec<u8>>>;
 
 pub(crate) struct Envelope {

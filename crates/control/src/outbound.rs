@@ -105,6 +105,18 @@ pub(crate) fn client(private: bool) -> reqwest::Result<reqwest::Client> {
         .build()
 }
 
+/// The same for what is long: only a pause is waited for no longer than this.
+pub(crate) fn streaming_client(private: bool) -> reqwest::Result<reqwest::Client> {
+    reqwest::Client::builder()
+        .dns_resolver(Arc::new(PublicOnly { private }))
+        .redirect(reqwest::redirect::Policy::none())
+        .no_proxy()
+        .connect_timeout(Duration::from_secs(10))
+        .read_timeout(Duration::from_secs(30))
+        .user_agent(concat!("muster/", env!("CARGO_PKG_VERSION")))
+        .build()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use muster_ids::{OperationId, ReplicaId, World};
 use muster_operations::{Engine, Hooks, Timing};
+use muster_registry::Blobs;
 use muster_store::Store;
 use tokio::sync::{Notify, broadcast};
 
@@ -13,6 +14,7 @@ use crate::authn::Authn;
 use crate::envelope::Envelope;
 use crate::fleet::Fleet;
 use crate::places::Places;
+use crate::registry::{Manifests, Names};
 use crate::stream::Streams;
 use crate::{Limits, Metrics, RootKeys, Tail};
 
@@ -52,6 +54,16 @@ pub struct Options {
     pub nodes_advertise: Option<String>,
     /// Streams to cells that one tenant may have at this server at once.
     pub streams_per_tenant: u32,
+    /// How long content of the registry stays that nothing needs: longer than a push takes.
+    pub garbage_grace: SignedDuration,
+    /// How often such content is looked for.
+    pub garbage_every: Duration,
+    /// The most bytes of one blob.
+    pub largest_blob: u64,
+    /// Whether other registries may be at loopback and private addresses, those at loopback by plain http.
+    pub registries_to_private: bool,
+    /// Whether other registries may be referenced at all.
+    pub registries: bool,
 }
 
 impl Default for Options {
@@ -73,6 +85,11 @@ impl Default for Options {
             timing: Timing::default(),
             nodes_advertise: None,
             streams_per_tenant: 64,
+            garbage_grace: SignedDuration::from_hours(24),
+            garbage_every: Duration::from_secs(3600),
+            largest_blob: 1 << 40,
+            registries_to_private: false,
+            registries: true,
         }
     }
 }
@@ -114,6 +131,8 @@ pub struct Platform {
     pub world: World,
     /// The database.
     pub store: Store,
+    /// The content of the registry.
+    pub blobs: Blobs,
     /// Settings.
     pub options: Options,
     /// This server.
@@ -134,6 +153,8 @@ pub struct Platform {
     pub stopping: tokio::sync::watch::Sender<bool>,
     pub(crate) authn: Authn,
     pub(crate) places: Places,
+    pub(crate) names: Names,
+    pub(crate) manifests: Manifests,
     pub(crate) envelope: Envelope,
     /// Wakes the sealer of this server after a commit.
     pub(crate) unsealed: Notify,
@@ -143,7 +164,7 @@ pub struct Platform {
 
 impl Platform {
     /// Puts the parts together.
-    pub fn new(world: World, store: Store, root_keys: RootKeys, options: Options) -> Arc<Self> {
+    pub fn new(world: World, store: Store, blobs: Blobs, root_keys: RootKeys, options: Options) -> Arc<Self> {
         let replica: ReplicaId = world.id();
         Arc::new_cyclic(|platform: &Weak<Self>| Self {
             replica,
@@ -155,6 +176,9 @@ impl Platform {
                 hooks(platform),
             )),
             places: Places::default(),
+            names: Names::default(),
+            manifests: Manifests::default(),
+            blobs,
             authn: Authn::new(options.credential_cache),
             envelope: Envelope::new(root_keys),
             limits: Limits::new(options.actor_rate, options.tenant_rate, options.tenant_in_flight),
@@ -218,6 +242,8 @@ impl Platform {
     pub fn forget_credentials(&self) {
         self.authn.forget();
         self.places.forget();
+        self.names.forget();
+        self.manifests.forget();
     }
 
     /// Writes down which tokens were seen since the last time.

@@ -11,7 +11,7 @@ use crate::Platform;
 
 /// Twice the pause between two rounds and a little: after a crash, what is due waits no longer than that for another server.
 const LEASE: SignedDuration = SignedDuration::from_secs(45);
-/// Revoked and expired tokens stay visible in lists for so long.
+/// Revoked and expired tokens and runtime secrets stay visible in lists for so long.
 const TOKEN_RETENTION: SignedDuration = SignedDuration::from_hours(24 * 30);
 /// Streams that can be joined no more are kept for so long: whoever comes late is told why.
 const STREAM_RETENTION: SignedDuration = SignedDuration::from_mins(5);
@@ -93,6 +93,7 @@ impl Platform {
         tx.cell_log_prune(now - LOG_RETENTION).await?;
         tx.enrolment_prune(now - TOKEN_RETENTION).await?;
         tx.stream_prune(now - STREAM_RETENTION).await?;
+        tx.runtime_secret_prune(now - TOKEN_RETENTION).await?;
         if let Some(kept) = self.options.event_retention {
             tx.sweep_events(now - kept).await?;
         }
@@ -102,37 +103,6 @@ impl Platform {
         tx.commit().await?;
         self.rewrap().await?;
         self.reseal().await
-    }
-
-    /// Seals anew, under each owner's newest key, what is still sealed under an older one; then the older one goes.
-    pub async fn reseal(&self) -> Result<(), StoreError> {
-        for (owner, newest) in self.store.sealing_keys_superseded().await? {
-            let Ok(tenant) = owner.parse::<muster_ids::TenantId>() else { continue };
-            for webhook in self.store.webhook_of_tenant(tenant).await? {
-                let context = format!("webhook {}", webhook.id);
-                let opened = self.envelope.open(&self.store, &owner, &context, &webhook.secret_sealed).await;
-                let Ok(plain) = opened else { return Ok(()) };
-                let Ok(sealed) = self.envelope.seal(&self.store, &owner, &context, &plain).await else {
-                    return Ok(());
-                };
-                let mut tx = self.store.begin().await?;
-                match tx.webhook_reseal(webhook.id, sealed, webhook.secret_sealed.clone()).await {
-                    Ok(()) => tx.commit().await?,
-                    // It was changed or removed meanwhile; the next sweep looks again.
-                    Err(StoreError::Stale) => {
-                        tx.rollback().await;
-                        return Ok(());
-                    }
-                    Err(error) => return Err(error),
-                }
-            }
-            let mut tx = self.store.begin().await?;
-            tx.sealing_key_delete_older(&owner, newest, self.world.now() - SignedDuration::from_hours(1))
-                .await?;
-            tx.commit().await?;
-            self.envelope.forget(&owner);
-        }
-        Ok(())
     }
 
     /// Moves keys to the active root key, a few at a time; readers never notice.

@@ -4,9 +4,11 @@
 //! Bare UUIDs were rejected: a log line that says which noun it speaks of saves a look-up at three in the morning.
 
 mod base32;
+mod digest;
 mod id;
 mod world;
 
+pub use digest::{Digest, DigestError};
 pub use id::{IdError, TypedId};
 pub use world::{Clock, Entropy, ManualClock, SeededEntropy, SystemClock, SystemEntropy, World};
 
@@ -49,6 +51,16 @@ id::ids! {
     SshKeyId = "key";
     /// A terminal, a command or a transfer under way between a person and a cell.
     StreamId = "str";
+    /// A repository of the registry.
+    RepositoryId = "rpo";
+    /// An artifact: content by digest.
+    ArtifactId = "art";
+    /// A publisher's key.
+    KeyId = "pky";
+    /// A project's own secret.
+    SecretId = "sec";
+    /// Material issued for a purpose.
+    RuntimeSecretId = "rts";
     /// A witness: evidence for a transition.
     WitnessId = "wit";
     /// A task for a node's agent.

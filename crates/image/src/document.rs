@@ -47,6 +47,45 @@ pub(crate) struct Plan {
     pub(crate) config: Config,
 }
 
+/// A blob, as a document names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Blob {
+    /// Its digest.
+    pub digest: Digest,
+    /// How long it is said to be.
+    pub size: u64,
+}
+
+/// Where a document of an image leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Lead {
+    /// It is an index: this is what it has for this machine, another document.
+    On(Blob),
+    /// It is a manifest: this is what the image is made of.
+    To {
+        /// The configuration.
+        config: Blob,
+        /// The layers, lowest first.
+        layers: Vec<Blob>,
+    },
+}
+
+/// Reads an index or a manifest, so that what it needs can be fetched before it is unpacked. It is for the caller to know that
+/// the bytes have this digest.
+pub fn lead(document: &Digest, bytes: &[u8], limits: &Limits) -> Result<Lead, Error> {
+    let blob = |descriptor: &Descriptor| Blob { digest: descriptor.digest, size: descriptor.size };
+    match top(document, bytes)? {
+        Kind::Index(manifests) => Ok(Lead::On(blob(&choose(document, manifests)?))),
+        Kind::Manifest(config, layers) => {
+            few(document, &layers, limits)?;
+            for layer in &layers {
+                format(document, &layer.media_type)?;
+            }
+            Ok(Lead::To { config: blob(&config), layers: layers.iter().map(blob).collect() })
+        }
+    }
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Descriptor {
@@ -70,6 +109,31 @@ struct Top {
     manifests: Option<Vec<Descriptor>>,
     config: Option<Descriptor>,
     layers: Option<Vec<Descriptor>>,
+}
+
+enum Kind {
+    Index(Vec<Descriptor>),
+    Manifest(Descriptor, Vec<Descriptor>),
+}
+
+fn top(document: &Digest, bytes: &[u8]) -> Result<Kind, Error> {
+    let top: Top = parse(document, bytes)?;
+    match (top.manifests, top.config, top.layers) {
+        (Some(manifests), None, None) => Ok(Kind::Index(manifests)),
+        (None, Some(config), Some(layers)) => Ok(Kind::Manifest(config, layers)),
+        _ => {
+            let why = "it is neither an index (manifests) nor a manifest (config and layers)";
+            Err(wrong(document, why))
+        }
+    }
+}
+
+fn few(manifest: &Digest, layers: &[Descriptor], limits: &Limits) -> Result<(), Error> {
+    if layers.len() > limits.layers {
+        let why = format!("it has {} layers, and {} are the most", layers.len(), limits.layers);
+        return Err(wrong(manifest, why));
+    }
+    Ok(())
 }
 
 #[derive(Debug, Deserialize)]
@@ -103,17 +167,12 @@ pub(crate) fn plan(source: &Source, digest: &Digest, limits: &Limits) -> Result<
     let mut at = *digest;
     let mut size = None;
     for _ in 0..=NESTING {
-        let top: Top = parse(&at, &source.document(&at, size, limits)?)?;
-        match (top.manifests, top.config, top.layers) {
-            (Some(manifests), None, None) => {
+        match top(&at, &source.document(&at, size, limits)?)? {
+            Kind::Index(manifests) => {
                 let chosen = choose(&at, manifests)?;
                 (at, size) = (chosen.digest, Some(chosen.size));
             }
-            (None, Some(config), Some(layers)) => return of_manifest(source, &at, &config, &layers, limits),
-            _ => {
-                let why = "it is neither an index (manifests) nor a manifest (config and layers)";
-                return Err(wrong(&at, why));
-            }
+            Kind::Manifest(config, layers) => return of_manifest(source, &at, &config, &layers, limits),
         }
     }
     Err(wrong(digest, format!("it leads through more than {NESTING} indexes and to no manifest")))
@@ -126,10 +185,7 @@ fn of_manifest(
     layers: &[Descriptor],
     limits: &Limits,
 ) -> Result<Plan, Error> {
-    if layers.len() > limits.layers {
-        let why = format!("it has {} layers, and {} are the most", layers.len(), limits.layers);
-        return Err(wrong(manifest, why));
-    }
+    few(manifest, layers, limits)?;
     let bytes = source.document(&config.digest, Some(config.size), limits)?;
     let configuration: Configuration = parse(&config.digest, &bytes)?;
     let (os, architecture) = (&configuration.os, &configuration.architecture);

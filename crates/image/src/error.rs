@@ -52,6 +52,16 @@ pub enum Error {
         /// What the system answered.
         error: io::Error,
     },
+    /// An unpacked image was changed on this node. It was set aside, and nobody is given it any more.
+    #[error(
+        "{digest} was changed on this node after it was unpacked: {what}; it was set aside, and is unpacked anew when it is asked for again"
+    )]
+    Changed {
+        /// Which image.
+        digest: Digest,
+        /// What differs, with the names of the files.
+        what: String,
+    },
     /// The record of an unpacked image cannot be read, so nobody can say what it should be.
     #[error("{}: the record of this image cannot be read ({why}); remove the image and let it be unpacked again", path.display())]
     Record {

@@ -6,7 +6,9 @@
 //!   partial/sha256-…/          unfinished: whatever is here without a held lock is rubbish
 //!   sha256-…/rootfs/           an image, complete, since it is only ever moved here whole
 //!   sha256-…/tree              what lies in rootfs
+//!   sha256-…/seal              when each thing in rootfs was changed last, so that a later change is seen
 //!   sha256-…/image.json        what the image is, and the digest of the record of the tree
+//!   aside/sha256-….N/          images that were changed after they were unpacked: cells may still run from them
 //! ```
 
 use std::fs::{self, File, OpenOptions};
@@ -17,6 +19,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::document::{self, Config};
+use crate::seal::{self, Look};
 use crate::tree::{self, Depth};
 use crate::unpack::{LeftOut, unpack};
 use crate::{Digest, Error, Limits, Source};
@@ -25,7 +28,12 @@ const PARTIAL: &str = "partial";
 const LOCKS: &str = "locks";
 const ROOTFS: &str = "rootfs";
 const TREE: &str = "tree";
+const SEAL: &str = "seal";
+const DRAFT: &str = "seal.new";
 const RECORD: &str = "image.json";
+const ASIDE: &str = "aside";
+/// So many differences are told of an image that was changed.
+const TOLD: usize = 3;
 
 /// The images that are unpacked on this node.
 #[derive(Debug, Clone)]
@@ -65,7 +73,8 @@ impl Images {
     /// Opens the folder of images, makes it if it is not there, and removes what a crash left unfinished.
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, Error> {
         let images = Self { folder: folder.into() };
-        for folder in [images.folder.clone(), images.folder.join(PARTIAL), images.folder.join(LOCKS)] {
+        for part in ["", PARTIAL, LOCKS] {
+            let folder = images.folder.join(part);
             fs::create_dir_all(&folder).map_err(Error::at("make", &folder))?;
             let private = fs::Permissions::from_mode(0o700);
             fs::set_permissions(&folder, private).map_err(Error::at("close", &folder))?;
@@ -79,14 +88,18 @@ impl Images {
         Ok(images)
     }
 
-    /// The image, unpacked: found, or else taken from the source. Whoever asks for the same image meanwhile, in this process
-    /// or another, waits and then finds it.
+    /// The image, unpacked: found as it was left, or else taken from the source. Whoever asks for the same image meanwhile, in
+    /// this process or another, waits and then finds it. One that was changed since it was unpacked is set aside and refused
+    /// once; who asks again has it unpacked anew.
     pub fn ensure(&self, source: &Source, digest: &Digest, limits: &Limits) -> Result<Image, Error> {
-        if let Some(image) = self.lookup(digest)? {
+        if let Some(image) = self.lookup(digest)?
+            && matches!(self.look(&image), Ok(Look::Whole))
+        {
             return Ok(image);
         }
         let _lock = self.lock(digest)?;
         if let Some(image) = self.lookup(digest)? {
+            self.inspect(&image)?;
             return Ok(image);
         }
         let partial = self.partial(digest);
@@ -124,6 +137,74 @@ impl Images {
         Ok(Some(Image { digest, manifest, rootfs, config, tree, left_out, fresh: false }))
     }
 
+    fn look(&self, image: &Image) -> Result<Look, Error> {
+        seal::look(&image.rootfs, &self.home(&image.digest).join(SEAL), &image.tree)
+    }
+
+    /// Reads whatever was touched since the image was sealed, and seals it again if nothing of it is different. The caller
+    /// holds the image's lock.
+    fn inspect(&self, image: &Image) -> Result<(), Error> {
+        let home = self.home(&image.digest);
+        if self.look(image)? == Look::Whole {
+            return Ok(());
+        }
+        // The next seal is drawn up before anything is read, and counts only when all was found as it should be: who changes
+        // something meanwhile is seen at the next look, and who dies meanwhile has sealed nothing.
+        let draft = home.join(DRAFT);
+        std::thread::sleep(seal::TICK);
+        seal::write(&image.rootfs, &draft, &image.tree)?;
+        let touched = match self.look(image)? {
+            Look::Touched(touched) => Some(touched),
+            Look::Whole | Look::Unsealed => None,
+        };
+        let depth = touched.as_ref().map_or(Depth::Content, Depth::ContentOf);
+        let told = tree::compare(&image.rootfs, &home.join(TREE), &image.tree, depth)?;
+        if told.is_empty() {
+            tracing::info!(digest = %image.digest, "an image was touched and is as it was");
+            return fs::rename(&draft, home.join(SEAL)).map_err(Error::at("seal", &home));
+        }
+        self.set_aside(&image.digest)?;
+        let more = if told.len() > TOLD { "; and more" } else { "" };
+        let what = format!("{}{more}", told[..told.len().min(TOLD)].join("; "));
+        tracing::error!(digest = %image.digest, what, "an image was changed after it was unpacked");
+        Err(Error::Changed { digest: image.digest, what })
+    }
+
+    /// Takes an image out of use, without taking its files from cells that run from them.
+    fn set_aside(&self, digest: &Digest) -> Result<(), Error> {
+        let (home, folder) = (self.home(digest), self.folder.join(ASIDE));
+        fs::create_dir_all(&folder).map_err(Error::at("make", &folder))?;
+        let free = |number: &u32| !self.aside(digest, *number).exists();
+        let aside = self.aside(digest, (0..u32::MAX).find(free).unwrap_or(u32::MAX));
+        fs::rename(&home, &aside).map_err(Error::at("set aside", &home))?;
+        sync_folder(&self.folder)
+    }
+
+    /// Removes images that were set aside, but for those that somebody may still run from: `used` says so of each. Gives
+    /// how many are gone.
+    pub fn clear_aside(&self, used: impl Fn(&Digest) -> bool) -> Result<usize, Error> {
+        let folder = self.folder.join(ASIDE);
+        if !folder.exists() {
+            return Ok(0);
+        }
+        let mut gone = 0;
+        for entry in fs::read_dir(&folder).map_err(Error::at("list", &folder))? {
+            let path = entry.map_err(Error::at("list", &folder))?.path();
+            let name =
+                path.file_name().and_then(|name| name.to_str()).and_then(|name| name.split('.').next());
+            if name.and_then(Digest::from_file_name).is_some_and(|digest| !used(&digest)) {
+                remove_tree(&path)?;
+                gone += 1;
+            }
+        }
+        Ok(gone)
+    }
+
+    /// Where the root of an image lies while it is unpacked and in use.
+    pub fn rootfs(&self, digest: &Digest) -> PathBuf {
+        self.home(digest).join(ROOTFS)
+    }
+
     /// The images that are here, in the order of their digests.
     pub fn list(&self) -> Result<Vec<Digest>, Error> {
         digests_in(&self.folder)
@@ -155,7 +236,7 @@ impl Images {
         self.compare(digest, Depth::Content)
     }
 
-    fn compare(&self, digest: &Digest, depth: Depth) -> Result<Vec<String>, Error> {
+    fn compare(&self, digest: &Digest, depth: Depth<'_>) -> Result<Vec<String>, Error> {
         match self.lookup(digest)? {
             Some(image) => {
                 let record = self.home(digest).join(TREE);
@@ -170,7 +251,9 @@ impl Images {
         fs::create_dir(partial).map_err(Error::at("make", partial))?;
         let rootfs = partial.join(ROOTFS);
         let left_out = unpack(source, &plan, &rootfs, limits)?;
+        std::thread::sleep(seal::TICK);
         let tree = tree::record(&rootfs, &partial.join(TREE))?;
+        seal::write(&rootfs, &partial.join(SEAL), &tree)?;
         let record = Record { digest: *digest, manifest: plan.manifest, config: plan.config, tree, left_out };
         let path = partial.join(RECORD);
         let text = serde_json::to_vec_pretty(&record).expect("a record is always JSON");
@@ -186,6 +269,10 @@ impl Images {
 
     fn home(&self, digest: &Digest) -> PathBuf {
         self.folder.join(digest.file_name())
+    }
+
+    fn aside(&self, digest: &Digest, number: u32) -> PathBuf {
+        self.folder.join(ASIDE).join(format!("{}.{number}", digest.file_name()))
     }
 
     fn partial(&self, digest: &Digest) -> PathBuf {

@@ -16,13 +16,14 @@ mod mark;
 mod member;
 mod name;
 mod root;
+mod seal;
 mod source;
 mod tree;
 mod unpack;
 mod zstd;
 
 pub use digest::{Digest, DigestError};
-pub use document::Config;
+pub use document::{Blob, Config, Lead, lead};
 pub use error::Error;
 pub use images::{Image, Images};
 pub use limits::Limits;

@@ -4,6 +4,7 @@
 //! therefore the same on every node that unpacks the same image by the same rules.
 
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
@@ -23,9 +24,11 @@ const DEPTH_MAX: usize = 4096;
 
 /// How closely a tree is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Depth {
+pub(crate) enum Depth<'p> {
     /// Names, kinds, owners, modes, sizes, and where links lead.
     Facts,
+    /// The same, and every byte of the files at these paths, which are escaped.
+    ContentOf(&'p BTreeSet<String>),
     /// All of it, and every byte.
     Content,
 }
@@ -45,7 +48,7 @@ pub(crate) fn compare(
     root: &Path,
     record: &Path,
     digest: &Digest,
-    depth: Depth,
+    depth: Depth<'_>,
 ) -> Result<Vec<String>, Error> {
     let found = digest_of(record).map_err(Error::at("read", record))?;
     if found != *digest {
@@ -92,12 +95,12 @@ impl Line {
         Self { path: text.get(at + 1..).unwrap_or_default().to_owned(), rest: text[..at].to_owned() }
     }
 
-    fn matches(&self, other: &Self, depth: Depth) -> bool {
+    fn matches(&self, other: &Self, depth: Depth<'_>) -> bool {
         let content = |rest: &str| rest.split(' ').nth(5).map(str::to_owned);
         match depth {
             Depth::Content => self.rest == other.rest,
-            // A file's content was not read, so it stands as it was.
-            Depth::Facts => match (content(&self.rest), content(&other.rest)) {
+            // Where a file's content was not read, it stands as it was.
+            Depth::Facts | Depth::ContentOf(_) => match (content(&self.rest), content(&other.rest)) {
                 (Some(was), Some(is)) if is == "?" => self.rest == other.rest.replacen('?', &was, 1),
                 _ => self.rest == other.rest,
             },
@@ -117,7 +120,7 @@ fn digest_of(path: &Path) -> io::Result<Digest> {
 }
 
 /// Goes through the tree: a directory before what is in it, and names in the order of their escaped form.
-fn walk(root: &Path, depth: Depth, see: &mut dyn FnMut(&Line) -> io::Result<()>) -> io::Result<()> {
+fn walk(root: &Path, depth: Depth<'_>, see: &mut dyn FnMut(&Line) -> io::Result<()>) -> io::Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let directory = File::from(rustix::fs::open(root, flags, Mode::empty())?);
     see(&Line { path: String::new(), rest: of_directory(&directory)? })?;
@@ -128,7 +131,7 @@ fn walk_in(
     directory: &File,
     path: &str,
     level: usize,
-    depth: Depth,
+    depth: Depth<'_>,
     see: &mut dyn FnMut(&Line) -> io::Result<()>,
 ) -> io::Result<()> {
     if level > DEPTH_MAX {
@@ -147,7 +150,14 @@ fn walk_in(
                 walk_in(&child, &path, level + 1, depth, see)?;
                 continue;
             }
-            FileType::RegularFile => of_file(directory, &name, depth)?,
+            FileType::RegularFile => {
+                let reads = match depth {
+                    Depth::Facts => false,
+                    Depth::ContentOf(paths) => paths.contains(&path),
+                    Depth::Content => true,
+                };
+                of_file(directory, &name, reads)?
+            }
             FileType::Symlink => {
                 let to = readlinkat(directory, name.as_slice(), Vec::new())?;
                 line("l", &stat, &Digest::of(to.as_bytes()).hex(), "-")
@@ -165,17 +175,16 @@ fn of_directory(directory: &File) -> io::Result<String> {
     Ok(line("d", &stat, "-", &attributes(directory)?))
 }
 
-fn of_file(directory: &File, name: &[u8], depth: Depth) -> io::Result<String> {
+fn of_file(directory: &File, name: &[u8], reads: bool) -> io::Result<String> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(openat(directory, name, flags, Mode::empty())?);
-    let content = match depth {
-        Depth::Facts => "?".to_owned(),
-        Depth::Content => {
-            let mut reader = Metered::new(&file, u64::MAX, String::new());
-            let mut buffered = BufReader::with_capacity(128 << 10, &mut reader);
-            io::copy(&mut buffered, &mut io::sink())?;
-            reader.finish().1.hex()
-        }
+    let content = if reads {
+        let mut reader = Metered::new(&file, u64::MAX, String::new());
+        let mut buffered = BufReader::with_capacity(128 << 10, &mut reader);
+        io::copy(&mut buffered, &mut io::sink())?;
+        reader.finish().1.hex()
+    } else {
+        "?".to_owned()
     };
     Ok(line("f", &fstat(&file)?, &content, &attributes(&file)?))
 }

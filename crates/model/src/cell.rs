@@ -4,7 +4,8 @@ use std::net::Ipv4Addr;
 
 use jiff::Timestamp;
 use muster_ids::{
-    AllocationId, CellId, NetworkId, NodeId, OperationId, ProjectId, SshKeyId, TenantId, UserId, WitnessId,
+    AllocationId, ArtifactId, CellId, NetworkId, NodeId, OperationId, ProjectId, SshKeyId, TenantId, UserId,
+    WitnessId,
 };
 use serde_json::Value;
 
@@ -34,6 +35,10 @@ reasons! {
     /// Why a cell did not come to be or cannot go on: a closed list, each with what its owner can do.
     CellFailure;
     MakeFailed = "make_failed", "The node could not make it; the message says why. Change what it asks for, or ask again.";
+    ArtifactPull = "artifact_pull", "The node could not get its image; the message says why. Ask again when that is mended.";
+    ArtifactDamaged = "artifact_damaged", "What the node got, or had, is not what the digest says: verify the artifact, and push it again if it is damaged here too.";
+    ArtifactUntrusted = "artifact_untrusted", "Its image has no signature that counts in the project: sign it with a key that the project trusts, or change the trust policy.";
+    SecretRefused = "secret_refused", "The node was not told a secret that it names; the message says which. Make the secret, then ask again.";
     NotReady = "not_ready", "It was made, but not everything in it became ready in time: see `muster logs`.";
     ServiceEnded = "service_ended", "A service ended and is not started again: see `muster logs`, and its restart policy.";
     NodeUnreachable = "node_unreachable", "Nobody hears from the node: wait for it, or release the allocation and ask for another.";
@@ -65,6 +70,8 @@ pub struct Cell {
     pub labels: Labels,
     /// What it is made of, in the words of the nodes' contract.
     pub spec: Value,
+    /// The artifact that its image is, where the platform has it.
+    pub artifact_id: Option<ArtifactId>,
     /// Whether it is given the keys of the project's people.
     pub ssh_keys: bool,
     /// Its place among the addresses of its network.

@@ -1,5 +1,18 @@
 //! Lower-case hexadecimal, as hashes are printed.
 
+/// The bytes that are written so; none if it is not so many of them in lower case.
+pub fn decode<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let lower_case = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    if text.len() != 2 * N || !lower_case {
+        return None;
+    }
+    let mut bytes = [0; N];
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).ok()?;
+    }
+    Some(bytes)
+}
+
 /// Two digits a byte.
 pub fn encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() * 2);

@@ -1,6 +1,7 @@
 //! The nouns and their rules. Everything here is a pure function or a plain value.
 
 pub mod allocation;
+pub mod artifact;
 pub mod audit;
 pub mod cell;
 pub mod event;
@@ -14,6 +15,7 @@ pub mod placement;
 mod reason;
 pub mod role;
 pub mod scope;
+pub mod secret;
 mod state;
 pub mod task;
 pub mod token;

@@ -20,6 +20,9 @@ pub enum TokenKind {
     ServiceAccount,
     /// A browser session: only ever a cookie.
     Session,
+    /// The right of one incarnation of a cell to read one repository, for an hour. It speaks for nobody; runtime secrets keep
+    /// its hash.
+    Pull,
     /// A machine's one-time right to join. It speaks for nobody and opens nothing of the public API; enrolments keep its
     /// hash, apart from all others.
     Join,
@@ -35,6 +38,7 @@ impl TokenKind {
             TokenKind::Personal => "pat",
             TokenKind::ServiceAccount => "sat",
             TokenKind::Session => "ses",
+            TokenKind::Pull => "pull",
             TokenKind::Join => "join",
         }
     }

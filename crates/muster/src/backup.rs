@@ -1,4 +1,5 @@
-//! Backups of the embedded store: database and root key together, because one is worth nothing without the other.
+//! Backups of the embedded store: database and root key together, because one is worth nothing without the other, and the
+//! registry's content beside them.
 
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -17,8 +18,14 @@ fn folder(name: &'static str, help: &'static str) -> Arg {
 
 pub(crate) fn backup_command() -> Command {
     with_settings(Command::new("backup"))
-        .about("Copy the embedded database and the root key to a new folder, also while the server runs")
+        .about("Copy the embedded database, the root key and the registry's content to a new folder, also while the server runs")
         .arg(folder("FOLDER", "A folder that does not exist yet; it will be readable by you alone"))
+        .arg(
+            Arg::new("without-content")
+                .long("without-content")
+                .action(clap::ArgAction::SetTrue)
+                .help("Leave the registry's content out: it is backed up in another way, after the database"),
+        )
 }
 
 pub(crate) fn restore_command() -> Command {
@@ -58,6 +65,12 @@ pub(crate) async fn backup(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         .mode(0o700)
         .create(folder)
         .with_context(|| format!("making {}: it must not exist yet", folder.display()))?;
+    // Content first and again after the database: every file that the copied rows name was there in one of the two moments.
+    let (content, kept) = (settings.file("registry.dir", "registry"), folder.join("registry"));
+    let with_content = !matches.get_flag("without-content") && content.exists();
+    if with_content {
+        copy_content(&content, &kept)?;
+    }
     let store = Store::open(&Location::Sqlite(database), 1).await?;
     let copy = folder.join("muster.db");
     store.backup_to(&copy).await?;
@@ -65,11 +78,46 @@ pub(crate) async fn backup(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     std::fs::set_permissions(&copy, std::fs::Permissions::from_mode(0o600))?;
     std::fs::File::open(&copy)?.sync_all()?;
     copy_private(&settings.file("keys.root_key_file", "root.key"), &folder.join("root.key"))?;
-    println!(
-        "wrote muster.db and root.key to {}; whoever has both can read every secret in them",
-        folder.display()
-    );
+    let what = match with_content {
+        true => {
+            copy_content(&content, &kept)?;
+            "muster.db, root.key and registry"
+        }
+        false => "muster.db and root.key",
+    };
+    println!("wrote {what} to {}; whoever has the first two can read every secret in them", folder.display());
     Ok(ExitCode::SUCCESS)
+}
+
+/// Copies the registry's finished files that are not there yet. They never change, so a second name for one is as good as a
+/// copy where the file system can give one.
+fn copy_content(from: &Path, to: &Path) -> anyhow::Result<()> {
+    let failed = |path: &Path| format!("copying {}", path.display());
+    let private = |path: &Path| std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
+    private(to).with_context(|| failed(to))?;
+    let identity = to.join("storage.id");
+    if !identity.exists() {
+        copy_private(&from.join("storage.id"), &identity)?;
+    }
+    for shelf in std::fs::read_dir(from.join("blobs")).with_context(|| failed(from))? {
+        let shelf = shelf.with_context(|| failed(from))?;
+        let target = to.join("blobs").join(shelf.file_name());
+        private(&target).with_context(|| failed(&target))?;
+        for file in std::fs::read_dir(shelf.path()).with_context(|| failed(&shelf.path()))? {
+            let file = file.with_context(|| failed(&shelf.path()))?;
+            let target = target.join(file.file_name());
+            if target.exists() || std::fs::hard_link(file.path(), &target).is_ok() {
+                continue;
+            }
+            match std::fs::copy(file.path(), &target) {
+                Ok(_) => {}
+                // It was collected as garbage since the look: no row that is kept names it.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error).with_context(|| failed(&file.path())),
+            }
+        }
+    }
+    Ok(())
 }
 
 pub(crate) async fn restore(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
@@ -92,6 +140,13 @@ pub(crate) async fn restore(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     check.close().await;
     if let Some(parent) = database.parent() {
         std::fs::create_dir_all(parent)?;
+    }
+    let content = settings.file("registry.dir", "registry");
+    if folder.join("registry").exists() {
+        if content.exists() {
+            bail!("{} exists: move it away first, nothing is overwritten", content.display());
+        }
+        copy_content(&folder.join("registry"), &content)?;
     }
     copy_private(&source, &database)?;
     copy_private(&folder.join("root.key"), &root_key)?;

@@ -45,6 +45,31 @@ pub struct CellSpec {
     #[serde(default)]
     #[schema(required = false)]
     pub ssh_keys: bool,
+    /// Secrets that it is given, each as a file in `/run/muster/secrets` that is kept in memory and nowhere else.
+    #[serde(default)]
+    #[schema(required = false, max_items = 64)]
+    pub secrets: Vec<SecretFile>,
+}
+
+/// A secret, as a cell is given it: a file of mode 0400. It is named here and said nowhere: the node asks for it by this name,
+/// for this very incarnation of the cell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SecretFile {
+    /// The secret: one of the project's by its name or id, or a runtime secret by its id.
+    #[schema(max_length = 100)]
+    pub secret: String,
+    /// The name of the file.
+    #[schema(pattern = "^[A-Za-z0-9_][A-Za-z0-9._-]{0,126}$")]
+    pub file: String,
+    /// Its owner in the cell.
+    #[serde(default)]
+    #[schema(required = false)]
+    pub uid: u32,
+    /// Its group in the cell.
+    #[serde(default)]
+    #[schema(required = false)]
+    pub gid: u32,
 }
 
 /// Where a cell's file system comes from.
@@ -234,6 +259,43 @@ pub struct CellOrder {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false)]
     pub attachment: Option<Attachment>,
+    /// Where its image comes from and why it may run; none for an image that the node's operator put there.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(required = false)]
+    pub pull: Option<Pull>,
+}
+
+/// Where an image comes from, and why it may run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Pull {
+    /// The repository, as the registry's paths have it: `acme.ml/train`.
+    pub repository: String,
+    /// The digest of its manifest. Tags mean nothing to a node.
+    pub digest: String,
+    /// Whose signatures count.
+    pub trust: Trust,
+}
+
+/// Whose signatures count on an artifact, and whether it needs one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Trust {
+    /// Whether it may run only with a signature by one of the keys. One that has signatures, and none by such a key, never runs.
+    pub required: bool,
+    /// What a verdict is remembered under beside the digest: it is another one whenever the keys or the rules are.
+    pub policy: String,
+    /// The publisher's keys.
+    pub keys: Vec<TrustKey>,
+}
+
+/// A publisher's key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TrustKey {
+    /// Which.
+    pub id: String,
+    /// The key, as PEM.
+    pub public_key: String,
+    /// Whether it counts no more.
+    pub revoked: bool,
 }
 
 /// A cell's place in a network.

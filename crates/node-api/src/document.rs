@@ -26,6 +26,12 @@ const REFUSALS: &[(u16, &str)] = &[
     (503, "The server cannot answer now: try again, here or at another replica"),
 ];
 
+/// What else is refused to an agent that asks for a secret.
+const NOT_TOLD: &[(u16, &str)] = &[(
+    404,
+    "There is nothing to be told: the cell is not on this node, is another incarnation or goes, or names no such secret",
+)];
+
 /// The whole document.
 pub fn document() -> Value {
     let mut paths: Map<String, Value> = OPERATIONS
@@ -114,7 +120,7 @@ fn describe(operation: &Operation) -> Value {
             "content": {"application/json": {"schema": reference(operation.answer)}},
         }),
     );
-    for (status, description) in REFUSALS {
+    for (status, description) in REFUSALS.iter().chain(NOT_TOLD.iter().filter(|_| operation.id == "secret")) {
         responses.insert(
             status.to_string(),
             json!({"description": description,

@@ -7,7 +7,10 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
 
 use crate::stream::Control;
-use crate::wire::{Changed, Heard, Hello, Join, Joined, Noted, Poll, Renew, Renewed, Reports, Welcome, Work};
+use crate::wire::{
+    Changed, Heard, Hello, Join, Joined, Noted, Poll, Renew, Renewed, Reports, SecretAsk, SecretTold,
+    Welcome, Work,
+};
 
 /// Named schemas, as they are collected for the document.
 pub(crate) type Schemas = Vec<(String, RefOr<Schema>)>;
@@ -105,6 +108,14 @@ pub const OPERATIONS: &[Operation] = &[
         certificate: true,
         body: shape::<Changed>(),
         answer: shape::<Noted>(),
+    },
+    Operation {
+        id: "secret",
+        path: "/node/v1/secret",
+        summary: "Be told a secret of a cell that is being made here",
+        certificate: true,
+        body: shape::<SecretAsk>(),
+        answer: shape::<SecretTold>(),
     },
 ];
 

@@ -221,6 +221,24 @@ pub struct Findings {
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     #[schema(required = false)]
     pub things: Vec<Thing>,
+    /// Why a cell was not made, where that is one of these.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(required = false)]
+    pub refusal: Option<Refusal>,
+}
+
+/// Why a node did not make a cell although it could make others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Refusal {
+    /// Its image could not be had.
+    ArtifactPull,
+    /// What came, or what was there, is not what the digest says.
+    ArtifactDamaged,
+    /// The image has no signature that counts.
+    ArtifactUntrusted,
+    /// A secret of it could not be had.
+    Secret,
 }
 
 /// What an agent says of a task.

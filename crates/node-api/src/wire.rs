@@ -1,6 +1,6 @@
 //! The requests of an agent and their answers.
 
-use muster_ids::{NodeId, TaskId};
+use muster_ids::{CellId, NodeId, TaskId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -163,4 +163,41 @@ pub struct Changed {
 pub struct Noted {
     /// Whether an operator has to approve the difference before it counts.
     pub needs_approval: bool,
+}
+
+/// An agent asks for a secret of a cell that it was ordered to make. Nothing else is a reason to be told one.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SecretAsk {
+    /// The session.
+    pub session: i64,
+    /// For which cell.
+    pub cell_id: CellId,
+    /// For which incarnation of it. For any other than the present one nothing is said.
+    pub incarnation: i64,
+    /// Which.
+    pub what: SecretWhat,
+}
+
+/// Which secret of a cell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SecretWhat {
+    /// The content of this file of `/run/muster/secrets`.
+    File(String),
+    /// A token with which the cell's image can be read from the registry, for an hour at the most.
+    ArtifactPull,
+}
+
+/// A secret. It is written nowhere but where it is used.
+#[derive(Clone, Serialize, Deserialize, ToSchema)]
+pub struct SecretTold {
+    /// Its content, in base64.
+    pub value: String,
+}
+
+impl std::fmt::Debug for SecretTold {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SecretTold(…)")
+    }
 }

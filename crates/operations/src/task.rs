@@ -2,7 +2,7 @@
 
 use muster_ids::{AllocationId, NodeId, TaskId};
 use muster_model::task::{Task, TaskKind, TaskState};
-use muster_node_api::task::{Details, Findings};
+use muster_node_api::task::{Details, Findings, Refusal};
 use muster_store::{Result, StoreError};
 
 use crate::{Act, StepCx, Verdict};
@@ -54,7 +54,7 @@ pub(crate) async fn ask(cx: &StepCx<'_>, ask: &Ask) -> Result<Asked> {
         TaskState::Failed => {
             let why = latest.message.clone().unwrap_or_else(|| "the agent gave no reason".to_owned());
             let failed = mine.iter().filter(|task| task.state == TaskState::Failed).count();
-            if failed >= TRIES {
+            if failed >= TRIES || certain(latest) {
                 return Ok(Asked::Failed(why));
             }
             // It surely did not happen, so it can be asked for again; a little later, as what was in the way may be gone.
@@ -74,6 +74,23 @@ pub(crate) async fn ask(cx: &StepCx<'_>, ask: &Ask) -> Result<Asked> {
             Ok(Asked::Pending(Verdict::Wait { reason: waiting(cx, ask).await?, until }.into()))
         }
     }
+}
+
+/// Why the agent did not do what was asked for last, where it gave one of the reasons that have a name.
+pub(crate) async fn refusal(cx: &StepCx<'_>, ask: &Ask) -> Result<Option<Refusal>> {
+    let prefix = format!("{}/{}/", cx.step, ask.purpose);
+    let tasks = cx.store.task_list(cx.operation.id).await?;
+    Ok(tasks.iter().rfind(|task| task.key.starts_with(&prefix)).and_then(named))
+}
+
+fn named(task: &Task) -> Option<Refusal> {
+    let findings: Findings = serde_json::from_value(task.result.clone()?).ok()?;
+    findings.refusal
+}
+
+/// What an agent will say again however often it is asked: signatures do not come by waiting.
+fn certain(task: &Task) -> bool {
+    matches!(named(task), Some(Refusal::ArtifactUntrusted | Refusal::Secret))
 }
 
 /// Asks for the same once more, although it was answered: what was seen then may be otherwise now.

@@ -339,6 +339,305 @@ pub mod types {
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub protected: ::std::option::Option<bool>,
     }
+    ///An artifact: content by digest.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct Artifact {
+        ///To how many of a hundred starts a canary is offered.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub canary_percent: ::std::option::Option<i64>,
+        ///When it was published.
+        pub created_at: ::jiff::Timestamp,
+        ///The digest of its manifest.
+        pub digest: ::std::string::String,
+        pub id: ArtifactId,
+        pub kind: ArtifactKind,
+        pub labels: Labels,
+        ///Which succession it belongs to: at most one of a line is active.
+        pub line: ::std::string::String,
+        ///The media type of its manifest.
+        pub media_type: ::std::string::String,
+        pub project_id: ProjectId,
+        ///That repository's name.
+        pub repository: ::std::string::String,
+        pub repository_id: RepositoryId,
+        ///From when on it can be retired.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub retirable_at: ::std::option::Option<::jiff::Timestamp>,
+        ///Bytes of everything it is made of.
+        pub size: i64,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub smoke_witness_id: ::std::option::Option<WitnessId>,
+        pub state: ArtifactState,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub superseded_by: ::std::option::Option<ArtifactId>,
+        pub tenant_id: TenantId,
+        ///When it last changed.
+        pub updated_at: ::jiff::Timestamp,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub verdict: ::std::option::Option<Verdict>,
+        ///For `If-Match`.
+        pub version: i64,
+    }
+    ///A change of state.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct ArtifactChange {
+        ///Who.
+        pub actor_id: ::std::string::String,
+        pub after: ArtifactState,
+        ///When.
+        pub at: ::jiff::Timestamp,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub before: ::std::option::Option<ArtifactState>,
+        ///Why.
+        pub reason: ::std::string::String,
+    }
+    ///A step back or out: from canary to staged, from active to deprecated, from deprecated to retired.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[serde(deny_unknown_fields)]
+    pub struct ArtifactDemote {
+        ///Why, for the record.
+        pub reason: ::std::string::String,
+        pub to: ArtifactState,
+    }
+    ///`ArtifactId`
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    #[serde(transparent)]
+    pub struct ArtifactId(pub ::std::string::String);
+    impl ::std::ops::Deref for ArtifactId {
+        type Target = ::std::string::String;
+        fn deref(&self) -> &::std::string::String {
+            &self.0
+        }
+    }
+    impl ::std::convert::From<ArtifactId> for ::std::string::String {
+        fn from(value: ArtifactId) -> Self {
+            value.0
+        }
+    }
+    impl ::std::convert::From<::std::string::String> for ArtifactId {
+        fn from(value: ::std::string::String) -> Self {
+            Self(value)
+        }
+    }
+    impl ::std::fmt::Display for ArtifactId {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            self.0.fmt(f)
+        }
+    }
+    impl ::std::str::FromStr for ArtifactId {
+        type Err = ::std::convert::Infallible;
+        fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
+            Ok(Self(value.to_string()))
+        }
+    }
+    ///What kind of content it is.
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Copy,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    pub enum ArtifactKind {
+        #[serde(rename = "oci")]
+        Oci,
+        #[serde(rename = "blob")]
+        Blob,
+        /// A word that this client is too old to know.
+        #[serde(rename = "unrecognised", other)]
+        Unrecognised,
+    }
+    impl ::std::fmt::Display for ArtifactKind {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            match *self {
+                Self::Oci => f.write_str("oci"),
+                Self::Blob => f.write_str("blob"),
+                Self::Unrecognised => f.write_str("unrecognised"),
+            }
+        }
+    }
+    impl ::std::str::FromStr for ArtifactKind {
+        type Err = self::error::ConversionError;
+        fn from_str(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            match value {
+                "oci" => Ok(Self::Oci),
+                "blob" => Ok(Self::Blob),
+                _ => Err("invalid value".into()),
+            }
+        }
+    }
+    impl ::std::convert::TryFrom<&str> for ArtifactKind {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    impl ::std::convert::TryFrom<::std::string::String> for ArtifactKind {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: ::std::string::String,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    ///A page of artifacts.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct ArtifactPage {
+        ///This page, oldest first.
+        pub items: ::std::vec::Vec<Artifact>,
+        ///Give it as `page_token` to get the next page; absent on the last.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub next_page_token: ::std::option::Option<::std::string::String>,
+    }
+    ///A step forward: to staged, canary or active.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[serde(deny_unknown_fields)]
+    pub struct ArtifactPromote {
+        ///To how many of a hundred starts a canary is offered; 10 if this is not said.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub percent: ::std::option::Option<i64>,
+        ///Why, for the record.
+        pub reason: ::std::string::String,
+        ///A cell of this very digest that was seen running, by id or name: the smoke test.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub smoke_cell: ::std::option::Option<::std::string::String>,
+        pub to: ArtifactState,
+    }
+    ///Content to be published as an artifact. What is pushed with a tag is published by that; this is for the rest.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[serde(deny_unknown_fields)]
+    pub struct ArtifactPublish {
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub external: ::std::option::Option<External>,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub labels: ::std::option::Option<Labels>,
+        ///Which succession it belongs to; `main` if this is not said.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub line: ::std::option::Option<::std::string::String>,
+        ///The digest of a manifest that is in it, or a tag; with `external`, the digest there.
+        pub reference: ::std::string::String,
+        ///The repository in the project.
+        pub repository: ::std::string::String,
+    }
+    ///Everything that hangs on a digest, from signature to running cell.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct ArtifactReferences {
+        pub artifact: Artifact,
+        ///Cells that live and were made from it.
+        pub cells: ::std::vec::Vec<CellReference>,
+        ///Its changes of state, oldest first.
+        pub changes: ::std::vec::Vec<ArtifactChange>,
+        ///Why it cannot be retired or deleted now, a sentence each.
+        pub holds: ::std::vec::Vec<::std::string::String>,
+        ///Indexes that it is part of.
+        pub indexes: ::std::vec::Vec<::std::string::String>,
+        ///What lint says of it.
+        pub lint: ::std::vec::Vec<LintFinding>,
+        ///Signatures of it.
+        pub signatures: ::std::vec::Vec<SignatureReference>,
+        ///Artifacts that it took the place of.
+        pub supersedes: ::std::vec::Vec<ArtifactId>,
+        ///Tags that name it now.
+        pub tags: ::std::vec::Vec<::std::string::String>,
+    }
+    ///How far it may be used.
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Copy,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    pub enum ArtifactState {
+        #[serde(rename = "draft")]
+        Draft,
+        #[serde(rename = "staged")]
+        Staged,
+        #[serde(rename = "canary")]
+        Canary,
+        #[serde(rename = "active")]
+        Active,
+        #[serde(rename = "deprecated")]
+        Deprecated,
+        #[serde(rename = "retired")]
+        Retired,
+        /// A word that this client is too old to know.
+        #[serde(rename = "unrecognised", other)]
+        Unrecognised,
+    }
+    impl ::std::fmt::Display for ArtifactState {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            match *self {
+                Self::Draft => f.write_str("draft"),
+                Self::Staged => f.write_str("staged"),
+                Self::Canary => f.write_str("canary"),
+                Self::Active => f.write_str("active"),
+                Self::Deprecated => f.write_str("deprecated"),
+                Self::Retired => f.write_str("retired"),
+                Self::Unrecognised => f.write_str("unrecognised"),
+            }
+        }
+    }
+    impl ::std::str::FromStr for ArtifactState {
+        type Err = self::error::ConversionError;
+        fn from_str(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            match value {
+                "draft" => Ok(Self::Draft),
+                "staged" => Ok(Self::Staged),
+                "canary" => Ok(Self::Canary),
+                "active" => Ok(Self::Active),
+                "deprecated" => Ok(Self::Deprecated),
+                "retired" => Ok(Self::Retired),
+                _ => Err("invalid value".into()),
+            }
+        }
+    }
+    impl ::std::convert::TryFrom<&str> for ArtifactState {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    impl ::std::convert::TryFrom<::std::string::String> for ArtifactState {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: ::std::string::String,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    ///Nothing needs to be said.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+    #[serde(deny_unknown_fields)]
+    pub struct ArtifactVerify {}
     ///Who asked.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct AuditActor {
@@ -806,6 +1105,17 @@ pub mod types {
         pub port: i64,
         pub protocol: Protocol,
     }
+    ///A cell that was made from the digest.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct CellReference {
+        pub id: CellId,
+        ///Which incarnation.
+        pub incarnation: i64,
+        ///Its name.
+        pub name: ::std::string::String,
+        ///What it is.
+        pub state: ::std::string::String,
+    }
     ///What a cell is made of. It never changes: another one is another incarnation.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
@@ -832,6 +1142,9 @@ pub mod types {
         #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
         pub ingress: ::std::vec::Vec<Ingress>,
         pub root: Root,
+        ///Secrets that it is given, each as a file in `/run/muster/secrets` that is kept in memory and nowhere else.
+        #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
+        pub secrets: ::std::vec::Vec<SecretFile>,
         ///What runs in it, under supervision. None at all is a place for commands and shells.
         #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
         pub services: ::std::vec::Vec<Service>,
@@ -997,12 +1310,18 @@ pub mod types {
         HostNotAllowed,
         #[serde(rename = "idempotency_key_reused")]
         IdempotencyKeyReused,
+        #[serde(rename = "untrusted")]
+        Untrusted,
+        #[serde(rename = "lint_failed")]
+        LintFailed,
         #[serde(rename = "url_not_allowed")]
         UrlNotAllowed,
         #[serde(rename = "version_required")]
         VersionRequired,
         #[serde(rename = "rate_limited")]
         RateLimited,
+        #[serde(rename = "external_registry")]
+        ExternalRegistry,
         #[serde(rename = "internal")]
         Internal,
         #[serde(rename = "unavailable")]
@@ -1036,9 +1355,12 @@ pub mod types {
                 Self::UnsupportedMediaType => f.write_str("unsupported_media_type"),
                 Self::HostNotAllowed => f.write_str("host_not_allowed"),
                 Self::IdempotencyKeyReused => f.write_str("idempotency_key_reused"),
+                Self::Untrusted => f.write_str("untrusted"),
+                Self::LintFailed => f.write_str("lint_failed"),
                 Self::UrlNotAllowed => f.write_str("url_not_allowed"),
                 Self::VersionRequired => f.write_str("version_required"),
                 Self::RateLimited => f.write_str("rate_limited"),
+                Self::ExternalRegistry => f.write_str("external_registry"),
                 Self::Internal => f.write_str("internal"),
                 Self::Unavailable => f.write_str("unavailable"),
                 Self::Unrecognised => f.write_str("unrecognised"),
@@ -1073,9 +1395,12 @@ pub mod types {
                 "unsupported_media_type" => Ok(Self::UnsupportedMediaType),
                 "host_not_allowed" => Ok(Self::HostNotAllowed),
                 "idempotency_key_reused" => Ok(Self::IdempotencyKeyReused),
+                "untrusted" => Ok(Self::Untrusted),
+                "lint_failed" => Ok(Self::LintFailed),
                 "url_not_allowed" => Ok(Self::UrlNotAllowed),
                 "version_required" => Ok(Self::VersionRequired),
                 "rate_limited" => Ok(Self::RateLimited),
+                "external_registry" => Ok(Self::ExternalRegistry),
                 "internal" => Ok(Self::Internal),
                 "unavailable" => Ok(Self::Unavailable),
                 _ => Err("invalid value".into()),
@@ -1181,6 +1506,65 @@ pub mod types {
         type Err = ::std::convert::Infallible;
         fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
             Ok(Self(value.to_string()))
+        }
+    }
+    ///How a content is written.
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Copy,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    pub enum Encoding {
+        #[serde(rename = "text")]
+        Text,
+        #[serde(rename = "base64")]
+        Base64,
+        /// A word that this client is too old to know.
+        #[serde(rename = "unrecognised", other)]
+        Unrecognised,
+    }
+    impl ::std::fmt::Display for Encoding {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            match *self {
+                Self::Text => f.write_str("text"),
+                Self::Base64 => f.write_str("base64"),
+                Self::Unrecognised => f.write_str("unrecognised"),
+            }
+        }
+    }
+    impl ::std::str::FromStr for Encoding {
+        type Err = self::error::ConversionError;
+        fn from_str(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            match value {
+                "text" => Ok(Self::Text),
+                "base64" => Ok(Self::Base64),
+                _ => Err("invalid value".into()),
+            }
+        }
+    }
+    impl ::std::convert::TryFrom<&str> for Encoding {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    impl ::std::convert::TryFrom<::std::string::String> for Encoding {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: ::std::string::String,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
         }
     }
     ///`EnrolmentId`
@@ -1302,6 +1686,18 @@ pub mod types {
         pub next_after: i64,
         ///The last number of the stream that is sealed; what happened later is not numbered yet.
         pub sealed_up_to: i64,
+    }
+    ///Another registry.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone)]
+    #[serde(deny_unknown_fields)]
+    pub struct External {
+        ///Its host, with a port where it has an uncommon one: `registry.example`.
+        pub registry: ::std::string::String,
+        ///The repository there.
+        pub repository: ::std::string::String,
+        ///The project's secret to read it with, by name: its content is `user:password`.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub secret: ::std::option::Option<::std::string::String>,
     }
     ///One fault of a request, by the place where it is.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
@@ -1514,6 +1910,97 @@ the device they belong to says how many there are.*/
         ///One for each service and incarnation.
         pub logs: ::std::vec::Vec<CellLog>,
     }
+    ///A publisher's public key.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct Key {
+        ///`ecdsa-p256`, `ecdsa-p384`, `ed25519` or `rsa`.
+        pub algorithm: ::std::string::String,
+        ///When it was added.
+        pub created_at: ::jiff::Timestamp,
+        ///`SHA256:` and the hexadecimal digest of the key.
+        pub fingerprint: ::std::string::String,
+        pub id: KeyId,
+        ///Its name, unique in the project.
+        pub name: ::std::string::String,
+        pub project_id: ProjectId,
+        ///The key, as PEM.
+        pub public_key: ::std::string::String,
+        ///Since when its signatures count no more.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub revoked_at: ::std::option::Option<::jiff::Timestamp>,
+        ///Why.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub revoked_reason: ::std::option::Option<::std::string::String>,
+        pub tenant_id: TenantId,
+        ///For `If-Match`.
+        pub version: i64,
+    }
+    ///A key to be trusted.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[serde(deny_unknown_fields)]
+    pub struct KeyCreate {
+        ///Its name, unique in the project.
+        pub name: ::std::string::String,
+        ///The public key, as PEM: what cosign writes to `cosign.pub`.
+        pub public_key: ::std::string::String,
+    }
+    ///`KeyId`
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    #[serde(transparent)]
+    pub struct KeyId(pub ::std::string::String);
+    impl ::std::ops::Deref for KeyId {
+        type Target = ::std::string::String;
+        fn deref(&self) -> &::std::string::String {
+            &self.0
+        }
+    }
+    impl ::std::convert::From<KeyId> for ::std::string::String {
+        fn from(value: KeyId) -> Self {
+            value.0
+        }
+    }
+    impl ::std::convert::From<::std::string::String> for KeyId {
+        fn from(value: ::std::string::String) -> Self {
+            Self(value)
+        }
+    }
+    impl ::std::fmt::Display for KeyId {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            self.0.fmt(f)
+        }
+    }
+    impl ::std::str::FromStr for KeyId {
+        type Err = ::std::convert::Infallible;
+        fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
+            Ok(Self(value.to_string()))
+        }
+    }
+    ///A page of keys.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct KeyPage {
+        ///This page, oldest first.
+        pub items: ::std::vec::Vec<Key>,
+        ///Give it as `page_token` to get the next page; absent on the last.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub next_page_token: ::std::option::Option<::std::string::String>,
+    }
+    ///A key that counts no more.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[serde(deny_unknown_fields)]
+    pub struct KeyRevoke {
+        ///Why, for the record.
+        pub reason: ::std::string::String,
+    }
     ///`Labels`
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(transparent)]
@@ -1551,6 +2038,18 @@ the device they belong to says how many there are.*/
         ) -> Self {
             Self(value)
         }
+    }
+    ///What lint found.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct LintFinding {
+        ///Whether it keeps the artifact from being staged.
+        pub error: bool,
+        ///What to do about it.
+        pub fix: ::std::string::String,
+        ///Which rule.
+        pub rule: ::std::string::String,
+        ///What was found.
+        pub says: ::std::string::String,
     }
     ///How a person proves who they are. One method today; single sign-on becomes a second variant.
     #[derive(
@@ -2532,6 +3031,65 @@ It keeps its name, its labels and what it holds. Not together with `name` or `la
             value.parse()
         }
     }
+    ///What a runtime secret is for: a closed list.
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Copy,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    pub enum Purpose {
+        #[serde(rename = "artifact_pull")]
+        ArtifactPull,
+        #[serde(rename = "cluster_bootstrap")]
+        ClusterBootstrap,
+        /// A word that this client is too old to know.
+        #[serde(rename = "unrecognised", other)]
+        Unrecognised,
+    }
+    impl ::std::fmt::Display for Purpose {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            match *self {
+                Self::ArtifactPull => f.write_str("artifact_pull"),
+                Self::ClusterBootstrap => f.write_str("cluster_bootstrap"),
+                Self::Unrecognised => f.write_str("unrecognised"),
+            }
+        }
+    }
+    impl ::std::str::FromStr for Purpose {
+        type Err = self::error::ConversionError;
+        fn from_str(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            match value {
+                "artifact_pull" => Ok(Self::ArtifactPull),
+                "cluster_bootstrap" => Ok(Self::ClusterBootstrap),
+                _ => Err("invalid value".into()),
+            }
+        }
+    }
+    impl ::std::convert::TryFrom<&str> for Purpose {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    impl ::std::convert::TryFrom<::std::string::String> for Purpose {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: ::std::string::String,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
     ///What a project may hold at most, and what it holds.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Quota {
@@ -2743,6 +3301,81 @@ It keeps its name, its labels and what it holds. Not together with `name` or `la
         fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
             Ok(Self(value.to_string()))
         }
+    }
+    ///A repository. It is made by the first push to it.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct Repository {
+        ///When it was made.
+        pub created_at: ::jiff::Timestamp,
+        pub id: RepositoryId,
+        ///How many manifests it holds.
+        pub manifests: i64,
+        ///Its name in the project; it may have parts: `train/base`.
+        pub name: ::std::string::String,
+        ///How clients of registries write it after the server's name: `acme.ml/train/base`.
+        pub path: ::std::string::String,
+        pub project_id: ProjectId,
+        ///Bytes of everything it holds.
+        pub size: i64,
+        pub tenant_id: TenantId,
+        ///For `If-Match`.
+        pub version: i64,
+    }
+    ///`RepositoryId`
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    #[serde(transparent)]
+    pub struct RepositoryId(pub ::std::string::String);
+    impl ::std::ops::Deref for RepositoryId {
+        type Target = ::std::string::String;
+        fn deref(&self) -> &::std::string::String {
+            &self.0
+        }
+    }
+    impl ::std::convert::From<RepositoryId> for ::std::string::String {
+        fn from(value: RepositoryId) -> Self {
+            value.0
+        }
+    }
+    impl ::std::convert::From<::std::string::String> for RepositoryId {
+        fn from(value: ::std::string::String) -> Self {
+            Self(value)
+        }
+    }
+    impl ::std::fmt::Display for RepositoryId {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            self.0.fmt(f)
+        }
+    }
+    impl ::std::str::FromStr for RepositoryId {
+        type Err = ::std::convert::Infallible;
+        fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
+            Ok(Self(value.to_string()))
+        }
+    }
+    ///A page of repositories.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct RepositoryPage {
+        ///This page, oldest first.
+        pub items: ::std::vec::Vec<Repository>,
+        ///Give it as `page_token` to get the next page; absent on the last.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub next_page_token: ::std::option::Option<::std::string::String>,
+    }
+    ///The tags of a repository.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct RepositoryTags {
+        ///In the order of their names; the first thousand.
+        pub tags: ::std::vec::Vec<Tag>,
     }
     ///What happens when a service ends.
     #[derive(
@@ -2970,6 +3603,219 @@ It keeps its name, its labels and what it holds. Not together with `name` or `la
             Self::Host(value)
         }
     }
+    ///Material that the platform issued for a stated purpose.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct RuntimeSecret {
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub cell_id: ::std::option::Option<CellId>,
+        ///When it was issued.
+        pub created_at: ::jiff::Timestamp,
+        ///When it ends by itself.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub expires_at: ::std::option::Option<::jiff::Timestamp>,
+        pub id: RuntimeSecretId,
+        ///Which incarnation of that.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub incarnation: ::std::option::Option<i64>,
+        ///What it is called, where it was given a name.
+        pub name: ::std::string::String,
+        pub project_id: ProjectId,
+        pub purpose: Purpose,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub repository_id: ::std::option::Option<RepositoryId>,
+        ///When it was revoked, or its cell went.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub revoked_at: ::std::option::Option<::jiff::Timestamp>,
+        ///True in a replayed answer: the material was in the first one and is not shown again.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub secret_shown_once: ::std::option::Option<bool>,
+        pub tenant_id: TenantId,
+        ///The material, in the one answer that shows it.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub value: ::std::option::Option<::std::string::String>,
+        ///For `If-Match`.
+        pub version: i64,
+    }
+    ///`RuntimeSecretId`
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    #[serde(transparent)]
+    pub struct RuntimeSecretId(pub ::std::string::String);
+    impl ::std::ops::Deref for RuntimeSecretId {
+        type Target = ::std::string::String;
+        fn deref(&self) -> &::std::string::String {
+            &self.0
+        }
+    }
+    impl ::std::convert::From<RuntimeSecretId> for ::std::string::String {
+        fn from(value: RuntimeSecretId) -> Self {
+            value.0
+        }
+    }
+    impl ::std::convert::From<::std::string::String> for RuntimeSecretId {
+        fn from(value: ::std::string::String) -> Self {
+            Self(value)
+        }
+    }
+    impl ::std::fmt::Display for RuntimeSecretId {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            self.0.fmt(f)
+        }
+    }
+    impl ::std::str::FromStr for RuntimeSecretId {
+        type Err = ::std::convert::Infallible;
+        fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
+            Ok(Self(value.to_string()))
+        }
+    }
+    ///Material to be issued.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[serde(deny_unknown_fields)]
+    pub struct RuntimeSecretIssue {
+        ///For `cluster_bootstrap`: how many random bytes; 32 if this is not said.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub bytes: ::std::option::Option<i64>,
+        ///For `artifact_pull`: the cell that it is for, by id or name. It ends with that incarnation of it.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub cell: ::std::option::Option<::std::string::String>,
+        ///What to call it, for lists.
+        pub name: ::std::string::String,
+        pub purpose: Purpose,
+        ///For `artifact_pull`: the repository.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub repository: ::std::option::Option<::std::string::String>,
+    }
+    ///A page of runtime secrets.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct RuntimeSecretPage {
+        ///This page, oldest first.
+        pub items: ::std::vec::Vec<RuntimeSecret>,
+        ///Give it as `page_token` to get the next page; absent on the last.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub next_page_token: ::std::option::Option<::std::string::String>,
+    }
+    ///Material that is to be used no more.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+    #[serde(deny_unknown_fields)]
+    pub struct RuntimeSecretRevoke {
+        ///Why, for the record.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub reason: ::std::option::Option<::std::string::String>,
+    }
+    ///A project's own secret. Its content is told to nobody but to cells that name it.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct Secret {
+        ///When it was made.
+        pub created_at: ::jiff::Timestamp,
+        pub id: SecretId,
+        ///Its name, unique in the project.
+        pub name: ::std::string::String,
+        pub project_id: ProjectId,
+        ///How often its content was set. A cell has the content of the moment in which it was made.
+        pub revision: i64,
+        ///How long the content is, in bytes.
+        pub size: i64,
+        pub tenant_id: TenantId,
+        ///When its content was last set.
+        pub updated_at: ::jiff::Timestamp,
+        ///For `If-Match`.
+        pub version: i64,
+    }
+    ///A secret to be kept.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[serde(deny_unknown_fields)]
+    pub struct SecretCreate {
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub encoding: ::std::option::Option<Encoding>,
+        ///Its name, unique in the project.
+        pub name: ::std::string::String,
+        ///Its content. It never comes back.
+        pub value: ::std::string::String,
+    }
+    /**A secret, as a cell is given it: a file of mode 0400. It is named here and said nowhere: the node asks for it by this name,
+for this very incarnation of the cell.*/
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone)]
+    #[serde(deny_unknown_fields)]
+    pub struct SecretFile {
+        ///The name of the file.
+        pub file: ::std::string::String,
+        ///Its group in the cell.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub gid: ::std::option::Option<i32>,
+        ///The secret: one of the project's by its name or id, or a runtime secret by its id.
+        pub secret: ::std::string::String,
+        ///Its owner in the cell.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub uid: ::std::option::Option<i32>,
+    }
+    ///`SecretId`
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    #[serde(transparent)]
+    pub struct SecretId(pub ::std::string::String);
+    impl ::std::ops::Deref for SecretId {
+        type Target = ::std::string::String;
+        fn deref(&self) -> &::std::string::String {
+            &self.0
+        }
+    }
+    impl ::std::convert::From<SecretId> for ::std::string::String {
+        fn from(value: SecretId) -> Self {
+            value.0
+        }
+    }
+    impl ::std::convert::From<::std::string::String> for SecretId {
+        fn from(value: ::std::string::String) -> Self {
+            Self(value)
+        }
+    }
+    impl ::std::fmt::Display for SecretId {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            self.0.fmt(f)
+        }
+    }
+    impl ::std::str::FromStr for SecretId {
+        type Err = ::std::convert::Infallible;
+        fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
+            Ok(Self(value.to_string()))
+        }
+    }
+    ///A page of secrets.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct SecretPage {
+        ///This page, oldest first.
+        pub items: ::std::vec::Vec<Secret>,
+        ///Give it as `page_token` to get the next page; absent on the last.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub next_page_token: ::std::option::Option<::std::string::String>,
+    }
+    ///Another content.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[serde(deny_unknown_fields)]
+    pub struct SecretRotate {
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub encoding: ::std::option::Option<Encoding>,
+        ///Its content. It never comes back.
+        pub value: ::std::string::String,
+    }
     ///Something that runs in a cell for as long as the cell does.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
@@ -3131,6 +3977,16 @@ It keeps its name, its labels and what it holds. Not together with `name` or `la
         pub method: LoginMethod,
         ///The password.
         pub password: ::std::string::String,
+    }
+    ///A signature, as far as the registry has one for the digest.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct SignatureReference {
+        ///What kind it is.
+        pub artifact_type: ::std::string::String,
+        ///`tag` (`sha256-….sig`) or `referrer`.
+        pub by: ::std::string::String,
+        ///The digest of the manifest that carries it.
+        pub digest: ::std::string::String,
     }
     ///A node's smallest claimable GPU unit.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
@@ -3627,6 +4483,16 @@ It keeps its name, its labels and what it holds. Not together with `name` or `la
             Ok(Self(value.to_string()))
         }
     }
+    ///A tag. It can move; digests cannot.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct Tag {
+        ///The digest that it names now.
+        pub digest: ::std::string::String,
+        ///Its name.
+        pub name: ::std::string::String,
+        ///When it was last set.
+        pub updated_at: ::jiff::Timestamp,
+    }
     ///`TaskId`
     #[derive(
         ::serde::Deserialize,
@@ -3933,6 +4799,96 @@ It keeps its name, its labels and what it holds. Not together with `name` or `la
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub overlap_seconds: ::std::option::Option<i32>,
     }
+    ///What is known of its signatures.
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Copy,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    pub enum Trust {
+        #[serde(rename = "trusted")]
+        Trusted,
+        #[serde(rename = "unsigned")]
+        Unsigned,
+        #[serde(rename = "untrusted")]
+        Untrusted,
+        /// A word that this client is too old to know.
+        #[serde(rename = "unrecognised", other)]
+        Unrecognised,
+    }
+    impl ::std::fmt::Display for Trust {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            match *self {
+                Self::Trusted => f.write_str("trusted"),
+                Self::Unsigned => f.write_str("unsigned"),
+                Self::Untrusted => f.write_str("untrusted"),
+                Self::Unrecognised => f.write_str("unrecognised"),
+            }
+        }
+    }
+    impl ::std::str::FromStr for Trust {
+        type Err = self::error::ConversionError;
+        fn from_str(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            match value {
+                "trusted" => Ok(Self::Trusted),
+                "unsigned" => Ok(Self::Unsigned),
+                "untrusted" => Ok(Self::Untrusted),
+                _ => Err("invalid value".into()),
+            }
+        }
+    }
+    impl ::std::convert::TryFrom<&str> for Trust {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    impl ::std::convert::TryFrom<::std::string::String> for Trust {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: ::std::string::String,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    ///What a project demands of artifacts before they may be used.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct TrustPolicy {
+        ///How long an artifact stays deprecated before it can be retired.
+        pub grace_hours: i64,
+        ///Raised whenever the keys or the rules change; verdicts count for one edition.
+        pub policy: i64,
+        pub project_id: ProjectId,
+        ///Whether staging needs a smoke test: a cell of the very digest that was seen running.
+        pub smoke_to_stage: bool,
+        pub unsigned_up_to: ArtifactState,
+        ///For `If-Match`.
+        pub version: i64,
+    }
+    ///Rules to be set. What is not named stays as it is.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+    #[serde(deny_unknown_fields)]
+    pub struct TrustPolicySet {
+        ///How long an artifact stays deprecated before it can be retired.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub grace_hours: ::std::option::Option<i64>,
+        ///Whether staging needs a smoke test.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub smoke_to_stage: ::std::option::Option<bool>,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub unsigned_up_to: ::std::option::Option<ArtifactState>,
+    }
     ///What can be decided about a parked operation.
     #[derive(
         ::serde::Deserialize,
@@ -4112,6 +5068,25 @@ It keeps its name, its labels and what it holds. Not together with `name` or `la
         pub display_name: ::std::option::Option<::std::string::String>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub labels: ::std::option::Option<Labels>,
+    }
+    ///What was found when its signatures were looked at.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct Verdict {
+        ///When.
+        pub checked_at: ::jiff::Timestamp,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub key_id: ::std::option::Option<KeyId>,
+        ///The edition of the project's keys and rules under which it was found.
+        pub policy: i64,
+        ///Why no signature counts: `other_key`, `revoked_key`, `wrong_digest`, `malformed` or `bad_signature`.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub reason: ::std::option::Option<::std::string::String>,
+        ///The same in a sentence.
+        pub says: ::std::string::String,
+        ///The digest of the signature that counts.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub signature: ::std::option::Option<::std::string::String>,
+        pub trust: Trust,
     }
     ///Virtual functions of a device.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
@@ -4506,6 +5481,16 @@ It keeps its name, its labels and what it holds. Not together with `name` or `la
             fn from(value: String) -> Self {
                 Self(value.into())
             }
+        }
+    }
+    impl ::std::fmt::Debug for External {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("External").finish_non_exhaustive()
+        }
+    }
+    impl ::std::fmt::Debug for SecretFile {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("SecretFile").finish_non_exhaustive()
         }
     }
     impl ::std::fmt::Debug for Session {
@@ -8632,6 +9617,1501 @@ Arguments:
         let response = result?;
         match response.status().as_u16() {
             101u16 => ResponseValue::upgrade(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**List a project's repositories
+
+Sends a `GET` request to `/v1/projects/{project}/repositories`
+
+Arguments:
+- `project`: An id or a name.
+- `page_size`: How many at most; 50 if not given.
+- `page_token`: The token that the page before gave.
+*/
+    pub async fn repository_list<'a>(
+        &'a self,
+        project: &'a str,
+        page_size: Option<i32>,
+        page_token: Option<&'a str>,
+    ) -> Result<ResponseValue<types::RepositoryPage>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/repositories", self.baseurl, encode_path(& project
+            .to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .query(&progenitor_client::QueryParam::new("page_size", &page_size))
+            .query(&progenitor_client::QueryParam::new("page_token", &page_token))
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "repository_list",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Show a repository
+
+Sends a `GET` request to `/v1/projects/{project}/repositories/{repository}`
+
+Arguments:
+- `project`: An id or a name.
+- `repository`: An id or a name.
+*/
+    pub async fn repository_get<'a>(
+        &'a self,
+        project: &'a str,
+        repository: &'a str,
+    ) -> Result<ResponseValue<types::Repository>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/repositories/{}", self.baseurl, encode_path(& project
+            .to_string()), encode_path(& repository.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "repository_get",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Remove a repository and everything in it
+
+Refused while an artifact in it is staged, canary, active or deprecated.
+
+Sends a `DELETE` request to `/v1/projects/{project}/repositories/{repository}`
+
+Arguments:
+- `project`: An id or a name.
+- `repository`: An id or a name.
+- `if_match`: The version that you read, in quotes, or * for whatever it is now.
+*/
+    pub async fn repository_delete<'a>(
+        &'a self,
+        project: &'a str,
+        repository: &'a str,
+        if_match: &'a str,
+    ) -> Result<ResponseValue<types::Removed>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/repositories/{}", self.baseurl, encode_path(& project
+            .to_string()), encode_path(& repository.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("If-Match", if_match.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .delete(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "repository_delete",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**List the tags of a repository
+
+Sends a `GET` request to `/v1/projects/{project}/repositories/{repository}/tags`
+
+Arguments:
+- `project`: An id or a name.
+- `repository`: An id or a name.
+*/
+    pub async fn repository_tags<'a>(
+        &'a self,
+        project: &'a str,
+        repository: &'a str,
+    ) -> Result<ResponseValue<types::RepositoryTags>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/repositories/{}/tags", self.baseurl, encode_path(& project
+            .to_string()), encode_path(& repository.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "repository_tags",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**List a project's artifacts
+
+Sends a `GET` request to `/v1/projects/{project}/artifacts`
+
+Arguments:
+- `project`: An id or a name.
+- `digest`: With this digest only.
+- `labels`: Only those with these labels: `team=ml,stage!=test`.
+- `page_size`: How many at most; 50 if not given.
+- `page_token`: The token that the page before gave.
+- `repository`: In this repository only.
+- `state`: In this state only.
+*/
+    pub async fn artifact_list<'a>(
+        &'a self,
+        project: &'a str,
+        digest: Option<&'a str>,
+        labels: Option<&'a str>,
+        page_size: Option<i32>,
+        page_token: Option<&'a str>,
+        repository: Option<&'a str>,
+        state: Option<types::ArtifactState>,
+    ) -> Result<ResponseValue<types::ArtifactPage>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/artifacts", self.baseurl, encode_path(& project
+            .to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .query(&progenitor_client::QueryParam::new("digest", &digest))
+            .query(&progenitor_client::QueryParam::new("labels", &labels))
+            .query(&progenitor_client::QueryParam::new("page_size", &page_size))
+            .query(&progenitor_client::QueryParam::new("page_token", &page_token))
+            .query(&progenitor_client::QueryParam::new("repository", &repository))
+            .query(&progenitor_client::QueryParam::new("state", &state))
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "artifact_list",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Publish content of a repository as an artifact
+
+What is pushed with a tag (`podman push`, `skopeo copy`, `muster artifact push`) is published by that. This publishes a digest that has no tag, or one of another registry.
+
+Sends a `POST` request to `/v1/projects/{project}/artifacts`
+
+Arguments:
+- `project`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn artifact_publish<'a>(
+        &'a self,
+        project: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::ArtifactPublish,
+    ) -> Result<ResponseValue<types::Artifact>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/artifacts", self.baseurl, encode_path(& project
+            .to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "artifact_publish",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            201u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Show an artifact
+
+An artifact is named by its id, by `repository@sha256:…` or by `repository:tag`.
+
+Sends a `GET` request to `/v1/projects/{project}/artifacts/{artifact}`
+
+Arguments:
+- `project`: An id or a name.
+- `artifact`: An id or a name.
+*/
+    pub async fn artifact_get<'a>(
+        &'a self,
+        project: &'a str,
+        artifact: &'a str,
+    ) -> Result<ResponseValue<types::Artifact>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/artifacts/{}", self.baseurl, encode_path(& project
+            .to_string()), encode_path(& artifact.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "artifact_get",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Remove an artifact that is a draft or retired, and its content
+
+Sends a `DELETE` request to `/v1/projects/{project}/artifacts/{artifact}`
+
+Arguments:
+- `project`: An id or a name.
+- `artifact`: An id or a name.
+- `if_match`: The version that you read, in quotes, or * for whatever it is now.
+*/
+    pub async fn artifact_delete<'a>(
+        &'a self,
+        project: &'a str,
+        artifact: &'a str,
+        if_match: &'a str,
+    ) -> Result<ResponseValue<types::Removed>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/artifacts/{}", self.baseurl, encode_path(& project
+            .to_string()), encode_path(& artifact.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("If-Match", if_match.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .delete(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "artifact_delete",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Look at an artifact's signatures now
+
+Every byte of it is read and hashed, and every signature that the registry has for its digest is checked against the project's keys.
+
+Sends a `POST` request to `/v1/projects/{project}/artifacts/{artifact}/verify`
+
+Arguments:
+- `project`: An id or a name.
+- `artifact`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn artifact_verify<'a>(
+        &'a self,
+        project: &'a str,
+        artifact: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::ArtifactVerify,
+    ) -> Result<ResponseValue<types::Artifact>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/artifacts/{}/verify", self.baseurl, encode_path(& project
+            .to_string()), encode_path(& artifact.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "artifact_verify",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Take an artifact a step forward: staged, canary, active
+
+Its signatures are looked at with every step. Staging lints it. An artifact that becomes active makes the active one of its line deprecated, in the same transaction.
+
+Sends a `POST` request to `/v1/projects/{project}/artifacts/{artifact}/promote`
+
+Arguments:
+- `project`: An id or a name.
+- `artifact`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn artifact_promote<'a>(
+        &'a self,
+        project: &'a str,
+        artifact: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::ArtifactPromote,
+    ) -> Result<ResponseValue<types::Artifact>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/artifacts/{}/promote", self.baseurl, encode_path(& project
+            .to_string()), encode_path(& artifact.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "artifact_promote",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Take an artifact a step back or out: canary to staged, active to deprecated, deprecated to retired
+
+It can be retired when its grace period is over and nothing that lives was made from it.
+
+Sends a `POST` request to `/v1/projects/{project}/artifacts/{artifact}/demote`
+
+Arguments:
+- `project`: An id or a name.
+- `artifact`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn artifact_demote<'a>(
+        &'a self,
+        project: &'a str,
+        artifact: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::ArtifactDemote,
+    ) -> Result<ResponseValue<types::Artifact>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/artifacts/{}/demote", self.baseurl, encode_path(& project
+            .to_string()), encode_path(& artifact.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "artifact_demote",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Show everything that hangs on an artifact, from signature to running cell
+
+Sends a `GET` request to `/v1/projects/{project}/artifacts/{artifact}/references`
+
+Arguments:
+- `project`: An id or a name.
+- `artifact`: An id or a name.
+*/
+    pub async fn artifact_references<'a>(
+        &'a self,
+        project: &'a str,
+        artifact: &'a str,
+    ) -> Result<ResponseValue<types::ArtifactReferences>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/artifacts/{}/references", self.baseurl, encode_path(&
+            project.to_string()), encode_path(& artifact.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "artifact_references",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**List the keys that a project trusts or trusted
+
+Sends a `GET` request to `/v1/projects/{project}/keys`
+
+Arguments:
+- `project`: An id or a name.
+- `page_size`: How many at most; 50 if not given.
+- `page_token`: The token that the page before gave.
+*/
+    pub async fn key_list<'a>(
+        &'a self,
+        project: &'a str,
+        page_size: Option<i32>,
+        page_token: Option<&'a str>,
+    ) -> Result<ResponseValue<types::KeyPage>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/keys", self.baseurl, encode_path(& project.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .query(&progenitor_client::QueryParam::new("page_size", &page_size))
+            .query(&progenitor_client::QueryParam::new("page_token", &page_token))
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "key_list",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Trust a publisher's key: signatures by it count in the project
+
+Sends a `POST` request to `/v1/projects/{project}/keys`
+
+Arguments:
+- `project`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn key_create<'a>(
+        &'a self,
+        project: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::KeyCreate,
+    ) -> Result<ResponseValue<types::Key>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/keys", self.baseurl, encode_path(& project.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "key_create",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            201u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Show a publisher's key
+
+Sends a `GET` request to `/v1/projects/{project}/keys/{key}`
+
+Arguments:
+- `project`: An id or a name.
+- `key`: An id or a name.
+*/
+    pub async fn key_get<'a>(
+        &'a self,
+        project: &'a str,
+        key: &'a str,
+    ) -> Result<ResponseValue<types::Key>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/keys/{}", self.baseurl, encode_path(& project
+            .to_string()), encode_path(& key.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "key_get",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Trust a key no more
+
+From then on nothing new starts that only this key signed. What runs goes on.
+
+Sends a `POST` request to `/v1/projects/{project}/keys/{key}/revoke`
+
+Arguments:
+- `project`: An id or a name.
+- `key`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn key_revoke<'a>(
+        &'a self,
+        project: &'a str,
+        key: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::KeyRevoke,
+    ) -> Result<ResponseValue<types::Key>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/keys/{}/revoke", self.baseurl, encode_path(& project
+            .to_string()), encode_path(& key.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "key_revoke",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Show what a project demands of artifacts
+
+Sends a `GET` request to `/v1/projects/{project}/trust-policy`
+
+Arguments:
+- `project`: An id or a name.
+*/
+    pub async fn trust_policy_get<'a>(
+        &'a self,
+        project: &'a str,
+    ) -> Result<ResponseValue<types::TrustPolicy>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/trust-policy", self.baseurl, encode_path(& project
+            .to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "trust_policy_get",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Change what a project demands of artifacts
+
+Sends a `PATCH` request to `/v1/projects/{project}/trust-policy`
+
+Arguments:
+- `project`: An id or a name.
+- `if_match`: The version that you read, in quotes, or * for whatever it is now.
+- `body`
+*/
+    pub async fn trust_policy_set<'a>(
+        &'a self,
+        project: &'a str,
+        if_match: &'a str,
+        body: &'a types::TrustPolicySet,
+    ) -> Result<ResponseValue<types::TrustPolicy>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/trust-policy", self.baseurl, encode_path(& project
+            .to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("If-Match", if_match.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .patch(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "trust_policy_set",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**List a project's secrets, without their contents
+
+Sends a `GET` request to `/v1/projects/{project}/secrets`
+
+Arguments:
+- `project`: An id or a name.
+- `page_size`: How many at most; 50 if not given.
+- `page_token`: The token that the page before gave.
+*/
+    pub async fn secret_list<'a>(
+        &'a self,
+        project: &'a str,
+        page_size: Option<i32>,
+        page_token: Option<&'a str>,
+    ) -> Result<ResponseValue<types::SecretPage>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/secrets", self.baseurl, encode_path(& project
+            .to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .query(&progenitor_client::QueryParam::new("page_size", &page_size))
+            .query(&progenitor_client::QueryParam::new("page_token", &page_token))
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "secret_list",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Keep a secret for a project's apps
+
+It is sealed before it is written, told to no person, and given to cells that name it as a file in memory.
+
+Sends a `POST` request to `/v1/projects/{project}/secrets`
+
+Arguments:
+- `project`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn secret_create<'a>(
+        &'a self,
+        project: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::SecretCreate,
+    ) -> Result<ResponseValue<types::Secret>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/secrets", self.baseurl, encode_path(& project
+            .to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "secret_create",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            201u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Show a secret, without its content
+
+Sends a `GET` request to `/v1/projects/{project}/secrets/{secret}`
+
+Arguments:
+- `project`: An id or a name.
+- `secret`: An id or a name.
+*/
+    pub async fn secret_get<'a>(
+        &'a self,
+        project: &'a str,
+        secret: &'a str,
+    ) -> Result<ResponseValue<types::Secret>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/secrets/{}", self.baseurl, encode_path(& project
+            .to_string()), encode_path(& secret.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "secret_get",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Remove a secret
+
+Refused while a cell that lives names it.
+
+Sends a `DELETE` request to `/v1/projects/{project}/secrets/{secret}`
+
+Arguments:
+- `project`: An id or a name.
+- `secret`: An id or a name.
+- `if_match`: The version that you read, in quotes, or * for whatever it is now.
+*/
+    pub async fn secret_delete<'a>(
+        &'a self,
+        project: &'a str,
+        secret: &'a str,
+        if_match: &'a str,
+    ) -> Result<ResponseValue<types::Removed>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/secrets/{}", self.baseurl, encode_path(& project
+            .to_string()), encode_path(& secret.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("If-Match", if_match.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .delete(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "secret_delete",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Give a secret another content
+
+Cells that are made from then on have it; those that run keep what they were given until they are made anew.
+
+Sends a `POST` request to `/v1/projects/{project}/secrets/{secret}/rotate`
+
+Arguments:
+- `project`: An id or a name.
+- `secret`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn secret_rotate<'a>(
+        &'a self,
+        project: &'a str,
+        secret: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::SecretRotate,
+    ) -> Result<ResponseValue<types::Secret>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/secrets/{}/rotate", self.baseurl, encode_path(& project
+            .to_string()), encode_path(& secret.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "secret_rotate",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**List issued material, without its contents
+
+Sends a `GET` request to `/v1/projects/{project}/runtime-secrets`
+
+Arguments:
+- `project`: An id or a name.
+- `page_size`: How many at most; 50 if not given.
+- `page_token`: The token that the page before gave.
+- `purpose`: For this purpose only.
+*/
+    pub async fn runtime_secret_list<'a>(
+        &'a self,
+        project: &'a str,
+        page_size: Option<i32>,
+        page_token: Option<&'a str>,
+        purpose: Option<types::Purpose>,
+    ) -> Result<ResponseValue<types::RuntimeSecretPage>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/runtime-secrets", self.baseurl, encode_path(& project
+            .to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .query(&progenitor_client::QueryParam::new("page_size", &page_size))
+            .query(&progenitor_client::QueryParam::new("page_token", &page_token))
+            .query(&progenitor_client::QueryParam::new("purpose", &purpose))
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "runtime_secret_list",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Issue material for a purpose
+
+For service accounts alone, and only for purposes that their allow list names: `runtime_secret.artifact_pull`, `runtime_secret.cluster_bootstrap`.
+
+Sends a `POST` request to `/v1/projects/{project}/runtime-secrets`
+
+Arguments:
+- `project`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn runtime_secret_issue<'a>(
+        &'a self,
+        project: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::RuntimeSecretIssue,
+    ) -> Result<ResponseValue<types::RuntimeSecret>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/runtime-secrets", self.baseurl, encode_path(& project
+            .to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "runtime_secret_issue",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            201u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Show issued material, without its content
+
+Sends a `GET` request to `/v1/projects/{project}/runtime-secrets/{runtime_secret}`
+
+Arguments:
+- `project`: An id or a name.
+- `runtime_secret`: An id or a name.
+*/
+    pub async fn runtime_secret_get<'a>(
+        &'a self,
+        project: &'a str,
+        runtime_secret: &'a str,
+    ) -> Result<ResponseValue<types::RuntimeSecret>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/runtime-secrets/{}", self.baseurl, encode_path(& project
+            .to_string()), encode_path(& runtime_secret.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "runtime_secret_get",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Revoke issued material
+
+Sends a `POST` request to `/v1/projects/{project}/runtime-secrets/{runtime_secret}/revoke`
+
+Arguments:
+- `project`: An id or a name.
+- `runtime_secret`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn runtime_secret_revoke<'a>(
+        &'a self,
+        project: &'a str,
+        runtime_secret: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::RuntimeSecretRevoke,
+    ) -> Result<ResponseValue<types::RuntimeSecret>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/runtime-secrets/{}/revoke", self.baseurl, encode_path(&
+            project.to_string()), encode_path(& runtime_secret.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "runtime_secret_revoke",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
             400u16..=499u16 => {
                 Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
             }

@@ -5,8 +5,9 @@ use futures::future::BoxFuture;
 use http::Response;
 use muster_control::{Answer, Commit, Cx, Result, stream as streams};
 use muster_control::{
-    allocation, audit, capacity, cell, event, me, network, node, operation, project, quota, role_binding,
-    service_account, session, slot, ssh_key, status, tenant, token, user, webhook,
+    allocation, artifact, audit, capacity, cell, event, key, me, network, node, operation, project, quota,
+    repository, role_binding, runtime_secret, secret, service_account, session, slot, ssh_key, status,
+    tenant, token, trust_policy, user, webhook,
 };
 
 use crate::input::Input;
@@ -121,9 +122,37 @@ handlers! {
     Read "ssh_key_list" => |cx, input| ssh_key::list(cx, input.path(0), input.query()?);
     Read "ssh_key_get" => |cx, input| ssh_key::get(cx, input.path(0), input.path(1));
     Command "ssh_key_delete" => |cx, input| ssh_key::delete(cx, input.path(0), input.path(1));
+    Command "key_create" => |cx, input| key::create(cx, input.path(0), input.body()?);
+    Read "key_list" => |cx, input| key::list(cx, input.path(0), input.query()?);
+    Read "key_get" => |cx, input| key::get(cx, input.path(0), input.path(1));
+    Command "key_revoke" => |cx, input| key::revoke(cx, input.path(0), input.path(1), input.body()?);
+    Read "trust_policy_get" => |cx, input| trust_policy::get(cx, input.path(0));
+    Command "trust_policy_set" => |cx, input| trust_policy::set(cx, input.path(0), input.body()?);
+    Command "secret_create" => |cx, input| secret::create(cx, input.path(0), input.body()?);
+    Read "secret_list" => |cx, input| secret::list(cx, input.path(0), input.query()?);
+    Read "secret_get" => |cx, input| secret::get(cx, input.path(0), input.path(1));
+    Command "secret_rotate" => |cx, input| secret::rotate(cx, input.path(0), input.path(1), input.body()?);
+    Command "secret_delete" => |cx, input| secret::delete(cx, input.path(0), input.path(1));
+    Command "runtime_secret_issue" => |cx, input| runtime_secret::issue(cx, input.path(0), input.body()?);
+    Read "runtime_secret_list" => |cx, input| runtime_secret::list(cx, input.path(0), input.query()?);
+    Read "runtime_secret_get" => |cx, input| runtime_secret::get(cx, input.path(0), input.path(1));
+    Command "runtime_secret_revoke" =>
+        |cx, input| runtime_secret::revoke(cx, input.path(0), input.path(1), input.body()?);
     Command "stream_create" => |cx, input| streams::create(cx, input.path(0), input.path(1), input.body()?);
     Command "stream_logs" => |cx, input| streams::logs(cx, input.path(0), input.path(1), input.body()?);
     Socket "stream_join" => |cx, input| websocket::join(cx, input);
+    Read "repository_list" => |cx, input| repository::list(cx, input.path(0), input.query()?);
+    Read "repository_get" => |cx, input| repository::get(cx, input.path(0), input.path(1));
+    Read "repository_tags" => |cx, input| repository::tags(cx, input.path(0), input.path(1));
+    Command "repository_delete" => |cx, input| repository::delete(cx, input.path(0), input.path(1));
+    Command "artifact_publish" => |cx, input| artifact::publish(cx, input.path(0), input.body()?);
+    Read "artifact_list" => |cx, input| artifact::list(cx, input.path(0), input.query()?);
+    Read "artifact_get" => |cx, input| artifact::get(cx, input.path(0), input.path(1));
+    Command "artifact_verify" => |cx, input| artifact::verify(cx, input.path(0), input.path(1), input.body()?);
+    Command "artifact_promote" => |cx, input| artifact::promote(cx, input.path(0), input.path(1), input.body()?);
+    Command "artifact_demote" => |cx, input| artifact::demote(cx, input.path(0), input.path(1), input.body()?);
+    Read "artifact_references" => |cx, input| artifact::references(cx, input.path(0), input.path(1));
+    Command "artifact_delete" => |cx, input| artifact::delete(cx, input.path(0), input.path(1));
     Read "operation_list" => |cx, input| operation::list(cx, input.query()?);
     Read "operation_get" => |cx, input| operation::get(cx, input.path(0), input.query()?);
     Command "operation_cancel" => |cx, input| operation::cancel(cx, input.path(0), input.body()?);

@@ -159,6 +159,7 @@ impl Server {
             path,
             query: self.schemas.read_query(operation, raw_query)?,
             body,
+            silent_body: self.schemas.has_silent_body(operation),
             last_event_id: last_event_id(&parts.headers)?,
             secret,
         };

@@ -22,6 +22,8 @@ pub(crate) struct Input {
     pub(crate) body: Value,
     /// The number in `Last-Event-ID`.
     pub(crate) last_event_id: Option<i64>,
+    /// Whether the body may hold a secret, so that no refusal may repeat anything of it.
+    pub(crate) silent_body: bool,
     /// The credential, for streams that must check it again.
     pub(crate) secret: String,
 }
@@ -36,7 +38,12 @@ impl Input {
     }
 
     pub(crate) fn body<T: DeserializeOwned>(&self) -> Result<T> {
-        read(&self.body, "body")
+        match read(&self.body, "body") {
+            Err(_) if self.silent_body => {
+                Err(Problem::new(Code::InvalidRequest, "body: it is not what the document describes"))
+            }
+            read => read,
+        }
     }
 }
 
@@ -136,6 +143,14 @@ mod tests {
         assert!(idempotency_key(Some("a b")).is_err());
         assert!(idempotency_key(Some("")).is_err());
         assert!(idempotency_key(None).is_err());
+    }
+
+    #[test]
+    fn what_may_be_a_secret_is_not_repeated() {
+        let input =
+            |silent_body| Input { body: serde_json::json!("canary"), silent_body, ..Input::default() };
+        assert!(input(false).body::<u8>().unwrap_err().detail.contains("canary"));
+        assert!(!format!("{:?}", input(true).body::<u8>().unwrap_err()).contains("canary"));
     }
 
     #[test]

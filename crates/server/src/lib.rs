@@ -8,6 +8,7 @@ mod input;
 mod listen;
 mod node;
 mod probes;
+mod registry;
 mod respond;
 mod run;
 mod schema;

@@ -11,12 +11,13 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{RawPathParams, Request};
-use axum::routing::{MethodFilter, MethodRouter, get, on};
+use axum::routing::{MethodFilter, MethodRouter, any, get, on};
 use jiff::SignedDuration;
 use muster_api::{Code, Method, Problem};
 use muster_control::{Options, Platform, RootKeyError, RootKeys, Sealer, first_start};
 use muster_ids::World;
 use muster_operations::{Strike, Timing};
+use muster_registry::Blobs;
 use muster_store::{Location, Replica, Store, StoreError};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -24,6 +25,7 @@ use tokio::task::JoinSet;
 
 use crate::door::Server;
 use crate::hosts::Hosts;
+use crate::registry::Registry;
 use crate::schema::Schemas;
 use crate::{Settings, SettingsError, bind, listen, node, probes, respond};
 
@@ -67,6 +69,9 @@ pub enum StartError {
          on 127.0.0.1 and put a proxy in front"
     )]
     Exposed(SocketAddr),
+    /// The registry's content.
+    #[error("the registry's storage: {0}")]
+    Registry(String),
     /// TLS.
     #[error("TLS: {0}")]
     Tls(String),
@@ -154,6 +159,13 @@ fn options(settings: &Settings, secure: bool) -> Result<Options, SettingsError> 
         nodes_url: node::url(settings)?,
         nodes_advertise: node::advertised(settings)?,
         streams_per_tenant: settings.parsed::<u32>("streams.per_tenant")?.max(1),
+        largest_blob: settings.parsed::<u64>("registry.largest_blob_bytes")?.max(1),
+        garbage_grace: SignedDuration::from_secs(
+            settings.parsed::<u32>("registry.garbage_grace_seconds")?.into(),
+        ),
+        garbage_every: Duration::from_secs(settings.parsed::<u64>("registry.garbage_every_seconds")?.max(1)),
+        registries_to_private: settings.parsed("registry.allow_private")?,
+        registries: settings.parsed("registry.external")?,
         heartbeat: Duration::from_secs(settings.parsed::<u64>("nodes.heartbeat_seconds")?.max(1)),
         node_certificate: SignedDuration::from_hours(
             settings.parsed::<u32>("nodes.certificate_hours")?.max(1).into(),
@@ -190,7 +202,8 @@ pub async fn start(settings: &Settings, world: World) -> Result<Running, StartEr
     // A fresh root key is made only for a fresh database: for any other it could open nothing.
     let fresh = store.sealing_key_newest("platform").await?.is_none();
     let root_keys = RootKeys::open(&settings.file("keys.root_key_file", "root.key"), fresh, &world)?;
-    let platform = Platform::new(world, store, root_keys, options);
+    let blobs = blobs(settings, &store, &world).await?;
+    let platform = Platform::new(world, store, blobs, root_keys, options);
     if let Some((point, nth)) = kill_at(settings.text("engine.kill_at")) {
         platform.engine.points.arm(point, Strike::Abort, nth);
     }
@@ -215,7 +228,13 @@ pub async fn start(settings: &Settings, world: World) -> Result<Running, StartEr
     background(&mut tasks, &platform, address, &stopped);
     let nodes_address = node::start(settings, &platform, timeout, &mut tasks, &stopped).await?;
     let connections = settings.parsed::<usize>("http.max_connections")?.max(1);
-    let router = router(&server, &stopping);
+    let registry = Arc::new(Registry {
+        platform: platform.clone(),
+        hosts: Some(server.hosts.clone()),
+        patience: timeout,
+        tls: acceptor.is_some(),
+    });
+    let router = router(&server, &stopping).merge(registry_routes(registry));
     tasks.spawn(listen::serve(listener, acceptor, router, timeout, connections, stopped));
     let first_token_file = first.map(|_| token_file);
     Ok(Running { address, nodes_address, first_token_file, platform, stop, stopping, tasks, _lock: lock })
@@ -245,6 +264,22 @@ fn only_one(database: &Path) -> Result<std::fs::File, StartError> {
     }
 }
 
+/// Opens the registry's content. A server that would not share it with the others would lose theirs, and they its own.
+async fn blobs(settings: &Settings, store: &Store, world: &World) -> Result<Blobs, StartError> {
+    let folder = settings.file("registry.dir", "registry");
+    let blobs =
+        Blobs::open(&folder, world.clone()).await.map_err(|error| StartError::Registry(error.to_string()))?;
+    let claimed = store.storage_claim(blobs.identity()).await?;
+    if claimed != blobs.identity() {
+        return Err(StartError::Registry(format!(
+            "{} is not the folder that belongs to this database: every server must share the one that holds storage.id {claimed}; \
+             set registry.dir to it",
+            folder.display()
+        )));
+    }
+    Ok(blobs)
+}
+
 fn write_token(path: &Path, token: &str) -> std::io::Result<()> {
     let mut file =
         std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
@@ -263,6 +298,7 @@ fn background(
     tasks.spawn(platform.clone().run_deliverer(stop.clone()));
     tasks.spawn(platform.clone().run_engine(stop.clone()));
     tasks.spawn(platform.clone().run_sweeper(Duration::from_secs(20), stop.clone()));
+    tasks.spawn(until_stopped(stop.clone(), platform.clone().run_collector()));
     tasks.spawn(until_stopped(stop.clone(), platform.clone().run_tail()));
     tasks.spawn(until_stopped(stop.clone(), platform.clone().run_listener()));
     tasks.spawn(until_stopped(stop.clone(), heartbeat(platform.clone(), address)));
@@ -290,6 +326,20 @@ async fn heartbeat(platform: Arc<Platform>, address: SocketAddr) {
         }
         tokio::time::sleep(Duration::from_secs(10)).await;
     }
+}
+
+/// The registry's paths: everything under `/v2/`.
+pub(crate) fn registry_routes(registry: Arc<Registry>) -> Router {
+    let base = registry.clone();
+    let rest = move |params: Result<RawPathParams, RawPathParamsRejection>, request: Request| {
+        let rest = params.ok().and_then(|params| params.iter().next().map(|(_, value)| value.to_owned()));
+        registry.clone().serve(rest.unwrap_or_default(), request)
+    };
+    let base_too = base.clone();
+    Router::new()
+        .route("/v2/", any(move |request: Request| base.clone().serve(String::new(), request)))
+        .route("/v2", any(move |request: Request| base_too.clone().serve(String::new(), request)))
+        .route("/v2/{*rest}", any(rest))
 }
 
 fn router(server: &Arc<Server>, stopping: &Arc<AtomicBool>) -> Router {

@@ -49,6 +49,17 @@ impl Schemas {
         self.check(&shape.name(), body, "")
     }
 
+    /// Whether a request of this shape may hold a secret: then no fault of it repeats anything that came.
+    fn is_silent(&self, name: &str) -> bool {
+        let properties = self.document["components"]["schemas"][name]["properties"].as_object();
+        properties.is_some_and(|properties| properties.values().any(|property| property["writeOnly"] == true))
+    }
+
+    /// The same for the body of an operation.
+    pub(crate) fn has_silent_body(&self, operation: &Operation) -> bool {
+        operation.body.is_some_and(|shape| self.is_silent(&shape.name()))
+    }
+
     /// Reads the query of an operation into an object, with numbers and booleans where the schema says so, and checks it.
     pub(crate) fn read_query(&self, operation: &Operation, raw: &str) -> Result<Value, Problem> {
         let properties = operation
@@ -79,12 +90,13 @@ impl Schemas {
     /// Checks a value against the schema of this name; `at` is where it stands in the request.
     pub(crate) fn check(&self, name: &str, value: &Value, at: &str) -> Result<(), Problem> {
         let Some(validator) = self.validators.get(name) else { return Ok(()) };
+        let silent = self.is_silent(name);
         let mut errors: Vec<FieldError> = validator
             .iter_errors(value)
             .take(20)
             .map(|error| FieldError {
                 pointer: format!("{at}{}", error.instance_path()),
-                detail: shorten(error.to_string()),
+                detail: shorten(if silent { error.masked().to_string() } else { error.to_string() }),
             })
             .collect();
         if let Some(pointer) = nul(value, at.to_owned()) {

@@ -91,6 +91,36 @@ pub const TABLE: &[Setting] = &[
     },
     Setting { key: "database.connections", default: "20", meaning: "Connections to PostgreSQL at most." },
     Setting {
+        key: "registry.dir",
+        default: "",
+        meaning: "Where the registry's content is; registry in data.dir if empty. Several servers must share it.",
+    },
+    Setting {
+        key: "registry.largest_blob_bytes",
+        default: "1099511627776",
+        meaning: "The largest blob that can be pushed.",
+    },
+    Setting {
+        key: "registry.garbage_grace_seconds",
+        default: "86400",
+        meaning: "How long content stays that nothing needs; longer than the slowest push takes.",
+    },
+    Setting {
+        key: "registry.garbage_every_seconds",
+        default: "3600",
+        meaning: "How often content that nothing needs is looked for.",
+    },
+    Setting {
+        key: "registry.external",
+        default: "true",
+        meaning: "Whether projects may reference content of other registries, which this server then reads.",
+    },
+    Setting {
+        key: "registry.allow_private",
+        default: "false",
+        meaning: "Whether other registries may be referenced at loopback and private addresses, those at loopback by plain http.",
+    },
+    Setting {
         key: "keys.root_key_file",
         default: "",
         meaning: "The root keys, mode 0600; root.key in data.dir if empty.",

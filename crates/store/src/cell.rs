@@ -11,13 +11,14 @@ use crate::{Page, Result, Store, StoreError, Tx};
 macro_rules! columns {
     () => {
         "id, tenant_id, project_id, allocation_id, node_id, network_id, name, labels, spec, ssh_keys, host, state, incarnation,
-         reason, message, running_witness_id, gone_witness_id, operation_id, created_at, updated_at, version"
+         reason, message, running_witness_id, gone_witness_id, operation_id, created_at, updated_at, version,
+         artifact_id"
     };
 }
 
 statements! {
     CELL_REQUEST = both(concat!("INSERT INTO cells (", columns!(), ")
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, NULL, NULL, NULL, NULL, $14, $15, $15, 1)"));
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, NULL, NULL, NULL, NULL, $14, $15, $15, 1, $16)"));
     CELL_GET = both(concat!("SELECT ", columns!(), " FROM cells WHERE id = $1"));
     // One that lives comes first; of those that are gone, the last.
     CELL_BY_NAME = both(concat!("SELECT ", columns!(), " FROM cells WHERE project_id = $1 AND name = $2
@@ -40,6 +41,10 @@ statements! {
         "UPDATE cells SET state = $2, incarnation = $3, reason = $4, message = $5, running_witness_id = $6, gone_witness_id = $7,
             operation_id = $8, updated_at = $9, version = version + 1
          WHERE id = $1 AND version = $10");
+    // A cell's incarnation neither ends nor changes before whoever holds it is done.
+    CELL_HOLD = pair(
+        "SELECT id FROM cells WHERE id = $1 AND incarnation = $2 AND state IN ('requested', 'provisioning', 'running') FOR SHARE",
+        "SELECT id FROM cells WHERE id = $1 AND incarnation = $2 AND state IN ('requested', 'provisioning', 'running')");
     NODE_PORT_INSERT = both(
         "INSERT INTO node_ports (node_id, protocol, port, cell_id, cell_port) VALUES ($1, $2, $3, $4, $5)");
     NODE_PORT_OF_CELL = both(
@@ -84,6 +89,7 @@ fn cell(row: &Row) -> Result<Cell> {
         created_at: row.get(18)?,
         updated_at: row.get(19)?,
         version: row.get(20)?,
+        artifact_id: row.get(21)?,
     })
 }
 
@@ -180,7 +186,8 @@ impl Tx {
             cell.state.as_str(),
             cell.incarnation,
             cell.operation_id,
-            cell.created_at
+            cell.created_at,
+            cell.artifact_id
         ];
         self.execute(&CELL_REQUEST, args).await.map(drop)
     }
@@ -206,8 +213,19 @@ impl Tx {
         self.execute_one(&CELL_MOVE, args, StoreError::Stale).await?;
         if after.state.is_final() {
             self.execute(&NODE_PORT_FREE, args![after.id]).await?;
+            self.runtime_secret_revoke_of_cell(after.id, after.incarnation + 1, at).await?;
+        } else if after.incarnation > before.incarnation {
+            self.runtime_secret_revoke_of_cell(after.id, after.incarnation, at).await?;
         }
         Ok(())
+    }
+
+    /// Keeps this incarnation of a cell as it is until the transaction ends; `Fenced` if it is over or about to be.
+    pub async fn cell_hold(&mut self, cell: CellId, incarnation: i64) -> Result<()> {
+        match self.fetch_all(&CELL_HOLD, args![cell, incarnation]).await?.is_empty() {
+            false => Ok(()),
+            true => Err(StoreError::Fenced),
+        }
     }
 
     /// The places among a network's addresses that are taken, in order. The network's row must be locked.

@@ -11,12 +11,15 @@ mod tx;
 mod writer;
 
 mod allocation;
+mod artifact;
 mod audit;
 mod cell;
 mod enrolment;
 mod event;
 mod idempotency;
+mod key;
 mod lease;
+mod manifest;
 mod network;
 mod node;
 mod operation;
@@ -25,9 +28,12 @@ mod project;
 mod quota;
 mod refusal;
 mod replica;
+mod repository;
 mod role_binding;
+mod runtime_secret;
 mod seal;
 mod sealing_key;
+mod secret;
 mod service_account;
 mod slot;
 mod ssh_key;
@@ -45,6 +51,7 @@ use std::sync::Arc;
 use sqlx::{PgPool, SqlitePool};
 
 pub use allocation::AllocationFilter;
+pub use artifact::{ArtifactCell, ArtifactFilter};
 pub use audit::AuditFilter;
 pub use cell::CellFilter;
 pub use enrolment::{Authority, Enrolment};
@@ -53,6 +60,7 @@ pub use event::EventFilter;
 pub use fault::{Fault, Faults};
 pub use idempotency::{Door, Replay};
 pub use lease::Lease;
+pub use manifest::{ManifestContent, Referrer};
 pub use network::NetworkNeighbour;
 pub use node::{Heard, Joining, KeyHash, NodeCount, Standing};
 pub use open::{Location, newest_migration};
@@ -61,6 +69,7 @@ pub use presence::Presence;
 pub use project::ProjectsOf;
 pub use quota::Quota;
 pub use replica::Replica;
+pub use repository::{BlobPlace, ExternalSource, PullRight, TagRow};
 pub use seal::{SealBatch, UnsealedRow};
 pub use sealing_key::SealingKey;
 pub use slot::{Candidate, FitCount, Hold, Room};
@@ -177,12 +186,15 @@ impl Store {
 pub fn statements() -> Vec<Sql> {
     let mut all: Vec<Sql> = [
         allocation::ALL,
+        artifact::ALL,
         audit::ALL,
         cell::ALL,
         enrolment::ALL,
         event::ALL,
         idempotency::ALL,
+        key::ALL,
         lease::ALL,
+        manifest::ALL,
         network::ALL,
         node::ALL,
         operation::ALL,
@@ -191,9 +203,12 @@ pub fn statements() -> Vec<Sql> {
         quota::ALL,
         refusal::ALL,
         replica::ALL,
+        repository::ALL,
         role_binding::ALL,
+        runtime_secret::ALL,
         seal::ALL,
         sealing_key::ALL,
+        secret::ALL,
         service_account::ALL,
         slot::ALL,
         ssh_key::ALL,

@@ -35,6 +35,12 @@ const MIGRATIONS: &[(i64, &str, &str, &str)] = &[
         include_str!("../migrations/postgres/0003_cells.sql"),
         include_str!("../migrations/sqlite/0003_cells.sql"),
     ),
+    (
+        4,
+        "artifacts",
+        include_str!("../migrations/postgres/0004_artifacts.sql"),
+        include_str!("../migrations/sqlite/0004_artifacts.sql"),
+    ),
 ];
 
 fn migrator(texts: fn(&(i64, &'static str, &'static str, &'static str)) -> &'static str) -> Migrator {
@@ -220,6 +226,8 @@ async fn open_sqlite(path: &Path) -> Result<Backend> {
     let read = SqlitePoolOptions::new()
         .max_connections(4)
         .min_connections(1)
+        // It is a file: to ask whether it is still there would be a message to the connection's thread and back, for each read.
+        .test_before_acquire(false)
         .connect_with(sqlite_options(path).read_only(true))
         .await?;
     Ok(Backend::Sqlite { read, writer: Arc::new(Writer::new(connection)) })

@@ -135,6 +135,11 @@ values! {
     muster_ids::NetworkId => Uuid TypedId::uuid;
     muster_ids::SshKeyId => Uuid TypedId::uuid;
     muster_ids::StreamId => Uuid TypedId::uuid;
+    muster_ids::RepositoryId => Uuid TypedId::uuid;
+    muster_ids::ArtifactId => Uuid TypedId::uuid;
+    muster_ids::KeyId => Uuid TypedId::uuid;
+    muster_ids::SecretId => Uuid TypedId::uuid;
+    muster_ids::RuntimeSecretId => Uuid TypedId::uuid;
     muster_ids::ClaimId => Uuid TypedId::uuid;
     muster_ids::OperationId => Uuid TypedId::uuid;
     muster_ids::WitnessId => Uuid TypedId::uuid;
@@ -273,6 +278,7 @@ id_columns! {
     muster_ids::RoleBindingId, muster_ids::TokenId, muster_ids::WebhookId, muster_ids::DeliveryId,
     muster_ids::EventId, muster_ids::ReplicaId, muster_ids::NodeId, muster_ids::SlotId, muster_ids::AllocationId, muster_ids::ClaimId, muster_ids::OperationId, muster_ids::WitnessId, muster_ids::TaskId, muster_ids::EnrolmentId,
     muster_ids::CellId, muster_ids::NetworkId, muster_ids::SshKeyId, muster_ids::StreamId,
+    muster_ids::RepositoryId, muster_ids::ArtifactId, muster_ids::KeyId, muster_ids::SecretId, muster_ids::RuntimeSecretId,
 }
 
 impl Column for muster_model::Labels {

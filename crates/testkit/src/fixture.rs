@@ -185,6 +185,7 @@ fn muster_api_permissions() -> Vec<&'static str> {
         .iter()
         .map(|operation| operation.permission)
         .filter(|word| allowable(word))
+        .chain(["runtime_secret.artifact_pull", "runtime_secret.cluster_bootstrap"])
         .collect()
 }
 
@@ -201,6 +202,27 @@ fn allowable(word: &str) -> bool {
         "webhook.update",
         "webhook.delete",
         "webhook.deliveries",
+        "secret.create",
+        "secret.list",
+        "secret.get",
+        "secret.rotate",
+        "secret.delete",
+        "runtime_secret.issue",
+        "runtime_secret.list",
+        "runtime_secret.get",
+        "runtime_secret.revoke",
+        "repository.list",
+        "repository.get",
+        "repository.tags",
+        "repository.delete",
+        "artifact.publish",
+        "artifact.list",
+        "artifact.get",
+        "artifact.verify",
+        "artifact.promote",
+        "artifact.demote",
+        "artifact.references",
+        "artifact.delete",
     ];
     GIVEN.contains(&word)
 }

@@ -2,15 +2,17 @@
 
 use std::time::{Duration, Instant};
 
-use muster_cell::{DestroyOptions, LogLine, Make, RootSource, Stream};
+use muster_cell::{DestroyOptions, LogLine, Make, RootSource, Secret, Stream};
 use muster_ids::{AllocationId, CellId};
-use muster_image::{Digest, Limits, Source};
+use muster_image::{Digest, Error, Limits, Source};
 use muster_network::Attach;
 use muster_node_api::cell::{CellFindings, CellOrder, CellPlace, CellSpec, Root, ServiceState};
-use muster_node_api::task::{Findings, KeptLog, Place};
+use muster_node_api::task::{Findings, KeptLog, Place, Refusal};
 
 use super::place::disk_id;
 use super::{Done, Driver, said};
+use crate::driver::Undone;
+use crate::provide::Given;
 
 /// Who asks whether a cell is ready is answered at once if it is, and after so long if it is not.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -29,59 +31,73 @@ impl Driver {
         Ok(cells.into_iter().filter(|cell| cell.allocation_id == allocation).collect())
     }
 
-    pub(super) fn cell_create(&self, place: &Place, order: &CellOrder) -> Done<Findings> {
-        let spec = order.spec.as_ref().ok_or_else(|| "it is not said what it is made of".to_owned())?;
-        // Of the same incarnation it was perhaps made and not to the end: from here on everything can be repeated.
+    pub(super) fn cell_create(
+        &self,
+        place: &Place,
+        order: &CellOrder,
+        given: &Result<Given, Undone>,
+    ) -> Result<Findings, Undone> {
         if let Some(there) = self.there(order.cell_id)?.filter(|there| *there != order.incarnation) {
-            return Err(format!("incarnation {there} is still there"));
+            return Err(format!("incarnation {there} is still there").into());
         }
+        // What runs was made to the end, and was given all that it needs when it was.
+        if self.cells.runs(order.cell_id).map_err(said)? != Some(order.incarnation) {
+            // Of the same incarnation it was perhaps made and not to the end: here everything can be repeated.
+            let made = given.as_ref().map_err(Undone::clone).and_then(|given| self.make(place, order, given));
+            if let Err(undone) = made {
+                // "Surely not done" means that nothing of it is left.
+                self.take_down(order.cell_id, true)?;
+                return Err(undone);
+            }
+        }
+        self.cells.supervise(self.world.now());
+        Ok(Findings { cell: Some(self.look(order.cell_id)?), ..Findings::default() })
+    }
+
+    fn make(&self, place: &Place, order: &CellOrder, given: &Given) -> Result<(), Undone> {
+        let spec = order.spec.as_ref().ok_or_else(|| "it is not said what it is made of".to_owned())?;
         let devices = self.devices_for(place, spec)?;
         let disk = disk_id(place.allocation_id)?;
         // Where the disk should be there is a folder without it, and what the cell writes would fill the node's memory.
         if !self.disks.look(&disk).map_err(said)?.is_some_and(|look| look.mounted) {
-            return Err("the disk of its allocation is not mounted: restart the allocation".to_owned());
+            return Err("the disk of its allocation is not mounted: restart the allocation"
+                .to_owned()
+                .into());
         }
         let storage = self.disks.mount_point(&disk);
         let network = order.attachment.as_ref();
         let hosts =
             network.map(|attachment| self.fabric.hosts(attachment.network_id)).transpose().map_err(said)?;
         let hosts = hosts.flatten().unwrap_or_else(|| hosts_of_one(order));
-        let made = (|| {
-            let made = self
-                .cells
-                .make(&Make {
-                    cell_id: order.cell_id,
-                    allocation_id: place.allocation_id,
-                    incarnation: order.incarnation,
-                    name: &order.name,
-                    spec,
-                    root: self.root(spec)?,
-                    storage: &storage,
-                    devices,
-                    hosts: &hosts,
-                })
-                .map_err(said)?;
-            if let Some(attachment) = network {
-                let attach = Attach {
-                    cell_id: order.cell_id,
-                    pid: made.pid,
-                    attachment,
-                    egress: spec.egress,
-                    ingress: &spec.ingress,
-                };
-                self.fabric.attach(&attach).map_err(said)?;
-            }
-            let wanted = self.wanted.lock().expect("no holder of this lock can panic").clone();
-            self.introduce(order.cell_id, &wanted)?;
-            self.cells.start(order.cell_id).map_err(said)
-        })();
-        if let Err(why) = made {
-            // "Surely not done" means that nothing of it is left.
-            self.take_down(order.cell_id, true)?;
-            return Err(why);
+        let secrets: Vec<Secret<'_>> = given.secrets.iter().map(|told| told.for_cell()).collect();
+        let made = self
+            .cells
+            .make(&Make {
+                cell_id: order.cell_id,
+                allocation_id: place.allocation_id,
+                incarnation: order.incarnation,
+                name: &order.name,
+                spec,
+                root: self.root(spec, given)?,
+                storage: &storage,
+                devices,
+                hosts: &hosts,
+                secrets: &secrets,
+            })
+            .map_err(said)?;
+        if let Some(attachment) = network {
+            let attach = Attach {
+                cell_id: order.cell_id,
+                pid: made.pid,
+                attachment,
+                egress: spec.egress,
+                ingress: &spec.ingress,
+            };
+            self.fabric.attach(&attach).map_err(said)?;
         }
-        self.cells.supervise(self.world.now());
-        Ok(Findings { cell: Some(self.look(order.cell_id)?), ..Findings::default() })
+        let wanted = self.wanted.lock().expect("no holder of this lock can panic").clone();
+        self.introduce(order.cell_id, &wanted)?;
+        Ok(self.cells.start(order.cell_id).map_err(said)?)
     }
 
     /// Which incarnation of a cell is there.
@@ -90,15 +106,20 @@ impl Driver {
         Ok(cells.into_iter().find(|place| place.cell_id == cell).map(|place| place.incarnation))
     }
 
-    fn root(&self, spec: &CellSpec) -> Done<RootSource> {
+    fn root(&self, spec: &CellSpec, given: &Given) -> Result<RootSource, Undone> {
         match &spec.root {
             Root::Image(digest) => {
-                let layout = self.settings.images.as_ref().ok_or_else(|| {
+                let pulled = given.image.as_ref();
+                let layout = pulled.map(|pulled| pulled.layout()).or(self.settings.images.as_deref());
+                let layout = layout.ok_or_else(|| {
                     "the node has no images: its agent was started without --images".to_owned()
                 })?;
                 let digest: Digest = digest.parse().map_err(said)?;
-                let source = Source::Layout(layout.clone());
-                let image = self.images.ensure(&source, &digest, &Limits::default()).map_err(said)?;
+                let source = Source::Layout(layout.to_owned());
+                let image = self.images.ensure(&source, &digest, &Limits::default()).map_err(unusable)?;
+                if let Some(pulled) = pulled {
+                    pulled.unpacked();
+                }
                 let working_directory =
                     Some(image.config.working_dir).filter(|directory| !directory.is_empty());
                 let (folder, environment) = (image.rootfs, image.config.env);
@@ -108,9 +129,9 @@ impl Driver {
                 let allowed = &self.settings.host_directories;
                 if let Some(refused) = wanted.iter().find(|directory| !allowed.contains(directory)) {
                     let allowed = if allowed.is_empty() { "none".to_owned() } else { allowed.join(", ") };
-                    return Err(format!(
-                        "cells may not have {refused} of this node; its operator allows: {allowed}"
-                    ));
+                    let why =
+                        format!("cells may not have {refused} of this node; its operator allows: {allowed}");
+                    return Err(why.into());
                 }
                 Ok(RootSource::Host { directories: wanted.iter().map(Into::into).collect() })
             }
@@ -180,6 +201,7 @@ impl Driver {
     /// Stops what runs in a cell and destroys it, with its state directories unless it is to be made anew.
     pub(super) fn take_down(&self, cell: CellId, keep_state: bool) -> Done<()> {
         self.cells.destroy(cell, DestroyOptions { keep_state }).map_err(said)?;
+        self.clear_aside();
         self.fabric.detach(cell).map_err(said)
     }
 
@@ -200,6 +222,14 @@ impl Driver {
             }
         }
         Ok(Findings { logs, ..Findings::default() })
+    }
+}
+
+/// Why an image is not there, in the server's words where it has one for it.
+fn unusable(error: Error) -> Undone {
+    match error {
+        Error::Changed { .. } | Error::Damaged { .. } => Undone::because(Refusal::ArtifactDamaged, error),
+        error => said(error).into(),
     }
 }
 

@@ -19,15 +19,15 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use muster_cell::Cells;
-use muster_ids::World;
-use muster_image::Images;
+use muster_ids::{CellId, World};
+use muster_image::{Digest, Images};
 use muster_network::Fabric;
 use muster_node_api::cell::{CellPlace, Wanted};
 use muster_node_api::task::{Findings, Place, TaskKind};
 use muster_storage::Disks;
 
 use crate::AgentError;
-use crate::driver::{Order, Outcome};
+use crate::driver::{Order, Outcome, Supply, Undone};
 pub(crate) use inside::Shared;
 use journal::Journal;
 use place::Places;
@@ -94,7 +94,33 @@ impl Driver {
             wanted: Mutex::default(),
         };
         driver.remount();
+        driver.clear_aside();
         Ok(driver)
+    }
+
+    /// Whether this incarnation of a cell runs.
+    pub(crate) fn runs(&self, cell: CellId, incarnation: i64) -> Result<bool, AgentError> {
+        let running = self.cells.runs(cell).map_err(|error| AgentError::Refused(error.to_string()))?;
+        Ok(running == Some(incarnation))
+    }
+
+    /// Whether an image is unpacked here. Whether it is as it was is seen when a cell is made from it.
+    pub(crate) fn supply(&self, digest: &Digest) -> Result<Supply, AgentError> {
+        let image = self.images.lookup(digest).map_err(|error| AgentError::Refused(error.to_string()))?;
+        Ok(if image.is_some() { Supply::There } else { Supply::Missing })
+    }
+
+    pub(crate) fn reach_point(&self, point: &'static str) {
+        self.settings.kill.reach_point(point);
+    }
+
+    /// Removes images that were set aside and from which no cell runs any more.
+    fn clear_aside(&self) {
+        // One that cannot be looked up may be in use.
+        let used = |digest: &Digest| self.cells.uses_image(&self.images.rootfs(digest)).unwrap_or(true);
+        if let Err(error) = self.images.clear_aside(used) {
+            tracing::warn!(%error, "images that were set aside are still there");
+        }
     }
 
     /// The address under which other nodes reach this one.
@@ -124,15 +150,16 @@ impl Driver {
         let done = self.perform(order);
         self.reach(order.kind, "done");
         if changes {
-            self.journal.end(order, done.as_ref().err().map(String::as_str), self.world.now())?;
+            let why = done.as_ref().err().map(|undone| undone.why.as_str());
+            self.journal.end(order, why, self.world.now())?;
         }
         Ok(done)
     }
 
-    fn perform(&self, order: &Order) -> Done<Findings> {
+    fn perform(&self, order: &Order) -> Result<Findings, Undone> {
         let place = || order.place.as_ref().ok_or_else(|| format!("{:?} needs an allocation", order.kind));
         let cell = || order.details.cell.as_ref().ok_or_else(|| format!("{:?} needs a cell", order.kind));
-        match order.kind {
+        let done = match order.kind {
             TaskKind::Prepare => self.prepare(place()?, &order.details),
             TaskKind::Inspect => self.inspect(place()?, &order.details),
             TaskKind::Resize => self.resize(place()?, &order.details),
@@ -140,12 +167,13 @@ impl Driver {
             TaskKind::Wipe => self.wipe(place()?, &order.details),
             TaskKind::Survey => self.survey(),
             TaskKind::Sweep => self.sweep(&order.details.things),
-            TaskKind::CellCreate => self.cell_create(place()?, cell()?),
+            TaskKind::CellCreate => return self.cell_create(place()?, cell()?, &order.given),
             TaskKind::CellInspect => self.cell_inspect(cell()?),
             TaskKind::CellDestroy => self.cell_destroy(cell()?),
             TaskKind::KeepLogs => self.keep_logs(place()?, order.details.cell.as_ref()),
             TaskKind::Stream => Err("a stream is no order".to_owned()),
-        }
+        };
+        done.map_err(Undone::from)
     }
 
     /// The report is next.

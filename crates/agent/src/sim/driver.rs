@@ -11,7 +11,7 @@ use super::holdings::{Holdings, Plan};
 use super::journal::{Effect, Journal, Line};
 use super::kill::{KillPoints, Stage};
 use crate::AgentError;
-use crate::driver::{Order, Outcome};
+use crate::driver::{Order, Outcome, Supply, Undone};
 use crate::folder::Folder;
 use crate::stream::{Inside, Toy};
 
@@ -37,6 +37,7 @@ pub struct Driver {
     world: World,
     around: Surroundings,
     holdings: Mutex<Holdings>,
+    pulls: bool,
 }
 
 impl Driver {
@@ -49,10 +50,24 @@ impl Driver {
     ) -> Result<Self, AgentError> {
         let holdings: Holdings = folder.read_document(FILE)?.unwrap_or_default();
         let (node, folder, world) = (node.to_owned(), folder.clone(), world.clone());
-        let driver = Self { node, folder, world, around, holdings: Mutex::default() };
+        let driver = Self { node, folder, world, around, holdings: Mutex::default(), pulls: false };
         driver.catch_up(&holdings)?;
         *driver.holdings.lock().expect("no holder of this lock can panic") = holdings;
         Ok(driver)
+    }
+
+    /// Fetches and verifies images as a real node does, and unpacks none of them.
+    pub fn pulling(mut self) -> Self {
+        self.pulls = true;
+        self
+    }
+
+    pub(crate) fn supply(&self) -> Supply {
+        if self.pulls { Supply::Missing } else { Supply::Pretended }
+    }
+
+    pub(crate) fn reach_point(&self, point: &'static str) {
+        self.around.kill.reach_point(point);
     }
 
     /// Adds the last effect to the journal, if a crash or a full disk kept it from there.
@@ -94,24 +109,28 @@ impl Driver {
 
     /// Carries an order out, and looks what is there afterwards. The inner error is "surely not done".
     pub(crate) fn carry_out(&self, order: &Order) -> Outcome {
-        let Some(place) = &order.place else { return Ok(self.survey()) };
+        let Some(place) = &order.place else { return Ok(self.survey().map_err(Undone::from)) };
         self.reach(order.kind, Stage::Begin);
         let mut holdings = self.holdings.lock().expect("no holder of this lock can panic");
         self.catch_up(&holdings)?;
         let allocation = place.allocation_id;
-        match holdings.plan(order.kind, place, &order.details) {
+        let told = match &order.given {
+            Ok(given) => given.names(),
+            Err(undone) => return Ok(Err(undone.clone())),
+        };
+        match holdings.plan(order.kind, place, &order.details, told) {
             Plan::Nothing if order.kind == TaskKind::Inspect && self.around.faults.fails() => {
-                return Ok(Err(FAILURE.to_owned()));
+                return Ok(Err(FAILURE.to_owned().into()));
             }
             Plan::Nothing => {}
-            Plan::Refuse(why) => return Ok(Err(why)),
+            Plan::Refuse(why) => return Ok(Err(why.into())),
             Plan::Violation(why) => {
                 tracing::error!(node = %self.node, %allocation, why, "violation: this was not done");
                 self.note(&holdings, Effect::Violation, (order, place), &why)?;
-                return Ok(Err(format!("violation: {why}")));
+                return Ok(Err(format!("violation: {why}").into()));
             }
             // Only what has not been done can fail as "surely not done": a repetition of what was done succeeds.
-            Plan::Change(..) if self.around.faults.fails() => return Ok(Err(FAILURE.to_owned())),
+            Plan::Change(..) if self.around.faults.fails() => return Ok(Err(FAILURE.to_owned().into())),
             // The tools said that they were done. What is left is seen only by looking.
             Plan::Change(Effect::Wiped, ..) if self.around.faults.wipe_fails() => {}
             Plan::Change(effect, devices, mut next) => {

@@ -33,6 +33,9 @@ struct HeldCell {
     incarnation: i64,
     address: Option<String>,
     services: Vec<String>,
+    /// What the server told for it, by name: that it did is all that is kept.
+    #[serde(default)]
+    told: Vec<String>,
 }
 
 /// Everything on a node that outlives its agent.
@@ -110,14 +113,14 @@ impl Holdings {
     }
 
     /// What the verb would do to an incarnation that is not an old one.
-    pub(super) fn plan(&self, kind: TaskKind, place: &Place, details: &Details) -> Plan {
+    pub(super) fn plan(&self, kind: TaskKind, place: &Place, details: &Details, told: Vec<String>) -> Plan {
         match kind {
             TaskKind::Prepare => self.plan_prepare(place, details),
             TaskKind::Resize => self.plan_resize(place, details),
             TaskKind::Destroy => self.plan_destroy(place),
             TaskKind::Wipe => self.plan_wipe(place, details),
             TaskKind::Inspect | TaskKind::Survey => Plan::Nothing,
-            TaskKind::CellCreate => self.plan_cell_create(place, details),
+            TaskKind::CellCreate => self.plan_cell_create(place, details, told),
             TaskKind::CellDestroy => self.plan_cell_destroy(place, details),
             TaskKind::CellInspect | TaskKind::KeepLogs | TaskKind::Stream | TaskKind::Sweep => Plan::Nothing,
         }
@@ -207,7 +210,7 @@ impl Holdings {
         })
     }
 
-    fn plan_cell_create(&self, place: &Place, details: &Details) -> Plan {
+    fn plan_cell_create(&self, place: &Place, details: &Details, told: Vec<String>) -> Plan {
         let Some(held) = self.places.get(&place.allocation_id) else {
             return Plan::Refuse("the place of its allocation is not there".to_owned());
         };
@@ -224,6 +227,7 @@ impl Holdings {
             incarnation: order.incarnation,
             address: order.attachment.as_ref().map(|attachment| attachment.address.clone()),
             services: spec.services.iter().map(|service| service.name.clone()).collect(),
+            told,
         };
         self.change(Effect::CellCreated, BTreeSet::new(), |next| {
             let held = next.places.get_mut(&place.allocation_id);

@@ -25,6 +25,9 @@ pub const KILL_POINTS: &[&str] = &[
     "survey:after-effect-before-report",
 ];
 
+/// Places where the process can be made to end while an image is pulled, whoever makes cells from it.
+pub const PULL_POINTS: &[&str] = &["pull:downloaded", "pull:renamed"];
+
 /// The stages that every order to the real driver goes through; what is behind the colon of a point.
 const REAL_STAGES: &[&str] = &["begun", "journalled", "done", "reporting"];
 
@@ -61,10 +64,12 @@ impl KillPoints {
         let mut points = BTreeMap::new();
         for word in text.split(['|', ',']).map(str::trim).filter(|word| !word.is_empty()) {
             let (name, times) = word.split_once('@').unwrap_or((word, "1"));
-            if !KILL_POINTS.contains(&name) && !real_points().iter().any(|point| point == name) {
+            let pulls = PULL_POINTS.contains(&name);
+            if !pulls && !KILL_POINTS.contains(&name) && !real_points().iter().any(|point| point == name) {
                 return Err(format!(
-                    "{name:?} is no point where an agent can be killed; these are: {}, and with real cells: {}",
+                    "{name:?} is no point where an agent can be killed; these are: {}, where an image is pulled: {}, and with real cells: {}",
                     KILL_POINTS.join(", "),
+                    PULL_POINTS.join(", "),
                     real_points().join(", ")
                 ));
             }

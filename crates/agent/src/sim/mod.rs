@@ -15,4 +15,4 @@ pub use driver::{Driver, Surroundings};
 pub use faults::{Faults, Odds};
 pub use fleet::{Fleet, Member};
 pub use journal::{Effect, Journal, Line};
-pub use kill::{KILL_POINTS, KillPoints, real_points};
+pub use kill::{KILL_POINTS, KillPoints, PULL_POINTS, real_points};

@@ -23,6 +23,7 @@ fn task(machine: &Machine, kind: TaskKind, allocation: AllocationId, cell: CellI
         keep_state: false,
         spec: (kind == TaskKind::CellCreate).then_some(spec),
         attachment: None,
+        pull: None,
     });
     task
 }

@@ -14,6 +14,7 @@ use crate::server::Server;
 
 const FOLDER: &str = "MUSTER_TEST_AGENT_FOLDER";
 const KILL_AT: &str = "MUSTER_AGENT_KILL_AT";
+const PULLS: &str = "MUSTER_TEST_AGENT_PULLS";
 
 /// Not a test of its own: the process that the test below starts, which is this program again.
 #[tokio::test]
@@ -21,19 +22,29 @@ async fn the_agent_in_a_process_of_its_own() {
     let Ok(folder) = std::env::var(FOLDER) else { return };
     let mut machine = Machine::at(Path::new(&folder));
     machine.kill_at = std::env::var(KILL_AT).unwrap_or_default();
+    machine.pulls = std::env::var_os(PULLS).is_some();
     machine.start().await.unwrap().unwrap();
 }
 
 fn start(machine: &Machine, kill_at: &str) -> Child {
-    Command::new(std::env::current_exe().unwrap())
+    command(machine, kill_at).spawn().unwrap()
+}
+
+/// One that fetches images.
+pub(crate) fn start_pulling(machine: &Machine, kill_at: &str) -> Child {
+    command(machine, kill_at).env(PULLS, "1").spawn().unwrap()
+}
+
+fn command(machine: &Machine, kill_at: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
         .args(["--exact", "killed::the_agent_in_a_process_of_its_own"])
         .env(FOLDER, machine.path())
         .env(KILL_AT, kill_at)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap()
+        .kill_on_drop(true);
+    command
 }
 
 #[tokio::test]

@@ -24,6 +24,8 @@ pub(crate) struct Machine {
     pub(crate) odds: Odds,
     /// Where its process ends itself.
     pub(crate) kill_at: String,
+    /// Whether it fetches images.
+    pub(crate) pulls: bool,
 }
 
 impl Machine {
@@ -40,6 +42,7 @@ impl Machine {
             folder: folder.to_owned(),
             _ours: None,
             kill_at: String::new(),
+            pulls: false,
             world: World::system(),
             cut: watch::Sender::new(false),
             stop: watch::Sender::new(false),
@@ -90,12 +93,18 @@ impl Machine {
             faults: Arc::new(Faults::new(self.odds.clone(), 1, "m")),
             kill: Arc::new(KillPoints::parse(&self.kill_at).unwrap()),
         };
+        let driver = Driver::open("m", &folder, &self.world, around).unwrap();
+        let driver = if self.pulls { driver.pulling() } else { driver };
+        self.start_with(muster_agent::Driver::Simulated(Arc::new(driver)))
+    }
+
+    /// The same, with another driver.
+    pub(crate) fn start_with(&self, driver: muster_agent::Driver) -> JoinHandle<Result<(), AgentError>> {
+        let folder = self.agent_folder();
         let agent = Agent {
             identity: Identity::lookup(&folder).unwrap().expect("it has joined"),
             machine: self.has(),
-            driver: muster_agent::Driver::Simulated(Arc::new(
-                Driver::open("m", &folder, &self.world, around).unwrap(),
-            )),
+            driver,
             folder,
             world: self.world.clone(),
             cut: self.cut.subscribe(),

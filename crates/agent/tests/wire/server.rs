@@ -5,8 +5,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::{Request, Response};
+use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -15,7 +18,8 @@ use muster_ids::{NodeId, TaskId, World};
 use muster_node_api::cell::{CellPlace, Wanted};
 use muster_node_api::task::{Place, Report, Task};
 use muster_node_api::wire::{
-    Heard, Hello, Join, Joined, Noted, Poll, Renew, Renewed, Reports, Welcome, Work,
+    Heard, Hello, Join, Joined, Noted, Poll, Renew, Renewed, Reports, SecretAsk, SecretTold, SecretWhat,
+    Welcome, Work,
 };
 use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, SanType};
 use rustls_pki_types::PrivateKeyDer;
@@ -25,6 +29,8 @@ use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio_rustls::TlsAcceptor;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
+
+use crate::registry::{self, Registry};
 
 /// What is done instead of the usual.
 #[derive(Debug, Clone)]
@@ -69,6 +75,12 @@ pub(crate) struct State {
     pub(crate) lifetime: u64,
     /// What agents are told of when to renew.
     pub(crate) renew_after: u64,
+    /// The secrets that are told, by the names of their files.
+    pub(crate) secrets: BTreeMap<String, Vec<u8>>,
+    /// What was asked for of them.
+    pub(crate) secret_asks: Vec<SecretAsk>,
+    /// The registry.
+    pub(crate) registry: Registry,
 }
 
 pub(crate) struct Server {
@@ -179,15 +191,20 @@ fn sign(authority: &Authority, csr: &str, lifetime: u64) -> String {
     request.signed_by(&authority.issuer).unwrap().pem()
 }
 
-type Answer = Result<Response<Full<Bytes>>, std::io::Error>;
+pub(crate) type Content = BoxBody<Bytes, std::io::Error>;
+pub(crate) type Answer = Result<Response<Content>, std::io::Error>;
+
+pub(crate) fn content(bytes: impl Into<Bytes>) -> Content {
+    Full::new(bytes.into()).map_err(|never| match never {}).boxed()
+}
 
 fn ok(document: &impl Serialize) -> Answer {
-    Ok(Response::new(Full::new(Bytes::from(serde_json::to_vec(document).unwrap()))))
+    Ok(Response::new(content(serde_json::to_vec(document).unwrap())))
 }
 
 fn refuse(status: u16, detail: &str) -> Answer {
     let problem = serde_json::json!({"status": status, "code": "scripted", "detail": detail});
-    Ok(Response::builder().status(status).body(Full::new(Bytes::from(problem.to_string()))).unwrap())
+    Ok(Response::builder().status(status).body(content(problem.to_string())).unwrap())
 }
 
 async fn answer(
@@ -197,6 +214,10 @@ async fn answer(
     changed: Arc<Notify>,
     authority: Arc<Authority>,
 ) -> Answer {
+    if let Some(what) = request.uri().path().strip_prefix("/v2/") {
+        assert!(who.is_some(), "the registry is asked with the node's certificate");
+        return registry::answer(what, &request, &mut state.lock().unwrap().registry);
+    }
     let word = request.uri().path().rsplit('/').next().unwrap().to_owned();
     assert!(request.uri().path().starts_with("/node/v1/"), "{}", request.uri());
     assert_eq!(who.is_some(), word != "join", "only who joins comes without a certificate");
@@ -293,6 +314,22 @@ async fn carry_out(
             let refused = state.refused.clone();
             state.reports.extend(reports);
             ok(&Heard { refused })
+        }
+        "secret" => {
+            let ask: SecretAsk = serde_json::from_slice(body).unwrap();
+            let mut state = state.lock().unwrap();
+            if state.sessions.get(who) != Some(&ask.session) {
+                return refuse(409, "that session is over");
+            }
+            let told = match &ask.what {
+                SecretWhat::File(file) => state.secrets.get(file).cloned(),
+                SecretWhat::ArtifactPull => Some(state.registry.new_token().into_bytes()),
+            };
+            state.secret_asks.push(ask);
+            match told {
+                Some(told) => ok(&SecretTold { value: STANDARD.encode(told) }),
+                None => refuse(404, "there is no such secret"),
+            }
         }
         "inventory" => ok(&Noted { needs_approval: true }),
         other => panic!("nobody asks for {other}"),

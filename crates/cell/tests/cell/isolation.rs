@@ -95,6 +95,7 @@ fn directories_of_the_node_show_root_in_a_cell_nothing_that_is_roots_alone() {
             storage: &site.storage(),
             devices: Vec::new(),
             hosts: "",
+            secrets: &[],
         })
         .unwrap();
     site.cells.start(cell).unwrap();
@@ -292,6 +293,7 @@ fn names_and_paths_that_climb_are_refused_before_anything_is_made() {
         storage: &site.storage(),
         devices: Vec::new(),
         hosts: "",
+        secrets: &[],
     };
     assert!(site.cells.make(&make).is_err());
     make.name = "fine";

@@ -122,6 +122,7 @@ fn a_root_of_the_nodes_directories_is_read_only_and_has_an_etc_of_its_own() {
             storage: &site.storage(),
             devices: Vec::new(),
             hosts: "127.0.0.1 localhost\n",
+            secrets: &[],
         })
         .unwrap();
     site.cells.start(cell).unwrap();

@@ -8,5 +8,6 @@ mod leftover;
 mod life;
 mod limit;
 mod log;
+mod secret;
 mod service;
 mod site;

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use muster_cell::{
-    Cells, Command, DestroyOptions, Device, Limits, LogLimits, Made, Make, RootSource, Settings, Streams,
-    Tools,
+    Cells, Command, DestroyOptions, Device, Limits, LogLimits, Made, Make, RootSource, Secret, Settings,
+    Streams, Tools,
 };
 use muster_ids::{AllocationId, CellId, Clock, SystemClock};
 use muster_node_api::cell::{CellFindings, CellSpec, ServiceFindings};
@@ -103,6 +103,18 @@ impl Site {
         spec: Value,
         devices: Vec<Device>,
     ) -> Result<Made, muster_cell::CellError> {
+        self.try_make_with(number, incarnation, spec, devices, &[])
+    }
+
+    /// With secrets.
+    pub(crate) fn try_make_with(
+        &self,
+        number: u32,
+        incarnation: i64,
+        spec: Value,
+        devices: Vec<Device>,
+        secrets: &[Secret<'_>],
+    ) -> Result<Made, muster_cell::CellError> {
         let spec = spec_of(spec);
         self.cells.make(&Make {
             cell_id: self.cell_id(number),
@@ -114,6 +126,7 @@ impl Site {
             storage: &self.storage(),
             devices,
             hosts: "127.0.0.1 localhost\n",
+            secrets,
         })
     }
 
@@ -234,7 +247,7 @@ fn image(folder: &Path) {
     for name in [
         "sh", "ls", "cat", "id", "sleep", "stat", "touch", "mkdir", "mount", "dd", "nc", "httpd", "env",
         "pwd", "chmod", "chown", "ln", "hostname", "mknod", "echo", "test", "head", "readlink", "unshare",
-        "ip", "seq", "true", "kill", "tty", "stty", "ps", "umount",
+        "ip", "seq", "true", "kill", "tty", "stty", "ps", "umount", "grep", "df",
     ] {
         symlink("busybox", folder.join("bin").join(name)).unwrap();
     }

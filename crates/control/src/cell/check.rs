@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
-use muster_node_api::cell::{CellSpec, Probe, ProbeBy, Root, Service};
+use muster_node_api::cell::{CellSpec, Probe, ProbeBy, Root, SecretFile, Service};
 
 /// The ports of a node that may lead to cells: none that a service of the node itself would listen at.
 pub(super) const NODE_PORTS: RangeInclusive<u16> = 30_000..=32_767;
 
 /// Directories that the platform makes itself in every cell.
 const OURS: &[&str] = &["/proc", "/sys", "/dev", "/etc/muster", "/run/muster"];
+/// So many secrets a cell is given at most.
+const MOST_SECRETS: usize = 64;
 /// All files together may be so long.
 const FILES: usize = 512 * 1024;
 
@@ -22,6 +24,7 @@ pub(super) fn fault(spec: &CellSpec, gpus: i64) -> Option<(String, String)> {
         .or_else(|| state(&spec.state))
         .or_else(|| devices(spec, gpus))
         .or_else(|| ingress(spec))
+        .or_else(|| secrets(spec))
 }
 
 type Fault = Option<(String, String)>;
@@ -194,6 +197,28 @@ fn ingress(spec: &CellSpec) -> Fault {
     })
 }
 
+fn secrets(spec: &CellSpec) -> Fault {
+    if spec.secrets.len() > MOST_SECRETS {
+        let why = format!("a cell is given {MOST_SECRETS} secrets at the most");
+        return Some(("/spec/secrets".to_owned(), why));
+    }
+    let mut files = BTreeSet::new();
+    spec.secrets.iter().enumerate().find_map(|(index, SecretFile { file, .. })| {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        let good = file.len() <= 127
+            && file.bytes().next().is_some_and(plain)
+            && file.bytes().all(|byte| plain(byte) || matches!(byte, b'.' | b'-'));
+        let why = if !good {
+            "a file's name has letters, digits, _, . and -, begins with none of the last two, and is no path"
+        } else if !files.insert(file) {
+            "another secret has this file"
+        } else {
+            return None;
+        };
+        Some((format!("/spec/secrets/{index}/file"), why.to_owned()))
+    })
+}
+
 /// Why a text is no path that names one place and nothing else.
 fn path_fault(path: &str) -> Option<String> {
     let Some(rest) = path.strip_prefix('/') else { return Some("a path begins with /".to_owned()) };
@@ -239,12 +264,19 @@ mod tests {
             "environment": {"A_1": "x"}, "gpus": [1, 0], "ingress": [{"port": 80}, {"port": 80, "protocol": "udp"}],
         });
         assert_eq!(field(good), None);
+        let files: Vec<_> =
+            (0..64).map(|n| json!({"secret": "token", "file": format!("_{n}.a-b")})).collect();
+        assert_eq!(field(json!({"secrets": files})), None);
         assert_eq!(fault(&spec(json!({"root": {"image": format!("sha256:{}", "0a".repeat(32))}})), 0), None);
     }
 
     #[test]
     fn what_does_not_is_named_by_its_field() {
         let service = |service: serde_json::Value| json!({"services": [service]});
+        let secrets = |files: &[&str]| {
+            let files: Vec<_> = files.iter().map(|file| json!({"secret": "x", "file": file})).collect();
+            json!({"secrets": files})
+        };
         let cases = [
             (json!({"root": {"image": "nginx:latest"}}), "/spec/root/image"),
             (json!({"root": {"host": ["/usr", "/../etc"]}}), "/spec/root/host/1"),
@@ -268,6 +300,19 @@ mod tests {
             (json!({"gpus": [1, 1]}), "/spec/gpus/1"),
             (json!({"ingress": [{"port": 80, "node_port": 22}]}), "/spec/ingress/0/node_port"),
             (json!({"ingress": [{"port": 80}, {"port": 80}]}), "/spec/ingress/1/port"),
+            (secrets(&["a", ""]), "/spec/secrets/1/file"),
+            (secrets(&[".hidden"]), "/spec/secrets/0/file"),
+            (secrets(&["-rf"]), "/spec/secrets/0/file"),
+            (secrets(&[".."]), "/spec/secrets/0/file"),
+            (secrets(&["a/b"]), "/spec/secrets/0/file"),
+            (secrets(&["a\nb"]), "/spec/secrets/0/file"),
+            (secrets(&["é"]), "/spec/secrets/0/file"),
+            (secrets(&[&"a".repeat(128)]), "/spec/secrets/0/file"),
+            (secrets(&["a", "b", "a"]), "/spec/secrets/2/file"),
+            (secrets(&["a"; 65]), "/spec/secrets"),
+            (json!({"files": [{"path": "/run/muster/secrets/a", "text": ""}]}), "/spec/files/0/path"),
+            (json!({"state": ["/run/muster"]}), "/spec/state/0"),
+            (json!({"state": ["/run"]}), "/spec/state/0"),
         ];
         for (extra, wanted) in cases {
             assert_eq!(field(extra.clone()).as_deref(), Some(wanted), "{extra}");

@@ -6,21 +6,24 @@ use muster_api::cell::CellCreate;
 use muster_api::operations::Started;
 use muster_api::{Code, Problem};
 use muster_authz::Permission;
-use muster_ids::{CellId, NetworkId, OperationId, TypedId as _};
+use muster_ids::{ArtifactId, CellId, NetworkId, OperationId, ProjectId, SecretId, TypedId as _};
 use muster_model::allocation::{Allocation, AllocationState};
+use muster_model::artifact::Trust;
 use muster_model::cell::{Cell, CellState, NodePort, free_host};
 use muster_model::event::EventType;
-use muster_node_api::cell::{CellSpec, Protocol};
+use muster_node_api::cell::{CellSpec, Protocol, Root};
 use muster_operations::cell::CREATE;
 use muster_operations::{Open, open};
-use muster_store::Tx;
+use muster_store::{StoreError, Tx};
 use serde_json::json;
 
 use super::check::{NODE_PORTS, fault};
 use super::path;
+use crate::artifact::{judged, policy_of};
 use crate::commit::{WriteError, target};
 use crate::operation::started;
 use crate::refuse::{Result, refuse};
+use crate::secret::{Named, named};
 use crate::tenant::checked_labels;
 use crate::{Answer, Commit, Cx, operation};
 
@@ -47,6 +50,8 @@ pub async fn create(cx: &Cx, project: &str, body: CellCreate) -> Result<Commit> 
     if let Some((field, why)) = fault(&body.spec, allocation.capacity.gpus) {
         return Err(Problem::field(field, why));
     }
+    let secrets = named_secrets(cx, project_id, &body.spec).await?;
+    let artifact_id = startable(cx, project_id, &body.spec.root).await?;
     if body.ready_until.is_some_and(|time| time <= cx.now) {
         return Err(Problem::field("/ready_until", "it is in the past"));
     }
@@ -72,6 +77,7 @@ pub async fn create(cx: &Cx, project: &str, body: CellCreate) -> Result<Commit> 
         labels: checked_labels(body.labels)?,
         spec: json!(body.spec),
         ssh_keys: body.spec.ssh_keys,
+        artifact_id,
         host: 0,
         state: CellState::Requested,
         incarnation: 0,
@@ -106,9 +112,18 @@ pub async fn create(cx: &Cx, project: &str, body: CellCreate) -> Result<Commit> 
     let (spec, now) = (body.spec, cx.now);
     let commit = Commit::new(scope, subject, move |tx| {
         Box::pin(async move {
+            for (index, id) in secrets {
+                hold_secret(tx, index, id).await?;
+            }
             let network = tx.network_ensure(cell.network_id, tenant_id, project_id, NETWORK, now).await?;
             cell.network_id = network.id;
             cell.host = free_host(&tx.cell_hosts(network.id).await?).ok_or_else(network_full)?;
+            if let Some(id) = cell.artifact_id
+                && !tx.artifact_start(id).await?
+            {
+                let why = "the artifact was deprecated at this moment, and nothing new starts from it";
+                return Err(Problem::new(Code::InvalidState, why).into());
+            }
             tx.cell_request(&cell).await?;
             take_ports(tx, &allocation, &cell, &spec).await?;
             tx.wanted_raise(network.id, node_id).await?;
@@ -117,6 +132,60 @@ pub async fn create(cx: &Cx, project: &str, body: CellCreate) -> Result<Commit> 
         })
     });
     Ok(commit.wakes_engine().event(cx, EventType::CellRequested, subject_path, told))
+}
+
+/// The project's secrets that a cell names, each with the first place that does. Only what is there can be named.
+async fn named_secrets(cx: &Cx, project: ProjectId, spec: &CellSpec) -> Result<Vec<(usize, SecretId)>> {
+    let mut held: Vec<(usize, SecretId)> = Vec::new();
+    for (index, given) in spec.secrets.iter().enumerate() {
+        let found = named(&cx.platform.store, project, &given.secret, cx.now).await.map_err(refuse)?;
+        match found.ok_or_else(|| no_secret(index))? {
+            Named::Project(secret) if held.iter().all(|(_, id)| *id != secret.id) => {
+                held.push((index, secret.id));
+            }
+            Named::Project(_) | Named::Runtime(_) => {}
+        }
+    }
+    // Always in the same order, so that two commands never wait for each other.
+    held.sort_by_key(|(_, id)| *id);
+    Ok(held)
+}
+
+/// From here on the secret cannot be removed while the cell lives.
+async fn hold_secret(tx: &mut Tx, index: usize, id: SecretId) -> std::result::Result<(), WriteError> {
+    match tx.secret_hold(id).await {
+        Err(StoreError::Gone(_)) => Err(no_secret(index).into()),
+        held => held.map_err(WriteError::from),
+    }
+}
+
+fn no_secret(index: usize) -> Problem {
+    let why = "the project has no such secret: make it first, or name another";
+    Problem::field(format!("/spec/secrets/{index}/secret"), why)
+}
+
+/// The artifact that an image is, if the project has it: one that may start, and on which a signature counts where the project
+/// demands one. What the project does not have must be on the node already, put there by its operator.
+async fn startable(cx: &Cx, project: ProjectId, root: &Root) -> Result<Option<ArtifactId>> {
+    let Root::Image(digest) = root else { return Ok(None) };
+    let found = cx.platform.store.artifact_of_project(project, digest).await.map_err(refuse)?;
+    let Some(artifact) = found else { return Ok(None) };
+    if !artifact.state.may_start() {
+        let why = format!("the artifact is {}, and nothing new starts from it", artifact.state);
+        return Err(Problem::new(Code::InvalidState, why));
+    }
+    let policy = policy_of(cx, project).await?;
+    let verdict = judged(cx, &artifact, &policy).await?;
+    let stands = match verdict.trust {
+        Trust::Trusted => true,
+        Trust::Unsigned => policy.lets_unsigned(artifact.state),
+        Trust::Untrusted => false,
+    };
+    if !stands {
+        let why = format!("the artifact is {}, and {}", artifact.state, verdict.says);
+        return Err(Problem::new(Code::Untrusted, why));
+    }
+    Ok(Some(artifact.id))
 }
 
 fn network_full() -> Problem {

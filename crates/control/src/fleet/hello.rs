@@ -188,6 +188,7 @@ mod tests {
             labels: Labels::new(),
             spec: json!({}),
             ssh_keys: false,
+            artifact_id: None,
             host: 2,
             state: CellState::Running,
             incarnation: 3,

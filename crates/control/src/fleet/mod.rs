@@ -15,6 +15,7 @@ mod poll;
 mod polls;
 mod renew;
 mod report;
+mod secret;
 mod slots;
 mod tell;
 mod wanted;
@@ -34,6 +35,7 @@ pub use loss::{Verdict, verdicts};
 pub use poll::poll;
 pub use renew::renew;
 pub use report::report;
+pub use secret::secret;
 
 use crate::authority::Authority;
 use polls::Polls;

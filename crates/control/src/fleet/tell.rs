@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use muster_ids::{AuditId, EventId, NodeId};
+use muster_model::Scope;
 use muster_model::audit::{Actor, Entry, Outcome, Target};
 use muster_model::event::{Draft, EventType};
 use muster_store::Tx;
@@ -50,6 +51,16 @@ pub(super) fn subject(node: NodeId) -> String {
 impl Platform {
     /// Writes it beside what happened; the sealer is to be woken after the commit.
     pub(super) async fn tell(&self, tx: &mut Tx, news: News<'_>) -> muster_store::Result<()> {
+        self.tell_in(tx, Scope::Platform, news).await
+    }
+
+    /// The same for what belongs to a tenant: its audit has it, and its project's stream.
+    pub(super) async fn tell_in(
+        &self,
+        tx: &mut Tx,
+        scope: Scope,
+        news: News<'_>,
+    ) -> muster_store::Result<()> {
         let world = &self.world;
         let entry = Entry {
             id: world.id::<AuditId>(),
@@ -59,8 +70,8 @@ impl Platform {
             outcome: Outcome::Succeeded,
             code: None,
             target: Some(news.target),
-            tenant_id: None,
-            project_id: None,
+            tenant_id: scope.tenant(),
+            project_id: scope.project(),
             correlation_id: news.correlation_id.to_owned(),
             count: 1,
             detail: news.events.first().map_or_else(|| json!({}), |(_, data)| data.clone()),
@@ -73,14 +84,14 @@ impl Platform {
                 event_type: event_type.as_str().to_owned(),
                 subject: news.subject.clone(),
                 at: news.at,
-                tenant_id: None,
-                project_id: None,
+                tenant_id: scope.tenant(),
+                project_id: scope.project(),
                 correlation_id: news.correlation_id.to_owned(),
                 actor_id: entry.actor.id.clone(),
                 data,
             })
             .collect();
         let (entry, events) = (json!(entry).to_string(), json!(events).to_string());
-        tx.unsealed_insert(world.uuid(), "platform", &entry, &events).await
+        tx.unsealed_insert(world.uuid(), &scope.chain(), &entry, &events).await
     }
 }

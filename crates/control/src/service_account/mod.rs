@@ -14,7 +14,7 @@ pub use update::update;
 
 use muster_api::{Code, Problem, service_account as api};
 use muster_authz::{Permission, decide};
-use muster_model::{Scope, ServiceAccount};
+use muster_model::{Role, Scope, ServiceAccount};
 
 use crate::{Cx, Result};
 
@@ -37,8 +37,9 @@ pub(crate) fn path(account: &ServiceAccount) -> String {
     format!("/v1/projects/{}/service-accounts/{}", account.project_id, account.id)
 }
 
-/// An allow list as it may stand: known permissions that such accounts can have, and that the giver has too. Sorted, once
-/// each, so that two lists that mean the same are the same.
+/// An allow list as it may stand: known permissions that such accounts can have, and that the giver has too. What no role
+/// holds, because no person may ever do it, is given by whoever may make accounts here. Sorted, once each, so that two lists
+/// that mean the same are the same.
 fn allow_list(cx: &Cx, scope: Scope, words: Vec<String>) -> Result<Vec<String>> {
     let mut list = Vec::new();
     for (at, word) in words.into_iter().enumerate() {
@@ -52,7 +53,8 @@ fn allow_list(cx: &Cx, scope: Scope, words: Vec<String>) -> Result<Vec<String>> 
                 format!("`{word}` can never be given to a service account"),
             ));
         }
-        if !decide(cx.principal()?, permission, scope).is_allowed() {
+        let held_by_people = Role::ALL.into_iter().any(|role| permission.held_by(role));
+        if held_by_people && !decide(cx.principal()?, permission, scope).is_allowed() {
             return Err(Problem::new(Code::PermissionDenied, format!("you do not hold {word} yourself")));
         }
         list.push(word);

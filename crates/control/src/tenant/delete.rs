@@ -27,7 +27,11 @@ pub async fn delete(cx: &Cx, reference: &str, query: DeleteQuery) -> Result<Comm
         Box::pin(async move {
             refuse_if_alive("tenant", tx.allocation_live_of_tenant(id).await?)?;
             let mut removed = BTreeMap::new();
+            removed.insert("runtime_secrets", counted(tx.runtime_secret_delete_of_tenant(id).await?));
+            removed.insert("secrets", counted(tx.secret_delete_of_tenant(id).await?));
+            removed.insert("keys", counted(tx.key_delete_of_tenant(id).await?));
             removed.insert("cells", counted(tx.cell_delete_of_tenant(id).await?));
+            removed.insert("repositories", counted(tx.repository_delete_of_tenant(id).await?));
             let networks = tx.network_delete_of_tenant(id).await;
             removed.insert("networks", counted(networks.map_err(|error| still_alive("tenant", error))?));
             removed.insert("ssh_keys", counted(tx.ssh_key_delete_of_tenant(id).await?));

@@ -35,7 +35,9 @@ pub(crate) fn view(token: &Token) -> api::Token {
             TokenKind::ServiceAccount => api::TokenKind::ServiceAccount,
             TokenKind::Session => api::TokenKind::Session,
             // `TokenKind::ALL` is what the table can hold, and this is not in it.
-            TokenKind::Join => unreachable!("a right to join is an enrolment, never a token of somebody"),
+            TokenKind::Pull | TokenKind::Join => {
+                unreachable!("a right to join is an enrolment, never a token of somebody")
+            }
         },
         user_id,
         service_account_id,

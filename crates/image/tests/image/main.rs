@@ -7,4 +7,5 @@ mod layout;
 mod ordinary;
 mod property;
 mod refusal;
+mod seal;
 mod together;

@@ -3,15 +3,17 @@
 use futures::future::BoxFuture;
 use muster_model::allocation::AllocationState;
 use muster_model::cell::{Cell, CellFailure, CellState};
+use muster_model::event::EventType;
 use muster_model::task::TaskKind;
 use muster_model::witness::Transition;
+use muster_node_api::task::Refusal;
 use muster_store::Result;
 use serde_json::json;
 
 use super::keep_logs::keep;
 use super::subject::{allocation, evidence, order, refused, seen, subject};
 use crate::definition::{Step, StepCx, Undo};
-use crate::task::{Asked, ask};
+use crate::task::{Asked, ask, refusal};
 use crate::{Act, Verdict};
 
 pub(super) const PROVISION: Step = Step {
@@ -50,9 +52,31 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         Ok(match ask(cx, &wanted).await? {
             Asked::Pending(act) => act,
             Asked::Done(..) => Verdict::with(json!({"incarnation": cell.incarnation})).into(),
-            Asked::Failed(why) => refused(CellFailure::MakeFailed, why).into(),
+            Asked::Failed(why) => return not_made(&cell, why, refusal(cx, &wanted).await?),
         })
     })
+}
+
+/// The node did not make it. Why, it said in a word where that is about what it should have run.
+fn not_made(cell: &Cell, why: String, refusal: Option<Refusal>) -> Result<Act> {
+    let reason = match refusal {
+        None => CellFailure::MakeFailed,
+        Some(Refusal::ArtifactPull) => CellFailure::ArtifactPull,
+        Some(Refusal::ArtifactDamaged) => CellFailure::ArtifactDamaged,
+        Some(Refusal::ArtifactUntrusted) => CellFailure::ArtifactUntrusted,
+        Some(Refusal::Secret) => CellFailure::SecretRefused,
+    };
+    let verdict = refused(reason, why.clone());
+    let about_it = matches!(reason, CellFailure::ArtifactDamaged | CellFailure::ArtifactUntrusted);
+    let Some(artifact_id) = cell.artifact_id.filter(|_| about_it) else { return Ok(verdict.into()) };
+    let path = format!("/v1/projects/{}/artifacts/{artifact_id}", cell.project_id);
+    let data = json!({"cell_id": cell.id, "node_id": cell.node_id, "reason": reason.as_str(), "says": why});
+    Ok(Act::write(move |_, told| {
+        Box::pin(async move {
+            told.events.push((EventType::ArtifactRefused, path, data));
+            Ok(verdict)
+        })
+    }))
 }
 
 fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {

@@ -5,7 +5,7 @@ use muster_model::allocation::Allocation;
 use muster_model::cell::{Cell, CellFailure};
 use muster_model::task::TaskKind;
 use muster_model::witness::{Transition, Witness, WitnessKind};
-use muster_node_api::cell::{Attachment, CellFindings, CellOrder, CellSpec};
+use muster_node_api::cell::{Attachment, CellFindings, CellOrder, CellSpec, Pull, Trust, TrustKey};
 use muster_node_api::task::Findings;
 use muster_store::{Result, StoreError};
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ pub(crate) async fn order(
     purpose: &'static str,
 ) -> Result<Ask> {
     let mut details = details(allocation, devices(cx, allocation).await?);
-    let (mut spec, mut attachment) = (None, None);
+    let (mut spec, mut attachment, mut pulled) = (None, None, None);
     if kind == TaskKind::CellCreate {
         let network = cx.store.network_lookup(cell.network_id).await?;
         let network = network.ok_or(StoreError::Gone("network".to_owned()))?;
@@ -49,10 +49,11 @@ pub(crate) async fn order(
         let (network_id, subnet) = (network.id, network.subnet);
         attachment = Some(Attachment { network_id, vni, subnet, address: address.to_string() });
         spec = Some(with_ports(cx, cell).await?);
+        pulled = pull(cx, cell).await?;
     }
     let keep_state = cx.operation.kind == "cell.restart";
     let (cell_id, name, incarnation) = (cell.id, cell.name.clone(), cell.incarnation);
-    details.cell = Some(CellOrder { cell_id, name, incarnation, keep_state, spec, attachment });
+    details.cell = Some(CellOrder { cell_id, name, incarnation, keep_state, spec, attachment, pull: pulled });
     Ok(Ask {
         node: cell.node_id,
         kind,
@@ -61,6 +62,32 @@ pub(crate) async fn order(
         incarnation: allocation.incarnation,
         details,
     })
+}
+
+/// Where its image comes from, and whose signatures count on it as things stand now.
+async fn pull(cx: &StepCx<'_>, cell: &Cell) -> Result<Option<Pull>> {
+    let Some(id) = cell.artifact_id else { return Ok(None) };
+    let artifact = cx.store.artifact_lookup(id).await?.ok_or(StoreError::Gone("artifact".to_owned()))?;
+    let policy = cx.store.trust_policy_lookup(cell.project_id).await?.unwrap_or_default();
+    let keys = cx.store.key_of_project(cell.project_id).await?;
+    let found = artifact.verdict.as_ref().map(|verdict| verdict.trust.as_str()).unwrap_or_default();
+    Ok(Some(Pull {
+        repository: format!("{}/{}", artifact.project_id, artifact.repository),
+        digest: artifact.digest.clone(),
+        trust: Trust {
+            required: !policy.lets_unsigned(artifact.state),
+            // What was found here is part of it: a node that remembers "unsigned" must look again when that has changed.
+            policy: format!("{} {found}", policy.policy),
+            keys: keys
+                .into_iter()
+                .map(|key| TrustKey {
+                    id: key.id.to_string(),
+                    public_key: key.public_key,
+                    revoked: key.revoked_at.is_some(),
+                })
+                .collect(),
+        },
+    }))
 }
 
 /// What it is made of, with the ports that were chosen for it.

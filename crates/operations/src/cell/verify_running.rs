@@ -148,6 +148,7 @@ pub(crate) mod tests {
             labels: Labels::new(),
             spec: json!({}),
             ssh_keys: false,
+            artifact_id: None,
             host: 2,
             state: CellState::Provisioning,
             incarnation: 2,

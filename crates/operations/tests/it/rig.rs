@@ -347,6 +347,7 @@ impl Rig {
             labels: Labels::new(),
             spec,
             ssh_keys: false,
+            artifact_id: None,
             host: free_host(&tx.cell_hosts(network.id).await.unwrap()).unwrap(),
             state: CellState::Requested,
             incarnation: 0,

@@ -127,6 +127,7 @@ impl NodeDoor {
             "poll" => answer(&fleet::poll(&cx, &agent, read(&body, "body")?).await?),
             "report" => answer(&fleet::report(&cx, &agent, read(&body, "body")?).await?),
             "inventory" => answer(&fleet::inventory(&cx, &agent, read(&body, "body")?).await?),
+            "secret" => answer(&fleet::secret(&cx, &agent, read(&body, "body")?).await?),
             id => Err(Problem::new(Code::Internal, format!("nobody answers {id}"))),
         }
     }

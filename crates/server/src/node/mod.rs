@@ -1,6 +1,7 @@
 //! The listener that agents dial: TLS always, by certificates of the platform's own authority, apart from the public API.
 
 mod door;
+mod registry;
 mod stream;
 mod tls;
 
@@ -10,7 +11,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Path, Request};
-use axum::routing::{get, post};
+use axum::routing::{any, get, post};
 use muster_api::{Code, Problem};
 use muster_control::Platform;
 use muster_node_api::{OPERATIONS, STREAM};
@@ -18,6 +19,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::registry::Registry;
 use crate::schema::Schemas;
 use crate::{Settings, SettingsError, StartError, listen, respond};
 use door::NodeDoor;
@@ -47,7 +49,16 @@ pub(crate) async fn start(
         ),
         timeout,
     });
-    tasks.spawn(listen::serve(listener, Some(acceptor), router(&door), timeout, connections, stop.clone()));
+    let registry =
+        Arc::new(Registry { platform: platform.clone(), hosts: None, patience: timeout, tls: true });
+    tasks.spawn(listen::serve(
+        listener,
+        Some(acceptor),
+        router(&door, &registry),
+        timeout,
+        connections,
+        stop.clone(),
+    ));
     tasks.spawn(crate::run::until_stopped(stop.clone(), certificate.run(platform.clone())));
     tasks.spawn(crate::run::until_stopped(stop.clone(), platform.clone().run_polls()));
     tasks.spawn(platform.clone().run_heartbeats(stop.clone()));
@@ -93,7 +104,7 @@ pub(crate) fn url(settings: &Settings) -> Result<String, SettingsError> {
     Ok(format!("https://{host}:{port}"))
 }
 
-fn router(door: &Arc<NodeDoor>) -> Router {
+fn router(door: &Arc<NodeDoor>, registry: &Arc<Registry>) -> Router {
     let mut router = Router::new();
     for operation in OPERATIONS {
         let door = door.clone();
@@ -104,6 +115,11 @@ fn router(door: &Arc<NodeDoor>) -> Router {
     let stream =
         move |Path(stream): Path<String>, request: Request| streams.clone().serve_stream(stream, request);
     router = router.route(STREAM.path, get(stream));
+    let (reader, registry) = (door.clone(), registry.clone());
+    let read = move |Path(rest): Path<String>, request: Request| {
+        reader.clone().serve_registry(registry.clone(), rest, request)
+    };
+    router = router.route("/v2/{*rest}", any(read));
     let (absent, wrong) = (door.clone(), door.clone());
     router
         .fallback(async move |request: Request| {

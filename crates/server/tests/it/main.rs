@@ -1,6 +1,7 @@
 //! The API over real HTTP, on real databases.
 
 mod allocation;
+mod artifact;
 mod audit;
 mod cell;
 mod event;
@@ -8,11 +9,14 @@ mod fleet_api;
 mod idempotency;
 mod identity;
 mod input;
+mod key;
 mod matrix;
 mod node_wire;
 mod operate;
 mod property;
+mod registry;
 mod sabotage;
+mod secret;
 mod smoke;
 mod stream;
 mod webhook;

@@ -11,6 +11,7 @@ use muster_testkit::{ACTORS, Client, Database, Fixture, Kit, golden};
 use serde_json::{Value, json};
 
 use crate::fleet_api::{inventory, machine};
+use crate::registry::{Image, Remote};
 
 /// What each operation is tried with: the path's parameters, the query and the body. Targets are things of the tenant
 /// `acme` and its project `train`, so that "inside" and "outside" mean the same in every row. An operation that is not
@@ -117,6 +118,40 @@ fn attempt(operation: &Operation, fixture: &Fixture) -> (Vec<String>, String, Va
         "network_get" => (vec![train, id("network")], String::new(), none),
         "ssh_key_create" => (vec![train], String::new(), json!({"name": "fresh", "public_key": OTHER_KEY})),
         "ssh_key_get" | "ssh_key_delete" => (vec![train, id("ssh_key")], String::new(), none),
+        "key_create" => {
+            (vec![train], String::new(), json!({"name": "fresh", "public_key": crate::key::ED25519}))
+        }
+        "key_list" | "trust_policy_get" | "secret_list" | "runtime_secret_list" => {
+            (vec![train], String::new(), none)
+        }
+        "key_get" => (vec![train, id("key")], String::new(), none),
+        "key_revoke" => (vec![train, id("key")], String::new(), json!({"reason": "x"})),
+        "trust_policy_set" => (vec![train], String::new(), json!({"grace_hours": 1})),
+        "secret_create" => (vec![train], String::new(), json!({"name": "fresh", "value": "x"})),
+        "secret_get" | "secret_delete" => (vec![train, id("secret")], String::new(), none),
+        "secret_rotate" => (vec![train, id("secret")], String::new(), json!({"value": "x"})),
+        "runtime_secret_issue" => {
+            (vec![train], String::new(), json!({"purpose": "cluster_bootstrap", "name": "fresh"}))
+        }
+        "runtime_secret_get" => (vec![train, id("runtime_secret")], String::new(), none),
+        "runtime_secret_revoke" => (vec![train, id("runtime_secret")], String::new(), json!({})),
+        "repository_list" | "artifact_list" => (vec![train], String::new(), none),
+        "repository_get" | "repository_tags" => (vec![train, id("repository")], String::new(), none),
+        "repository_delete" => (vec![train, id("spare_repository")], String::new(), none),
+        "artifact_publish" => {
+            let reference = Image::of("untagged").digest();
+            (vec![train], String::new(), json!({"repository": "base", "reference": reference}))
+        }
+        "artifact_get" | "artifact_references" | "artifact_delete" => {
+            (vec![train, id("artifact")], String::new(), none)
+        }
+        "artifact_verify" => (vec![train, id("artifact")], String::new(), json!({})),
+        "artifact_promote" => {
+            (vec![train, id("artifact")], String::new(), json!({"to": "staged", "reason": "x"}))
+        }
+        "artifact_demote" => {
+            (vec![train, id("canary_artifact")], String::new(), json!({"to": "staged", "reason": "x"}))
+        }
         "stream_create" => {
             (vec![train, id("cell")], String::new(), json!({"command": {"command": ["true"]}}))
         }
@@ -193,6 +228,23 @@ async fn add_machines(kit: &Kit, fixture: &mut Fixture) {
     kit.sealed().await;
 }
 
+/// A publisher's key, a secret, and material that was issued.
+async fn add_secrets(kit: &Kit, fixture: &mut Fixture) {
+    let project = format!("/v1/projects/{}", fixture.id("train"));
+    let admin = fixture.client(kit, "tenant_admin");
+    let key = json!({"name": "build", "public_key": crate::key::P256});
+    let key = admin.post(&format!("{project}/keys"), key).await.ok().text_of("id");
+    let secret = json!({"name": "token", "value": "x"});
+    let secret = admin.post(&format!("{project}/secrets"), secret).await.ok().text_of("id");
+    let issued = json!({"purpose": "cluster_bootstrap", "name": "gossip"});
+    let account = fixture.client(kit, "account_with_grant");
+    let issued = account.post(&format!("{project}/runtime-secrets"), issued).await.ok().text_of("id");
+    for (name, id) in [("key", key), ("secret", secret), ("runtime_secret", issued)] {
+        fixture.ids.insert(name.to_owned(), id);
+    }
+    kit.sealed().await;
+}
+
 /// An allocation that is active, as far as the database knows, and an operation that waits in line. In a platform of its own:
 /// a project that holds something cannot be removed.
 async fn add_allocations(kit: &Kit, fixture: &mut Fixture) {
@@ -223,12 +275,53 @@ async fn add_allocations(kit: &Kit, fixture: &mut Fixture) {
     kit.sealed().await;
 }
 
+/// A repository with a draft, a canary and a manifest that nobody published; and one that can go.
+async fn add_artifacts(kit: &Kit, fixture: &mut Fixture) {
+    let project = format!("/v1/projects/{}", fixture.id("train"));
+    let admin = fixture.client(kit, "tenant_admin");
+    admin.patch(&format!("{project}/trust-policy"), json!({"unsigned_up_to": "canary"})).await.ok();
+    let remote = Remote::new(kit, 0, fixture.token("tenant_admin"), "acme.train/base");
+    let untagged = Image::of("untagged");
+    remote.push(&untagged.digest(), &untagged).await.is(201);
+    remote.push("draft", &Image::of("draft")).await.is(201);
+    remote.push("canary", &Image::of("canary")).await.is(201);
+    remote.named("acme.train/spare").push("draft", &Image::of("draft")).await.is(201);
+    for to in ["staged", "canary"] {
+        let path = format!("{project}/artifacts/base:canary/promote");
+        admin.post(&path, json!({"to": to, "reason": "x"})).await.ok();
+    }
+    for (name, path) in [
+        ("repository", "repositories/base"),
+        ("spare_repository", "repositories/spare"),
+        ("artifact", "artifacts/base:draft"),
+        ("canary_artifact", "artifacts/base:canary"),
+    ] {
+        let id = admin.get(&format!("{project}/{path}")).await.ok().text_of("id");
+        fixture.ids.insert(name.to_owned(), id);
+    }
+    kit.sealed().await;
+}
+
+/// The registry's content: which folder it is, and the files in it.
+fn copy_registry(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy_registry(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
 /// A server on a copy of the made-up platform: each attempt that succeeds may change it, and the next must not notice.
 async fn copy_of(template: &Path) -> Kit {
     let database = Database::sqlite();
     for file in ["muster.db", "root.key", "operator.token"] {
         std::fs::copy(template.join(file), database.folder().join(file)).unwrap();
     }
+    copy_registry(&template.join("registry"), &database.folder().join("registry"));
     Kit::start(database, 1).await
 }
 
@@ -237,16 +330,27 @@ async fn golden_access_matrix() {
     let kit = Kit::sqlite().await;
     let mut fixture = Fixture::build(&kit).await;
     add_machines(&kit, &mut fixture).await;
+    add_secrets(&kit, &mut fixture).await;
     let bare = kit.database.clone();
     kit.stop().await;
     let kit = copy_of(&bare.folder()).await;
     add_allocations(&kit, &mut fixture).await;
+    add_artifacts(&kit, &mut fixture).await;
     let holding = kit.database.clone();
     kit.stop().await;
     let template_of = |operation: &Operation| {
-        let about_work = ["allocation_", "operation_", "cell_", "network_", "ssh_key_", "stream_"]
-            .iter()
-            .any(|noun| operation.id.starts_with(noun));
+        let about_work = [
+            "allocation_",
+            "operation_",
+            "cell_",
+            "network_",
+            "ssh_key_",
+            "stream_",
+            "repository_",
+            "artifact_",
+        ]
+        .iter()
+        .any(|noun| operation.id.starts_with(noun));
         if about_work { holding.folder() } else { bare.folder() }
     };
     let mut table = format!("{:24}", "operation");

@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 
 use muster_model::Role;
 use muster_model::allocation::{AllocationShape, AllocationState};
+use muster_model::artifact::ArtifactState;
 use muster_model::cell::CellState;
 use muster_model::node::SlotState;
 use muster_model::operation::OperationState;
 use muster_model::placement::Strategy;
+use muster_model::secret::Purpose;
 use muster_model::task::{TaskKind, TaskState};
 use muster_model::token::TokenKind;
 use muster_model::webhook::WebhookState;
@@ -148,6 +150,11 @@ fn the_checks_name_exactly_the_states_of_the_enums() {
         list("state", TaskState::ALL.iter().map(|word| word.as_str()).collect()),
         list("state", CellState::ALL.iter().map(|word| word.as_str()).collect()),
         list("protocol", vec!["tcp", "udp"]),
+        list("purpose", Purpose::ALL.map(Purpose::as_str).to_vec()),
+        list(
+            "unsigned_up_to",
+            ArtifactState::ALL.iter().filter(|state| state.may_start()).map(|word| word.as_str()).collect(),
+        ),
     ]
     .into();
     for dialect in ["postgres", "sqlite"] {

@@ -94,6 +94,7 @@ pub(super) fn machine(name: &str) -> Inventory {
 /// The node. Its agent is played until this is dropped.
 pub(super) struct Hand {
     pub(super) node: NodeId,
+    pub(super) agent: Arc<Agent>,
     pub(super) held: Arc<Mutex<Held>>,
     playing: tokio::task::JoinHandle<()>,
 }
@@ -139,11 +140,12 @@ impl Hand {
         let found_at = hello(&agent, json!({"address": ADDRESS})).await;
         agent.session = found_at["session"].as_i64().unwrap();
         let (node, held) = (agent.node, Arc::new(Mutex::new(Held::default())));
-        let shared = held.clone();
+        let (agent, shared) = (Arc::new(agent), held.clone());
+        let played = agent.clone();
         let playing = tokio::spawn(async move {
             let mut revision = 0;
             loop {
-                let work = poll(&agent, 1, revision).await;
+                let work = poll(&played, 1, revision).await;
                 if let Some(wanted) = work.get("wanted") {
                     let wanted: Wanted = serde_json::from_value(wanted.clone()).unwrap();
                     let mut held = shared.lock().unwrap();
@@ -156,15 +158,15 @@ impl Hand {
                 let reports: Vec<Value> =
                     tasks.iter().map(|task| report(task, &shared.lock().unwrap().carry_out(task))).collect();
                 if !reports.is_empty() {
-                    let body = json!({"session": agent.session, "reports": reports});
-                    assert_eq!(agent.send("report", &body).await.ok()["refused"], json!([]));
+                    let body = json!({"session": played.session, "reports": reports});
+                    assert_eq!(played.send("report", &body).await.ok()["refused"], json!([]));
                 } else if shared.lock().unwrap().idle {
                     // Who does not follow is told again at once.
                     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
                 }
             }
         });
-        Self { node, held, playing }
+        Self { node, agent, held, playing }
     }
 
     pub(super) fn tamper(&self, tamper: impl Fn(&Task, &mut Findings) + Send + 'static) {

@@ -2,11 +2,13 @@
 //! the test plays the agent itself, where it has to say something that a good one would not.
 
 mod attack;
+mod canary;
 mod ghosts;
 mod hand;
 mod life;
 mod refusals;
 mod release;
+mod secrets;
 mod wanted;
 
 use std::time::Duration;

@@ -41,6 +41,7 @@ pub(crate) async fn cell(store: &Store, project: &str, node: NodeId, name: &str)
         labels: Labels::new(),
         spec: json!({"root": {"host": ["/usr"]}}),
         ssh_keys: false,
+        artifact_id: None,
         host,
         state: CellState::Provisioning,
         incarnation: 1,

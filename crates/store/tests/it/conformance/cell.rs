@@ -65,6 +65,7 @@ pub(super) fn cell(place: &Place, name: &str, host: i64) -> Cell {
         labels: Labels::new(),
         spec: json!({"root": {"host": ["/usr"]}}),
         ssh_keys: false,
+        artifact_id: None,
         host,
         state: CellState::Requested,
         incarnation: 0,

@@ -1,6 +1,7 @@
 //! Every public function of the store, on both databases, one file a noun.
 
 mod allocation;
+mod artifact;
 mod audit;
 mod capacity;
 mod cell;
@@ -9,7 +10,9 @@ mod delivery;
 mod enrolment;
 mod event;
 mod idempotency;
+mod key;
 mod lease;
+mod manifest;
 mod network;
 mod node;
 mod operation;
@@ -19,9 +22,12 @@ mod project;
 mod quota;
 mod refusal;
 mod replica;
+mod repository;
 mod role_binding;
+mod runtime_secret;
 mod seal;
 mod sealing_key;
+mod secret;
 mod service_account;
 mod slot;
 mod ssh_key;

@@ -32,6 +32,7 @@ async fn cell(store: &Store) -> Cell {
             labels: Labels::new(),
             spec: json!({}),
             ssh_keys: false,
+            artifact_id: None,
             host: 2,
             state: CellState::Provisioning,
             incarnation: 1,

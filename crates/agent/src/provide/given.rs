@@ -1,0 +1,116 @@
+//! What the server gave for a cell. None of it is ever shown: what is printed of it is that it is there.
+
+use std::fmt;
+use std::path::Path;
+
+use http::HeaderValue;
+use muster_cell::Secret;
+use zeroize::Zeroizing;
+
+use super::store::Hold;
+
+/// What the server gave for a cell.
+#[derive(Debug, Default)]
+pub(crate) struct Given {
+    /// Its image, where it has to come from the server.
+    pub(crate) image: Option<Pulled>,
+    pub(crate) secrets: Vec<Told>,
+}
+
+impl Given {
+    /// What it is, by name.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let image = self.image.iter().map(|_| "image".to_owned());
+        image.chain(self.secrets.iter().map(|told| format!("secret {}", told.file))).collect()
+    }
+}
+
+/// A secret, as it is going to be a file in the cell.
+pub(crate) struct Told {
+    pub(super) file: String,
+    pub(super) uid: u32,
+    pub(super) gid: u32,
+    pub(super) content: Zeroizing<Vec<u8>>,
+}
+
+impl Told {
+    pub(crate) fn for_cell(&self) -> Secret<'_> {
+        Secret { file: &self.file, uid: self.uid, gid: self.gid, content: &self.content }
+    }
+}
+
+impl fmt::Debug for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Told").field("file", &self.file).finish_non_exhaustive()
+    }
+}
+
+/// An image that was pulled, or that is unpacked already. Its blobs stay for as long as this does.
+#[derive(Debug)]
+pub(crate) struct Pulled {
+    pub(super) hold: Hold,
+}
+
+impl Pulled {
+    /// The layout that it lies in.
+    pub(crate) fn layout(&self) -> &Path {
+        self.hold.layout()
+    }
+
+    /// Its layers are not needed any more.
+    pub(crate) fn unpacked(&self) {
+        self.hold.finish();
+    }
+}
+
+/// What opens one repository for an hour.
+#[derive(Clone)]
+pub(crate) struct Token(HeaderValue);
+
+impl Token {
+    /// From what the server told; nothing, if it is no token.
+    pub(super) fn read(told: &[u8]) -> Option<Self> {
+        let mut text = Zeroizing::new(b"Bearer ".to_vec());
+        text.extend_from_slice(told);
+        let mut value = HeaderValue::from_bytes(&text).ok().filter(|_| !told.is_empty())?;
+        value.set_sensitive(true);
+        Some(Self(value))
+    }
+
+    pub(super) fn header(&self) -> HeaderValue {
+        self.0.clone()
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use zeroize::Zeroizing;
+
+    use super::{Given, Token, Told};
+
+    #[test]
+    fn nothing_secret_is_printed() {
+        let content = Zeroizing::new(b"hunter2".to_vec());
+        let given =
+            Given { image: None, secrets: vec![Told { file: "password".into(), uid: 0, gid: 0, content }] };
+        let bytes = format!("{:?}", b"hunter2");
+        let token = Token::read(b"hunter2").unwrap();
+        for shown in [format!("{given:?}"), format!("{token:?}"), format!("{:?}", token.header())] {
+            assert!(!shown.contains("hunter2") && !shown.contains(&bytes[1..bytes.len() - 1]), "{shown}");
+        }
+        assert_eq!(given.names(), ["secret password"]);
+    }
+
+    #[test]
+    fn what_would_be_another_header_is_no_token() {
+        for wrong in [&b""[..], b"a\r\nHost: b", b"a\0"] {
+            assert!(Token::read(wrong).is_none());
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! How content of a registry is named: `REPOSITORY`, `REPOSITORY:TAG`, `REPOSITORY@sha256:…`.
+
+use muster_trust::Digest;
+
+use crate::failure::{Failure, Result};
+
+/// Which of a repository's contents is meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Which {
+    Unsaid,
+    Tag(String),
+    Digest(Digest),
+}
+
+/// A repository, and which of its contents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Reference {
+    pub(super) repository: String,
+    pub(super) which: Which,
+}
+
+impl Reference {
+    pub(super) fn parse(text: &str) -> Result<Self> {
+        let (repository, which) = match text.split_once('@') {
+            Some((repository, digest)) => {
+                let digest = digest.parse().map_err(|error| Failure::usage(format!("{error}")))?;
+                (repository, Which::Digest(digest))
+            }
+            None => match text.rsplit_once(':') {
+                Some((_, tag)) if !is_tag(tag) => {
+                    return Err(Failure::usage(format!("{tag:?} is no tag"))
+                        .next("use letters, digits, . _ and -, 128 at the most"));
+                }
+                Some((repository, tag)) => (repository, Which::Tag(tag.to_owned())),
+                None => (text, Which::Unsaid),
+            },
+        };
+        if !is_repository(repository) {
+            return Err(Failure::usage(format!("{repository:?} is no name of a repository")).next(
+                "use lower-case letters and digits, with . _ - between them and / between parts, without the project in front: train/base",
+            ));
+        }
+        Ok(Self { repository: repository.to_owned(), which })
+    }
+}
+
+/// The registry decides; this only keeps what would lead to another address from being sent.
+fn is_repository(name: &str) -> bool {
+    let part = |part: &str| {
+        let edge =
+            |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+        let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(&byte);
+        edge(part.bytes().next()) && edge(part.bytes().last()) && part.bytes().all(inner)
+    };
+    name.len() <= 200 && name.split('/').all(part)
+}
+
+fn is_tag(tag: &str) -> bool {
+    let first = tag.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    first
+        && tag.len() <= 128
+        && tag.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+}
+
+/// The name of a repository for something that is called so here: `My Model.safetensors` goes to `my-model`.
+pub(super) fn repository_for(name: &str) -> Option<String> {
+    let stem = name.split('.').find(|part| !part.is_empty())?;
+    let plain = stem.chars().map(|letter| match letter.to_ascii_lowercase() {
+        letter if letter.is_ascii_alphanumeric() => letter,
+        _ => '-',
+    });
+    let plain: String = plain.collect();
+    let plain = plain.split('-').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-");
+    Some(plain).filter(|name| is_repository(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reference_is_a_repository_and_perhaps_a_tag_or_a_digest() {
+        let digest = Digest::of(b"x");
+        let parsed = |text: &str| Reference::parse(text).map(|found| (found.repository, found.which)).ok();
+        let named = |which: Which| Some(("train/base".to_owned(), which));
+        assert_eq!(parsed("train/base"), named(Which::Unsaid));
+        assert_eq!(parsed("train/base:v1.2"), named(Which::Tag("v1.2".to_owned())));
+        assert_eq!(parsed(&format!("train/base@{digest}")), named(Which::Digest(digest)));
+        for wrong in [
+            "",
+            ":v1",
+            "a:",
+            "a:b/c",
+            "A",
+            "a/../b",
+            "a//b",
+            "/a",
+            "a/",
+            "a@sha256:12",
+            "a b",
+            "a%2f:x",
+            "-a",
+        ] {
+            assert_eq!(parsed(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_repository_yet_gets_one_of_its_own_name() {
+        assert_eq!(repository_for("My Model.v2.safetensors").as_deref(), Some("my-model"));
+        assert_eq!(repository_for("weights").as_deref(), Some("weights"));
+        assert_eq!(repository_for(".config").as_deref(), Some("config"));
+        assert_eq!(repository_for("--"), None);
+        assert_eq!(repository_for(""), None);
+    }
+}

@@ -1,0 +1,146 @@
+//! `muster artifact smoke`: the smoke test. A cell of the very digest is made, seen running, and destroyed; what its node's agent saw
+//! of it is the evidence with which the artifact can be staged.
+
+use std::io::Write as _;
+
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use muster_sdk::{Arguments, Connection, Said};
+use serde_json::{Value, json};
+
+use super::{about, artifact_argument, project};
+use crate::context::{Context, Output, say};
+use crate::failure::{Exit, Failure, Result};
+use crate::join::{Named, join, operation, project_argument};
+use crate::operate::{call, show};
+use crate::operation::watch::{limit, timeout, to_the_end};
+
+pub(crate) fn command() -> Command {
+    Command::new("smoke")
+        .about("Run an image once in a cell of its own, as evidence for staging it")
+        .long_about(
+            "Run an image once in a cell of its own, as evidence for staging it: the cell is made from the very digest, seen running \
+             by its node's agent, and destroyed. Its id is what `muster artifact promote --smoke-cell` takes. With a command, \
+             that is run in the cell and must end with 0.\n\nNeeds the permissions cell.create and cell.destroy, with a command \
+             stream.create, with --promote artifact.promote.",
+        )
+        .arg(artifact_argument())
+        .arg(Arg::new("allocation").long("allocation").value_name("ALLOCATION").required(true).help("In which allocation, by id or name"))
+        .arg(Arg::new("command").value_name("COMMAND").num_args(1..).last(true).help("What to run in it; no shell looks at the words"))
+        .arg(Arg::new("promote").long("promote").action(ArgAction::SetTrue).help("Then promote it to staged with this evidence"))
+        .arg(
+            Arg::new("reason")
+                .long("reason")
+                .value_name("REASON")
+                .default_value("its smoke test passed")
+                .help("Why it is promoted, for the record"),
+        )
+        .arg(timeout("Stop waiting after this long: 90s, 10m [default: never; the platform has a deadline of its own]"))
+        .arg(project_argument())
+        .after_help(
+            "Examples:\n  muster artifact smoke train/base:2.1 --allocation a1\n  muster artifact smoke train/base:2.1 --allocation a1 \
+             --promote -- python3 -c 'import torch'",
+        )
+}
+
+/// Runs it.
+pub(crate) async fn smoke(context: &Context, matches: &ArgMatches) -> Result<()> {
+    let word = |name: &str| matches.get_one::<String>(name).map(String::as_str).unwrap_or_default();
+    let project = project(context, matches)?;
+    let connection = context.connect()?;
+    let artifact = about(&connection, "artifact_get", (&project, word("artifact")), None).await?;
+    let text = |name: &str| artifact[name].as_str().unwrap_or_default().to_owned();
+    if artifact["kind"] != "oci" {
+        return Err(Failure::usage("only images run; this artifact is made of files")
+            .next("mount or fetch files in a cell of an image, and test that"));
+    }
+    let cell = make(context, &connection, matches, &project, &text("digest"), word("allocation")).await?;
+    let named = Named { project: project.clone(), cell: cell.clone() };
+    let tested = run(&connection, matches, &named).await;
+    // The cell goes whatever was found; that it cannot go must not hide what was found.
+    let destroyed = destroy(context, &connection, &named, matches).await;
+    tested.and(destroyed)?;
+    let artifact = if matches.get_flag("promote") {
+        let body = json!({"to": "staged", "reason": word("reason"), "smoke_cell": cell});
+        about(&connection, "artifact_promote", (&project, &text("id")), Some(body)).await?
+    } else {
+        artifact
+    };
+    match context.output {
+        Output::Name => say(&format!("{cell}\n")),
+        Output::Json => show(context, &["artifact", "smoke"], json!({"cell_id": cell, "artifact": artifact})),
+        Output::Table if matches.get_flag("promote") => show(context, &["artifact", "promote"], artifact),
+        Output::Table => say(&format!(
+            "{cell} was seen running\nnext: muster artifact promote {} --to staged --smoke-cell {cell} --reason REASON\n",
+            word("artifact")
+        )),
+    }
+}
+
+/// Makes the cell and waits until it was seen running; gives its id.
+async fn make(
+    context: &Context,
+    connection: &Connection,
+    matches: &ArgMatches,
+    project: &str,
+    digest: &str,
+    allocation: &str,
+) -> Result<String> {
+    let hash: String = digest.trim_start_matches("sha256:").chars().take(12).collect();
+    let body = json!({"name": format!("smoke-{hash}"), "allocation": allocation, "spec": {"root": {"image": digest}}});
+    let path = [("project".to_owned(), project.to_owned())].into();
+    let arguments = Arguments { path, body: Some(body), ..Arguments::default() };
+    let started = call(connection, operation("cell_create")?, &arguments).await?;
+    let operation = &started["operation"];
+    let cell = operation["subject_id"].as_str().unwrap_or_default().to_owned();
+    finish(context, connection, operation, matches).await.map_err(|failure| {
+        let next = failure.next.clone().unwrap_or_else(|| format!("`muster cell get {cell}` says more"));
+        failure.next(next)
+    })?;
+    Ok(cell)
+}
+
+async fn destroy(
+    context: &Context,
+    connection: &Connection,
+    named: &Named,
+    matches: &ArgMatches,
+) -> Result<()> {
+    let body = json!({"reason": "its smoke test is over"});
+    let started = call(connection, operation("cell_destroy")?, &named.arguments(Some(body))).await?;
+    finish(context, connection, &started["operation"], matches).await
+}
+
+async fn finish(
+    context: &Context,
+    connection: &Connection,
+    started: &Value,
+    matches: &ArgMatches,
+) -> Result<()> {
+    let id = started["id"].as_str().unwrap_or_default();
+    let (_, failure) = to_the_end(context, connection, id, started, limit(matches)).await?;
+    failure.map_or(Ok(()), Err)
+}
+
+/// Runs the command in the cell, if there is one. What it says goes to standard error: the answer is the cell.
+async fn run(connection: &Connection, matches: &ArgMatches, named: &Named) -> Result<()> {
+    let words: Vec<&String> = matches.get_many::<String>("command").into_iter().flatten().collect();
+    if words.is_empty() {
+        return Ok(());
+    }
+    let body = json!({"command": {"command": words, "terminal": false}});
+    let (mut input, mut output) = join(connection, named, operation("stream_create")?, body).await?;
+    let failed = |why: String| {
+        Failure::new(Exit::Failed, "smoke_failed", format!("the smoke test did not pass: {why}"))
+            .next("mend the image and push it again; `muster cell list` shows that the cell is gone")
+    };
+    loop {
+        match output.next().await.map_err(|error| Failure::call(None, error))? {
+            // It is given nothing to read; that it ended before it heard so is no failure.
+            Said::Started => drop(input.end().await),
+            Said::Output(bytes) | Said::Error(bytes) => std::io::stderr().lock().write_all(&bytes)?,
+            Said::Exited(0) => return Ok(()),
+            Said::Exited(status) => return Err(failed(format!("the command ended with status {status}"))),
+            Said::Failed(why) => return Err(failed(why)),
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! `muster key generate`: a key pair of a publisher. The private half is written here and goes nowhere else.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use clap::{Arg, ArgMatches, Command, ValueHint};
+use muster_trust::PrivateKey;
+use serde_json::json;
+
+use crate::context::{Context, Output, say};
+use crate::failure::{Exit, Failure, Result};
+use crate::operate::show;
+use crate::options::with_options;
+
+/// The verbs that are no call.
+pub(crate) fn verbs() -> Vec<Command> {
+    let generate = Command::new("generate")
+        .about("Make a key pair to sign artifacts with, in two files")
+        .long_about(
+            "Make a key pair to sign artifacts with: FILE, which only you may read, and FILE.pub for everybody. It is an ECDSA key on \
+             P-256, as cosign's are, and not encrypted: keep FILE where secrets are kept. No server is asked.",
+        )
+        .arg(Arg::new("file").value_name("FILE").required(true).value_hint(ValueHint::FilePath).help("Where the private key goes"))
+        .after_help("Examples:\n  muster key generate release.pem\n  muster key create release --file release.pem.pub");
+    vec![with_options(generate)]
+}
+
+/// Makes one.
+pub(crate) fn generate(context: &Context, matches: &ArgMatches) -> Result<()> {
+    let file = PathBuf::from(matches.get_one::<String>("file").map(String::as_str).unwrap_or_default());
+    let mut public = file.clone().into_os_string();
+    public.push(".pub");
+    let public = PathBuf::from(public);
+    for path in [&file, &public] {
+        if path.symlink_metadata().is_ok() {
+            return Err(there(path));
+        }
+    }
+    let key = PrivateKey::generate();
+    write(&file, 0o600, key.to_pem().as_bytes())?;
+    write(&public, 0o644, key.public().to_pem().as_bytes())?;
+    let fingerprint = key.public().fingerprint();
+    match context.output {
+        Output::Table => say(&format!(
+            "{}: the private key; keep it secret\n{}: the public key, {fingerprint}\nnext: muster key create NAME --file {}\n",
+            file.display(),
+            public.display(),
+            public.display()
+        )),
+        Output::Name => say(&format!("{fingerprint}\n")),
+        Output::Json => {
+            let answer = json!({"private_key": file.display().to_string(), "public_key": public.display().to_string(), "fingerprint": fingerprint});
+            show(context, &["key", "generate"], answer)
+        }
+    }
+}
+
+fn there(path: &Path) -> Failure {
+    Failure::new(
+        Exit::Conflict,
+        "file_there",
+        format!("{} is there already, and keys are not written over", path.display()),
+    )
+    .next("choose another name; a key that is lost cannot be had again")
+}
+
+fn write(path: &Path, mode: u32, bytes: &[u8]) -> Result<()> {
+    let failed = |error: std::io::Error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => there(path),
+        _ => Failure::local(&format!("{} cannot be written", path.display()), error),
+    };
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path).map_err(failed)?;
+    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(failed)
+}

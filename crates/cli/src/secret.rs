@@ -1,0 +1,89 @@
+//! The content of a project's secret: from a file, from standard input, or typed without being shown. Never a flag: whatever stands on
+//! a command line is read by everybody on the machine (`ps`), and stays in the shell's history.
+
+use std::io::{BufRead, Read as _};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use clap::{Arg, ArgMatches, ValueHint};
+use muster_sdk::describe::{Field, Operation};
+use serde_json::{Map, Value, json};
+
+use crate::failure::{Failure, Result};
+use crate::flags::BODY;
+
+/// How long a content may be. The server decides; this keeps a wrong file from being read whole.
+const LONGEST: u64 = 1 << 20;
+
+/// Whether a field is the content of a secret, which may be anything, and not a password that somebody types.
+pub(crate) fn is_content(operation: &Operation, field: &Field) -> bool {
+    matches!(operation.id.as_str(), "secret_create" | "secret_rotate") && field.name == "value"
+}
+
+/// Whether a field is found from the content.
+pub(crate) fn is_encoding(operation: &Operation, field: &Field) -> bool {
+    matches!(operation.id.as_str(), "secret_create" | "secret_rotate") && field.name == "encoding"
+}
+
+/// The flag that names where it is.
+pub(crate) fn argument(field: &Field) -> Arg {
+    Arg::new(format!("{BODY}{}", field.name))
+        .long("from-file")
+        .value_name("FILE")
+        .value_hint(ValueHint::FilePath)
+        .help("A file that holds the content, every byte of it; - for standard input [default: it is asked for]")
+}
+
+/// Reads it into the body. `ask` asks a person, if one is there.
+pub(crate) fn fill(
+    matches: &ArgMatches,
+    body: &mut Map<String, Value>,
+    input: &mut dyn BufRead,
+    ask: impl FnOnce() -> Result<Option<String>>,
+) -> Result<()> {
+    let source = matches.try_get_one::<String>(&format!("{BODY}value")).ok().flatten();
+    let content = match source.map(String::as_str) {
+        Some("-") => whole(input, "standard input")?,
+        Some(path) => {
+            let file = std::fs::File::open(path)
+                .map_err(|error| Failure::usage(format!("{path} cannot be read: {error}")))?;
+            whole(file, path)?
+        }
+        // A whole body has it already.
+        None if body.contains_key("value") => return Ok(()),
+        None => match ask()? {
+            Some(typed) => typed.into_bytes(),
+            None => {
+                return Err(Failure::usage("the content is missing, and there is no terminal to ask at")
+                    .next("give --from-file FILE, or --from-file - and write it to standard input"));
+            }
+        },
+    };
+    if content.is_empty() {
+        return Err(Failure::usage("the content is empty").next("give --from-file FILE with something in it"));
+    }
+    if content.ends_with(b"\n") && content.iter().filter(|byte| **byte == b'\n').count() == 1 {
+        eprintln!("the content ends with a line end, which is kept; `printf %s` writes none");
+    }
+    match String::from_utf8(content) {
+        Ok(text) => body.insert("value".to_owned(), json!(text)),
+        Err(bytes) => {
+            body.insert("encoding".to_owned(), json!("base64"));
+            body.insert("value".to_owned(), json!(STANDARD.encode(bytes.as_bytes())))
+        }
+    };
+    Ok(())
+}
+
+fn whole(source: impl std::io::Read, name: &str) -> Result<Vec<u8>> {
+    let mut content = Vec::new();
+    source
+        .take(LONGEST + 1)
+        .read_to_end(&mut content)
+        .map_err(|error| Failure::usage(format!("{name} cannot be read: {error}")))?;
+    if content.len() as u64 > LONGEST {
+        return Err(Failure::usage(format!("{name} is too long for a secret"))
+            .next("push it as an artifact, encrypted, and keep the key as the secret"));
+    }
+    Ok(content)
+}

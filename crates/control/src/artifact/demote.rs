@@ -1,0 +1,18 @@
+//! Take an artifact a step back or out.
+
+use muster_api::artifact::ArtifactDemote;
+use muster_authz::Permission;
+use muster_model::artifact::Step;
+
+use super::step::{Asked, take};
+use super::{found, state_of};
+use crate::{Commit, Cx, Result};
+
+/// Prepares `artifact_demote`.
+pub async fn demote(cx: &Cx, project: &str, reference: &str, body: ArtifactDemote) -> Result<Commit> {
+    let (project, scope) = cx.project_scope(project).await?;
+    cx.authorize(Permission::ArtifactDemote, scope, "artifact")?;
+    let artifact = found(cx, project, reference).await?;
+    let step = Step::Demote { to: state_of(body.to) };
+    take(cx, artifact, Asked { step, reason: body.reason, smoke: None }).await
+}

@@ -1,0 +1,79 @@
+//! Everything that hangs on an artifact, from signature to running cell.
+
+use muster_api::artifact::{ArtifactChange, ArtifactReferences, CellReference, SignatureReference};
+use muster_authz::Permission;
+use muster_model::artifact::ArtifactState;
+use muster_trust::{bundle, simple};
+
+use super::{found, lint, policy_of, state_view, view};
+use crate::refuse::refuse;
+use crate::{Answer, Cx, Result};
+
+/// Answers `artifact_references`.
+pub async fn references(cx: &Cx, project: &str, reference: &str) -> Result<Answer> {
+    let (project, scope) = cx.project_scope(project).await?;
+    cx.authorize(Permission::ArtifactReferences, scope, "artifact")?;
+    let artifact = found(cx, project, reference).await?;
+    let store = &cx.platform.store;
+    let (repository, digest) = (artifact.repository_id, &artifact.digest);
+    let mut signatures = Vec::new();
+    if let Ok(parsed) = digest.parse::<muster_trust::Digest>()
+        && let Some(tagged) =
+            store.manifest_by_tag(repository, &simple::tag(&parsed)).await.map_err(refuse)?
+    {
+        signatures.push(SignatureReference {
+            digest: tagged.digest,
+            by: "tag".to_owned(),
+            artifact_type: "cosign simple signing".to_owned(),
+        });
+    }
+    for referrer in store.referrers(repository, digest, Some(bundle::MEDIA_TYPE)).await.map_err(refuse)? {
+        signatures.push(SignatureReference {
+            digest: referrer.digest,
+            by: "referrer".to_owned(),
+            artifact_type: bundle::MEDIA_TYPE.to_owned(),
+        });
+    }
+    let cells = store.artifact_cells(artifact.id).await.map_err(refuse)?;
+    let policy = policy_of(cx, project).await?;
+    let shown = view(&artifact, &policy);
+    let mut holds: Vec<String> = cells
+        .iter()
+        .map(|cell| format!("the cell {} ({}) was made from it", cell.name, cell.state))
+        .collect();
+    if let Some(at) = shown.retirable_at.filter(|at| *at > cx.now) {
+        holds.push(format!("its grace period ends at {at}"));
+    }
+    if !matches!(artifact.state, ArtifactState::Draft | ArtifactState::Deprecated | ArtifactState::Retired) {
+        holds.push(format!("it is {}", artifact.state));
+    }
+    let changes = store.artifact_changes(artifact.id).await.map_err(refuse)?;
+    Ok(Answer::new(&ArtifactReferences {
+        tags: store.tags_of(repository, digest).await.map_err(refuse)?,
+        signatures,
+        indexes: store.manifest_parents(repository, digest).await.map_err(refuse)?,
+        cells: cells
+            .into_iter()
+            .map(|cell| CellReference {
+                id: cell.id,
+                name: cell.name,
+                state: cell.state,
+                incarnation: cell.incarnation,
+            })
+            .collect(),
+        supersedes: store.artifact_supersedes(artifact.id).await.map_err(refuse)?,
+        lint: lint::findings(cx, &artifact).await?,
+        changes: changes
+            .into_iter()
+            .map(|change| ArtifactChange {
+                before: change.before.map(state_view),
+                after: state_view(change.after),
+                actor_id: change.actor_id,
+                reason: change.reason,
+                at: change.at,
+            })
+            .collect(),
+        holds,
+        artifact: shown,
+    }))
+}

@@ -1,0 +1,63 @@
+//! Trust a publisher's key.
+
+use muster_api::key::KeyCreate;
+use muster_api::{Code, Problem};
+use muster_authz::Permission;
+use muster_model::artifact::PublisherKey;
+use muster_model::event::EventType;
+use serde_json::json;
+
+use super::{path, view};
+use crate::commit::target;
+use crate::refuse::refuse;
+use crate::{Answer, Commit, Cx, Result};
+
+/// Prepares `key_create`.
+pub async fn create(cx: &Cx, project: &str, body: KeyCreate) -> Result<Commit> {
+    let (project_id, scope) = cx.project_scope(project).await?;
+    cx.authorize(Permission::KeyCreate, scope, "project")?;
+    let parsed = muster_trust::PublicKey::from_pem(&body.public_key)
+        .map_err(|why| Problem::field("/public_key", why.to_string()))?;
+    let fingerprint = parsed.fingerprint();
+    let tenant_id = scope.tenant().ok_or_else(|| Problem::not_found("project"))?;
+    let known = cx.platform.store.key_by_fingerprint(project_id, &fingerprint).await.map_err(refuse)?;
+    if let Some(known) = known {
+        return Err(taken(&known));
+    }
+    let key = PublisherKey {
+        id: cx.platform.world.id(),
+        tenant_id,
+        project_id,
+        name: body.name,
+        public_key: parsed.to_pem(),
+        fingerprint,
+        algorithm: parsed.algorithm().word().to_owned(),
+        created_at: cx.now,
+        revoked_at: None,
+        revoked_reason: None,
+        version: 1,
+    };
+    let (subject, named) = (path(&key), target("key", key.id, &key.name));
+    let told = json!({"name": key.name, "fingerprint": key.fingerprint, "algorithm": key.algorithm});
+    let commit = Commit::new(scope, named, move |tx| {
+        Box::pin(async move {
+            // First, so that two changes of a project's keys come one after the other.
+            tx.trust_policy_raise(project_id).await?;
+            tx.key_insert(&key).await?;
+            Ok(Answer::new(&view(&key)))
+        })
+    });
+    Ok(commit.event(cx, EventType::KeyCreated, subject, told))
+}
+
+/// A key under two names could be revoked under one of them and count under the other.
+fn taken(known: &PublisherKey) -> Problem {
+    let detail = match known.revoked_at {
+        None => format!("the project trusts this key already, as {}", known.name),
+        Some(_) => format!(
+            "this key was revoked in the project, as {}, and stays so: make another pair and sign with that",
+            known.name
+        ),
+    };
+    Problem::new(Code::NameTaken, detail)
+}

@@ -1,0 +1,117 @@
+//! Tokens of the registry: what clients fetch from `/v2/token` with a credential, and send from then on.
+//!
+//! They are signed and short-lived, name what they are for, and carry the hash of the credential they were fetched with: that
+//! one is looked up with every request, so that a revoked credential takes its tokens along within seconds.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jiff::{SignedDuration, Timestamp};
+use muster_api::{Code, Problem};
+use muster_model::token::{Secret, TokenKind};
+use serde::{Deserialize, Serialize};
+
+use super::{Guest, Right};
+use crate::refuse::{Result, refuse};
+use crate::{Cx, Platform};
+
+/// What every token of the registry begins with.
+const PREFIX: &str = "mst_reg_";
+const LIFETIME: SignedDuration = SignedDuration::from_mins(10);
+/// A token names so many repositories at most.
+const MOST_SCOPES: usize = 50;
+
+/// What a token was issued for: repositories and rights.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Granted(Vec<(String, Vec<String>)>);
+
+impl Granted {
+    /// What a client asked for.
+    pub fn new(scopes: impl IntoIterator<Item = (String, Vec<String>)>) -> Self {
+        Self(scopes.into_iter().take(MOST_SCOPES).collect())
+    }
+
+    pub(crate) fn allows(&self, repository: &str, right: Right) -> bool {
+        self.0.iter().any(|(name, rights)| {
+            name == repository && rights.iter().any(|word| word == right.word() || word == "*")
+        })
+    }
+}
+
+/// What `/v2/token` answers.
+#[derive(Clone, Serialize)]
+pub struct TokenAnswer {
+    /// The token.
+    pub token: String,
+    /// The same, under the name of another standard.
+    pub access_token: String,
+    /// For how many seconds it holds.
+    pub expires_in: i64,
+    /// Since when.
+    pub issued_at: Timestamp,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Claims {
+    hash: String,
+    until: i64,
+    granted: Granted,
+}
+
+fn refused(why: &str) -> Problem {
+    Problem::new(Code::Unauthenticated, why)
+}
+
+impl Platform {
+    /// Issues a token for what was asked for. Whether the actor may do that is decided when it is used.
+    pub async fn registry_token(&self, cx: &Cx, secret: &str, granted: Granted) -> Result<TokenAnswer> {
+        let secret = Secret::parse(secret).ok_or_else(|| refused("this is not a token"))?;
+        let hash = muster_model::hex::encode(&secret.hash());
+        let claims = Claims { hash, until: (cx.now + LIFETIME).as_second(), granted };
+        let claims = serde_json::to_vec(&claims).expect("claims are JSON");
+        let tag = aws_lc_rs::hmac::sign(&self.registry_key().await?, &claims);
+        let token =
+            format!("{PREFIX}{}.{}", URL_SAFE_NO_PAD.encode(&claims), URL_SAFE_NO_PAD.encode(tag.as_ref()));
+        let expires_in = LIFETIME.as_secs();
+        Ok(TokenAnswer { access_token: token.clone(), token, expires_in, issued_at: cx.now })
+    }
+
+    async fn registry_key(&self) -> Result<aws_lc_rs::hmac::Key> {
+        let key = self.envelope.derive(&self.store, "registry tokens").await?;
+        Ok(aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, &key))
+    }
+
+    /// Who presents this secret to the registry: a token of the registry, somebody's own, or a node's right to pull.
+    pub async fn registry_guest(&self, secret: &str, now: Timestamp) -> Result<Guest> {
+        if let Some(signed) = secret.strip_prefix(PREFIX) {
+            return self.of_token(signed, now).await;
+        }
+        if let Some(pull) = Secret::parse(secret).filter(|secret| secret.is(TokenKind::Pull)) {
+            let found = self.store.pull_right(pull.hash(), now).await.map_err(refuse)?;
+            return found.map(Guest::Pull).ok_or_else(|| {
+                refused(
+                    "the right to pull is over: it ends after an hour, and with the cell it was issued to",
+                )
+            });
+        }
+        let actor = self.authenticate(secret, now).await?;
+        if actor.token_kind == TokenKind::Session {
+            return Err(refused("a browser session is a cookie, not a credential for the registry"));
+        }
+        Ok(Guest::Actor { actor, granted: None })
+    }
+
+    async fn of_token(&self, signed: &str, now: Timestamp) -> Result<Guest> {
+        let wrong = || refused("the registry's token is not one of ours: fetch another");
+        let (claims, tag) = signed.split_once('.').ok_or_else(wrong)?;
+        let claims = URL_SAFE_NO_PAD.decode(claims).map_err(|_| wrong())?;
+        let tag = URL_SAFE_NO_PAD.decode(tag).map_err(|_| wrong())?;
+        aws_lc_rs::hmac::verify(&self.registry_key().await?, &claims, &tag).map_err(|_| wrong())?;
+        let claims: Claims = serde_json::from_slice(&claims).map_err(|_| wrong())?;
+        if claims.until <= now.as_second() {
+            return Err(refused("the registry's token has expired: fetch another"));
+        }
+        let hash = muster_model::hex::decode::<32>(&claims.hash).ok_or_else(wrong)?;
+        let actor = self.authenticate_hash(hash, now).await?;
+        Ok(Guest::Actor { actor, granted: Some(claims.granted) })
+    }
+}

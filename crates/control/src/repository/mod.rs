@@ -1,0 +1,50 @@
+//! Repositories, as the API shows them. What is in them comes and goes by the registry's protocol.
+
+mod delete;
+mod get;
+mod list;
+mod tags;
+
+use muster_api::Problem;
+use muster_api::repository as api;
+use muster_ids::{ProjectId, RepositoryId};
+use muster_model::artifact::Repository;
+
+use crate::Cx;
+use crate::refuse::{Result, refuse};
+
+pub use delete::delete;
+pub use get::get;
+pub use list::list;
+pub use tags::tags;
+
+/// A repository of a project, by id or name.
+pub(crate) async fn found(cx: &Cx, project: ProjectId, reference: &str) -> Result<Repository> {
+    let store = &cx.platform.store;
+    let found = match reference.parse::<RepositoryId>() {
+        Ok(id) => store.repository_lookup(id).await,
+        Err(_) => store.repository_by_name(project, reference).await,
+    };
+    found
+        .map_err(refuse)?
+        .filter(|repository| repository.project_id == project)
+        .ok_or_else(|| Problem::not_found("repository"))
+}
+
+async fn view(cx: &Cx, repository: &Repository) -> Result<api::Repository> {
+    let store = &cx.platform.store;
+    let (manifests, size) = store.repository_content(repository.id).await.map_err(refuse)?;
+    let project = store.project_lookup(repository.project_id).await.map_err(refuse)?;
+    let project = project.ok_or_else(|| Problem::not_found("project"))?;
+    Ok(api::Repository {
+        id: repository.id,
+        tenant_id: repository.tenant_id,
+        project_id: repository.project_id,
+        name: repository.name.clone(),
+        path: format!("{}.{}/{}", project.tenant_slug, project.name, repository.name),
+        manifests,
+        size,
+        created_at: repository.created_at,
+        version: repository.version,
+    })
+}

@@ -1,0 +1,13 @@
+//! Show issued material, without its content.
+
+use muster_authz::Permission;
+
+use super::{found, view};
+use crate::{Answer, Cx, Result};
+
+/// Answers `runtime_secret_get`.
+pub async fn get(cx: &Cx, project: &str, reference: &str) -> Result<Answer> {
+    let (project, scope) = cx.project_scope(project).await?;
+    cx.authorize(Permission::RuntimeSecretGet, scope, "runtime secret")?;
+    Ok(Answer::new(&view(&found(cx, project, reference).await?)))
+}

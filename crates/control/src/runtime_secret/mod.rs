@@ -1,0 +1,79 @@
+//! Material that the platform issues for a purpose, to service accounts and to nodes.
+
+mod get;
+mod issue;
+mod list;
+mod revoke;
+
+pub use get::get;
+pub use issue::issue;
+pub(crate) use issue::{Pull, pull};
+pub use list::list;
+pub use revoke::revoke;
+
+use muster_api::{Problem, secret as api};
+use muster_ids::{ProjectId, RuntimeSecretId};
+use muster_model::secret::{Purpose, RuntimeSecret};
+use serde_json::{Value, json};
+
+use crate::Cx;
+use crate::commit::told;
+use crate::refuse::{Result, refuse};
+
+/// What was issued in a project, by id: names are only for lists.
+async fn found(cx: &Cx, project: ProjectId, reference: &str) -> Result<RuntimeSecret> {
+    let absent = || Problem::not_found("runtime secret");
+    let id: RuntimeSecretId = reference.parse().map_err(|_| absent())?;
+    let secret = cx.platform.store.runtime_secret_lookup(id).await.map_err(refuse)?;
+    secret.filter(|secret| secret.project_id == project).ok_or_else(absent)
+}
+
+pub(crate) fn path(secret: &RuntimeSecret) -> String {
+    format!("/v1/projects/{}/runtime-secrets/{}", secret.project_id, secret.id)
+}
+
+fn purpose(purpose: Purpose) -> api::Purpose {
+    match purpose {
+        Purpose::ArtifactPull => api::Purpose::ArtifactPull,
+        Purpose::ClusterBootstrap => api::Purpose::ClusterBootstrap,
+    }
+}
+
+fn purpose_of(purpose: api::Purpose) -> Purpose {
+    match purpose {
+        api::Purpose::ArtifactPull => Purpose::ArtifactPull,
+        api::Purpose::ClusterBootstrap => Purpose::ClusterBootstrap,
+    }
+}
+
+/// What events and audit entries say of it.
+pub(crate) fn facts(secret: &RuntimeSecret, reason: Option<&str>) -> Value {
+    told(&[
+        ("name", Some(json!(secret.name))),
+        ("purpose", Some(json!(secret.purpose.as_str()))),
+        ("repository_id", secret.repository_id.map(|id| json!(id))),
+        ("cell_id", secret.cell_id.map(|id| json!(id))),
+        ("incarnation", secret.incarnation.map(|incarnation| json!(incarnation))),
+        ("expires_at", secret.expires_at.map(|at| json!(at))),
+        ("reason", reason.map(|reason| json!(reason))),
+    ])
+}
+
+fn view(secret: &RuntimeSecret) -> api::RuntimeSecret {
+    api::RuntimeSecret {
+        id: secret.id,
+        tenant_id: secret.tenant_id,
+        project_id: secret.project_id,
+        purpose: purpose(secret.purpose),
+        name: secret.name.clone(),
+        repository_id: secret.repository_id,
+        cell_id: secret.cell_id,
+        incarnation: secret.incarnation,
+        expires_at: secret.expires_at,
+        revoked_at: secret.revoked_at,
+        created_at: secret.created_at,
+        version: secret.version,
+        value: None,
+        secret_shown_once: None,
+    }
+}

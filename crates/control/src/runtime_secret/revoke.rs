@@ -1,0 +1,32 @@
+//! Revoke issued material. What was sealed is erased; what cells were given stays with them until they are made anew.
+
+use muster_api::secret::RuntimeSecretRevoke;
+use muster_api::{Code, Problem};
+use muster_authz::Permission;
+use muster_model::event::EventType;
+
+use super::{facts, found, path, view};
+use crate::commit::target;
+use crate::{Answer, Commit, Cx, Result};
+
+/// Prepares `runtime_secret_revoke`.
+pub async fn revoke(cx: &Cx, project: &str, reference: &str, body: RuntimeSecretRevoke) -> Result<Commit> {
+    let (project, scope) = cx.project_scope(project).await?;
+    cx.authorize(Permission::RuntimeSecretRevoke, scope, "runtime secret")?;
+    let mut secret = found(cx, project, reference).await?;
+    if secret.revoked_at.is_some() {
+        return Err(Problem::new(Code::InvalidState, "it was revoked before, or its cell went"));
+    }
+    let (id, seen, at) = (secret.id, secret.version, cx.now);
+    let (subject, target) = (path(&secret), target("runtime_secret", id, &secret.name));
+    let told = facts(&secret, body.reason.as_deref());
+    secret.revoked_at = Some(at);
+    secret.version += 1;
+    let commit = Commit::new(scope, target, move |tx| {
+        Box::pin(async move {
+            tx.runtime_secret_revoke(id, seen, at).await?;
+            Ok(Answer::new(&view(&secret)))
+        })
+    });
+    Ok(commit.revokes().event(cx, EventType::RuntimeSecretRevoked, subject, told))
+}

@@ -1,0 +1,48 @@
+//! Keep a secret for a project's apps.
+
+use muster_api::Problem;
+use muster_api::secret::SecretCreate;
+use muster_authz::Permission;
+use muster_ids::SecretId;
+use muster_model::event::EventType;
+use muster_model::secret::ProjectSecret;
+use serde_json::json;
+
+use super::content::content;
+use super::{path, view};
+use crate::commit::target;
+use crate::tenant::counted;
+use crate::{Answer, Commit, Cx, Result};
+
+/// Prepares `secret_create`.
+pub async fn create(cx: &Cx, project: &str, body: SecretCreate) -> Result<Commit> {
+    let (project_id, scope) = cx.project_scope(project).await?;
+    cx.authorize(Permission::SecretCreate, scope, "project")?;
+    let content = content(body.value, body.encoding)?;
+    let tenant_id = scope.tenant().ok_or_else(|| Problem::not_found("project"))?;
+    let platform = &cx.platform;
+    let id: SecretId = platform.world.id();
+    let context = ProjectSecret::context(id, 1);
+    let sealed = platform.envelope.seal(&platform.store, &scope.chain(), &context, &content).await?;
+    let secret = ProjectSecret {
+        id,
+        tenant_id,
+        project_id,
+        name: body.name,
+        revision: 1,
+        size: counted(content.len() as u64),
+        sealed,
+        created_at: cx.now,
+        updated_at: cx.now,
+        version: 1,
+    };
+    let (subject, named) = (path(&secret), target("secret", id, &secret.name));
+    let told = json!({"name": secret.name, "revision": secret.revision});
+    let commit = Commit::new(scope, named, move |tx| {
+        Box::pin(async move {
+            tx.secret_insert(&secret).await?;
+            Ok(Answer::new(&view(&secret)))
+        })
+    });
+    Ok(commit.event(cx, EventType::SecretCreated, subject, told))
+}

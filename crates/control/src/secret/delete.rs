@@ -1,0 +1,38 @@
+//! Remove a secret that no living cell names.
+
+use std::collections::BTreeMap;
+
+use muster_api::{Code, Problem};
+use muster_authz::Permission;
+use muster_model::event::EventType;
+use serde_json::json;
+
+use super::{found, path};
+use crate::commit::target;
+use crate::tenant::removed_view;
+use crate::{Answer, Commit, Cx, Result};
+
+/// Prepares `secret_delete`.
+pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<Commit> {
+    let (project, scope) = cx.project_scope(project).await?;
+    cx.authorize(Permission::SecretDelete, scope, "secret")?;
+    let secret = found(cx, project, reference).await?;
+    cx.expect_version(secret.version)?;
+    let (subject, named) = (path(&secret), target("secret", secret.id, &secret.name));
+    let told = json!({"name": secret.name, "revision": secret.revision});
+    let commit = Commit::new(scope, named, move |tx| {
+        Box::pin(async move {
+            let cells = tx.secret_delete(&secret).await?;
+            if !cells.is_empty() {
+                return Err(in_use(&cells).into());
+            }
+            Ok(Answer::new(&removed_view(&secret.id, BTreeMap::new())))
+        })
+    });
+    Ok(commit.event(cx, EventType::SecretDeleted, subject, told))
+}
+
+fn in_use(cells: &[String]) -> Problem {
+    let detail = format!("cells that live name it: {}; destroy them first", cells.join(", "));
+    Problem::new(Code::InvalidState, detail)
+}

@@ -1,0 +1,13 @@
+//! Show a secret, without its content.
+
+use muster_authz::Permission;
+
+use super::{found, view};
+use crate::{Answer, Cx, Result};
+
+/// Answers `secret_get`.
+pub async fn get(cx: &Cx, project: &str, reference: &str) -> Result<Answer> {
+    let (project, scope) = cx.project_scope(project).await?;
+    cx.authorize(Permission::SecretGet, scope, "secret")?;
+    Ok(Answer::new(&view(&found(cx, project, reference).await?)))
+}

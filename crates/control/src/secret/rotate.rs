@@ -1,0 +1,37 @@
+//! Give a secret another content.
+
+use muster_api::secret::SecretRotate;
+use muster_authz::Permission;
+use muster_model::event::EventType;
+use muster_model::secret::ProjectSecret;
+use serde_json::json;
+
+use super::content::content;
+use super::{found, path, view};
+use crate::commit::target;
+use crate::tenant::counted;
+use crate::{Answer, Commit, Cx, Result};
+
+/// Prepares `secret_rotate`.
+pub async fn rotate(cx: &Cx, project: &str, reference: &str, body: SecretRotate) -> Result<Commit> {
+    let (project, scope) = cx.project_scope(project).await?;
+    cx.authorize(Permission::SecretRotate, scope, "secret")?;
+    let mut secret = found(cx, project, reference).await?;
+    let content = content(body.value, body.encoding)?;
+    let platform = &cx.platform;
+    secret.revision += 1;
+    let context = ProjectSecret::context(secret.id, secret.revision);
+    secret.sealed = platform.envelope.seal(&platform.store, &scope.chain(), &context, &content).await?;
+    secret.size = counted(content.len() as u64);
+    secret.updated_at = cx.now;
+    secret.version += 1;
+    let (subject, named) = (path(&secret), target("secret", secret.id, &secret.name));
+    let told = json!({"name": secret.name, "revision": secret.revision});
+    let commit = Commit::new(scope, named, move |tx| {
+        Box::pin(async move {
+            tx.secret_rotate(&secret).await?;
+            Ok(Answer::new(&view(&secret)))
+        })
+    });
+    Ok(commit.event(cx, EventType::SecretRotated, subject, told))
+}

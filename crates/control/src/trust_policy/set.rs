@@ -1,0 +1,77 @@
+//! Change what a project demands of artifacts.
+
+use muster_api::Problem;
+use muster_api::artifact::ArtifactState as Named;
+use muster_api::key::TrustPolicySet;
+use muster_authz::Permission;
+use muster_model::artifact::{ArtifactState, TrustPolicy};
+use muster_model::event::EventType;
+use serde_json::json;
+
+use super::{found, view};
+use crate::commit::{changed, target};
+use crate::{Answer, Commit, Cx, Result};
+
+/// Prepares `trust_policy_set`.
+pub async fn set(cx: &Cx, project: &str, body: TrustPolicySet) -> Result<Commit> {
+    let project = cx.project(project).await?;
+    cx.authorize(Permission::TrustPolicySet, project.scope(), "project")?;
+    let seen = found(cx, project.id).await?;
+    cx.expect_version(seen.version)?;
+    let rules = applied(seen, &body)?;
+    let told = changed(&[
+        ("unsigned_up_to", body.unsigned_up_to.map(|state| json!(state))),
+        ("smoke_to_stage", body.smoke_to_stage.map(|needed| json!(needed))),
+        ("grace_hours", body.grace_hours.map(|hours| json!(hours))),
+    ]);
+    let subject = format!("/v1/projects/{}/trust-policy", project.id);
+    let id = project.id;
+    let commit = Commit::new(project.scope(), target("trust_policy", id, &project.name), move |tx| {
+        Box::pin(async move {
+            let policy = tx.trust_policy_set(id, &rules).await?;
+            Ok(Answer::new(&view(id, &policy)))
+        })
+    });
+    Ok(commit.event(cx, EventType::TrustPolicyChanged, subject, told))
+}
+
+/// The rules with what was named in its place.
+fn applied(mut rules: TrustPolicy, body: &TrustPolicySet) -> Result<TrustPolicy> {
+    if let Some(state) = body.unsigned_up_to {
+        rules.unsigned_up_to = match state {
+            Named::Draft => ArtifactState::Draft,
+            Named::Staged => ArtifactState::Staged,
+            Named::Canary => ArtifactState::Canary,
+            Named::Active => ArtifactState::Active,
+            // Nothing new starts from such, signed or not: there is no way to it that a signature could bar.
+            Named::Deprecated | Named::Retired => {
+                return Err(Problem::field(
+                    "/unsigned_up_to",
+                    "it should be draft, staged, canary or active",
+                ));
+            }
+        };
+    }
+    rules.smoke_to_stage = body.smoke_to_stage.unwrap_or(rules.smoke_to_stage);
+    rules.grace_hours = body.grace_hours.unwrap_or(rules.grace_hours);
+    Ok(rules)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_named_stays() {
+        let first = TrustPolicy::default();
+        assert_eq!(applied(first, &TrustPolicySet::default()).unwrap(), first);
+        let body = TrustPolicySet { grace_hours: Some(0), ..TrustPolicySet::default() };
+        assert_eq!(applied(first, &body).unwrap(), TrustPolicy { grace_hours: 0, ..first });
+        let body = TrustPolicySet { unsigned_up_to: Some(Named::Draft), ..TrustPolicySet::default() };
+        assert_eq!(applied(first, &body).unwrap().unsigned_up_to, ArtifactState::Draft);
+        for state in [Named::Deprecated, Named::Retired] {
+            let body = TrustPolicySet { unsigned_up_to: Some(state), ..TrustPolicySet::default() };
+            assert_eq!(applied(first, &body).unwrap_err().errors[0].pointer, "/unsigned_up_to");
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! The seal of an unpacked image: what the file system said of everything in it when it was whole, so that a start can see in
+//! a moment whether anybody has touched it since.
+//!
+//! A line each holds the inode, the time of the last change (`ctime`) and the size. Whoever writes through the file system
+//! changes that time, also when size and `mtime` are put back; reading, being a lower layer, mapped owners and the rename of
+//! a folder above do not. Only what differs here is read and compared with the record of the tree, byte by byte. To read
+//! everything at every start was rejected: of an image of 25 GB that takes longer than all the rest of a start. Looking through
+//! 20,000 files took 38 ms in a release build and 77 ms in a test build, measured on two cores in memory.
+//!
+//! What goes past the file system is not seen here: a disk that rots, or root who writes to its device.
+//! [`crate::Images::verify_tree`] reads every byte and finds that too.
+
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::path::Path;
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, statat};
+
+use crate::root::{names_in, open_directory};
+use crate::{Digest, Error};
+
+/// Times of change are no finer than a tick of the kernel's clock, four milliseconds at the most: what is changed within
+/// the tick in which it was made looks as it was. So long must pass between the last change and the first look at contents.
+pub(crate) const TICK: std::time::Duration = std::time::Duration::from_millis(20);
+/// Deeper than this nothing was unpacked.
+const DEPTH_MAX: usize = 4096;
+
+/// What a look at the seal finds.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// Nobody has touched anything.
+    Whole,
+    /// These were touched, came or went; by their escaped paths. What that did to them is not known yet.
+    Touched(BTreeSet<String>),
+    /// There is no seal, or one of another tree: nothing is known of anything.
+    Unsealed,
+}
+
+/// Writes a seal. The digest of the tree's record binds the two together.
+pub(crate) fn write(root: &Path, to: &Path, tree: &Digest) -> Result<(), Error> {
+    let write = || {
+        let mut out = BufWriter::new(File::create(to)?);
+        writeln!(out, "{tree}")?;
+        walk(root, &mut |path, stat| writeln!(out, "{} {path}", facts(stat)))?;
+        out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
+    };
+    write().map_err(Error::at("write", to))
+}
+
+/// Compares the tree with its seal. No file is opened.
+pub(crate) fn look(root: &Path, seal: &Path, tree: &Digest) -> Result<Look, Error> {
+    let file = match File::open(seal) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Look::Unsealed),
+        Err(error) => return Err(Error::at("open", seal)(error)),
+    };
+    let mut lines = BufReader::new(file).lines();
+    if !matches!(lines.next(), Some(Ok(first)) if first == tree.to_string()) {
+        return Ok(Look::Unsealed);
+    }
+    let mut expected = lines.map(|line| line.map(Line::parse)).peekable();
+    let mut touched = BTreeSet::new();
+    let mut see = |path: &str, stat: &Stat| {
+        while let Some(gone) = expected.next_if(|next| before(next, path)) {
+            touched.insert(gone?.path);
+        }
+        match expected.next_if(|next| matches!(next, Ok(next) if next.path == path)).transpose()? {
+            Some(line) if line.facts == facts(stat) => {}
+            _ => {
+                touched.insert(path.to_owned());
+            }
+        }
+        Ok(())
+    };
+    walk(root, &mut see).map_err(Error::at("look at", root))?;
+    for gone in expected {
+        touched.insert(gone.map_err(Error::at("read", seal))?.path);
+    }
+    Ok(if touched.is_empty() { Look::Whole } else { Look::Touched(touched) })
+}
+
+struct Line {
+    facts: String,
+    path: String,
+}
+
+impl Line {
+    fn parse(mut text: String) -> Self {
+        // Four numbers before the path, with a space behind each.
+        let at = text.match_indices(' ').nth(3).map_or(text.len(), |(at, _)| at);
+        let path = text.get(at + 1..).unwrap_or_default().to_owned();
+        text.truncate(at);
+        Self { facts: text, path }
+    }
+}
+
+fn facts(stat: &Stat) -> String {
+    // How large a directory is depends on its history, and its time of change says more.
+    let size = if FileType::from_raw_mode(stat.st_mode) == FileType::Directory { 0 } else { stat.st_size };
+    format!("{} {} {} {size}", stat.st_ino, stat.st_ctime, stat.st_ctime_nsec)
+}
+
+fn before(next: &io::Result<Line>, path: &str) -> bool {
+    let Ok(next) = next else { return true };
+    next.path.split('/').cmp(path.split('/')) == Ordering::Less
+}
+
+/// Goes through the tree in the order of the tree's record.
+fn walk(root: &Path, see: &mut dyn FnMut(&str, &Stat) -> io::Result<()>) -> io::Result<()> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let directory = File::from(rustix::fs::open(root, flags, Mode::empty())?);
+    see("", &fstat(&directory)?)?;
+    walk_in(&directory, "", 0, see)
+}
+
+fn walk_in(
+    directory: &File,
+    path: &str,
+    level: usize,
+    see: &mut dyn FnMut(&str, &Stat) -> io::Result<()>,
+) -> io::Result<()> {
+    if level > DEPTH_MAX {
+        return Err(io::Error::other(format!("{path} lies deeper than {DEPTH_MAX} directories")));
+    }
+    let names = names_in(directory)?;
+    let mut names: Vec<_> = names.into_iter().map(|name| (name.escape_ascii().to_string(), name)).collect();
+    names.sort();
+    for (escaped, name) in names {
+        let path = format!("{path}/{escaped}");
+        let stat = statat(directory, name.as_slice(), AtFlags::SYMLINK_NOFOLLOW)?;
+        see(&path, &stat)?;
+        if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+            walk_in(&open_directory(directory, &name)?, &path, level + 1, see)?;
+        }
+    }
+    Ok(())
+}

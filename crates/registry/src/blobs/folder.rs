@@ -1,0 +1,99 @@
+//! The folder itself: its parts, who may enter it, and which storage it is.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+use muster_ids::World;
+use uuid::Uuid;
+
+use super::{StorageError, at};
+
+pub(super) const UPLOADS: &str = "uploads";
+pub(super) const BLOBS: &str = "blobs";
+const IDENTITY: &str = "storage.id";
+
+/// Makes what is missing and says which storage it is. Several servers may do this at once.
+pub(super) fn prepare(folder: &Path, world: &World) -> Result<Uuid, StorageError> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(at("make", folder))?;
+    let mode = fs::metadata(folder).map_err(at("look at", folder))?.permissions().mode();
+    if mode & 0o077 != 0 {
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).map_err(at("close", folder))?;
+    }
+    let blobs = folder.join(BLOBS);
+    let mut made = make(&folder.join(UPLOADS))? | make(&blobs)?;
+    for byte in 0..=u8::MAX {
+        made |= make(&blobs.join(format!("{byte:02x}")))?;
+    }
+    if made {
+        sync(&blobs)?;
+        sync(folder)?;
+    }
+    let identity = identity(folder, world)?;
+    try_lock(&folder.join(IDENTITY))?;
+    Ok(identity)
+}
+
+/// Without locks two servers could write to one upload at once, so a file system that has none is refused at the start.
+fn try_lock(path: &Path) -> Result<(), StorageError> {
+    let file = File::open(path).map_err(at("open", path))?;
+    match file.try_lock_shared() {
+        Ok(()) | Err(fs::TryLockError::WouldBlock) => Ok(()),
+        Err(fs::TryLockError::Error(error)) => Err(at("lock", path)(error)),
+    }
+}
+
+/// Makes a directory that only the server may enter; says whether it was not there.
+pub(super) fn make(directory: &Path) -> Result<bool, StorageError> {
+    match DirBuilder::new().mode(0o700).create(directory) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(at("make", directory)(error)),
+    }
+}
+
+/// What is named in a directory stays named in it, whatever happens to the power.
+pub(super) fn sync(directory: &Path) -> Result<(), StorageError> {
+    let synced = File::open(directory).and_then(|open| open.sync_all());
+    synced.map_err(at("bring to the disk", directory))
+}
+
+/// The identity is written to a file of its own and then linked to its name: of several servers one link succeeds, and nobody
+/// ever sees half an identity. A rename was rejected, since it would replace what another server has already read.
+fn identity(folder: &Path, world: &World) -> Result<Uuid, StorageError> {
+    let path = folder.join(IDENTITY);
+    if let Some(found) = read_identity(&path)? {
+        return Ok(found);
+    }
+    let candidate = world.uuid();
+    let draft = folder.join(format!("{IDENTITY}.{candidate}"));
+    let written =
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft).and_then(|mut file| {
+            writeln!(file, "{candidate}")?;
+            file.sync_all()
+        });
+    written.map_err(at("write", &draft))?;
+    let linked = fs::hard_link(&draft, &path);
+    fs::remove_file(&draft).map_err(at("remove", &draft))?;
+    match linked {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(at("name", &path)(error)),
+    }
+    sync(folder)?;
+    let found = read_identity(&path)?;
+    found.ok_or_else(|| at("find again what was just named", &path)(io::ErrorKind::NotFound.into()))
+}
+
+fn read_identity(path: &Path) -> Result<Option<Uuid>, StorageError> {
+    match fs::read(path) {
+        Ok(bytes) => {
+            let text = String::from_utf8_lossy(&bytes);
+            let found = Uuid::try_parse(text.trim());
+            found.map(Some).map_err(|_| StorageError::Identity { path: path.display().to_string() })
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(at("read", path)(error)),
+    }
+}

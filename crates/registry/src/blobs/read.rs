@@ -1,0 +1,146 @@
+//! Finished files: reading, measuring, comparing and removing them.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures::Stream;
+use tokio::task::JoinHandle;
+
+use super::name::FileName;
+use super::writing::hash_again;
+use super::{Blobs, StorageError, at, blocking};
+use crate::Digest;
+
+/// How much is read at once. One part is with whoever reads, the next is read meanwhile.
+const PART: u64 = 256 << 10;
+
+/// From this length on the system is told that what follows will be wanted too.
+const LONG: u64 = 1 << 20;
+
+impl Blobs {
+    /// Part of a finished file, as a stream. A file that is removed meanwhile is still read to the end.
+    pub async fn read(&self, file: &str, range: Range<u64>) -> Result<Reading, StorageError> {
+        let name = FileName::parse(file)?;
+        let store = self.0.clone();
+        blocking(move || {
+            let path = name.path(&store);
+            let mut open = open(&name, &path)?;
+            let length = open.metadata().map_err(at("look at", &path))?.len();
+            if range.end > length {
+                return Err(StorageError::Short { file: name.to_string(), length, end: range.end });
+            }
+            let left = range.end.saturating_sub(range.start);
+            if left >= LONG {
+                let sequential = rustix::fs::Advice::Sequential;
+                if let Err(error) = rustix::fs::fadvise(&open, range.start, None, sequential) {
+                    tracing::debug!(%error, "the system takes no advice about how a file is read");
+                }
+            }
+            open.seek(SeekFrom::Start(range.start)).map_err(at("read", &path))?;
+            Ok(Reading { left, ahead: (left > 0).then(|| read_part(open, left)) })
+        })
+        .await
+    }
+
+    /// The length of a finished file.
+    pub async fn length(&self, file: &str) -> Result<u64, StorageError> {
+        let name = FileName::parse(file)?;
+        let store = self.0.clone();
+        blocking(move || {
+            let path = name.path(&store);
+            fs::metadata(&path).map(|facts| facts.len()).map_err(missing(&name, &path))
+        })
+        .await
+    }
+
+    /// Removes a finished file; says whether it was there. Whether a row still names it is for the caller to know.
+    pub async fn remove(&self, file: &str) -> Result<bool, StorageError> {
+        let name = FileName::parse(file)?;
+        let store = self.0.clone();
+        blocking(move || {
+            let path = name.path(&store);
+            match fs::remove_file(&path) {
+                Ok(()) => Ok(true),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+                Err(error) => Err(at("remove", &path)(error)),
+            }
+        })
+        .await
+    }
+
+    /// Whether a finished file has this digest. It reads all of it.
+    pub async fn verify(&self, file: &str, digest: &Digest) -> Result<bool, StorageError> {
+        let name = FileName::parse(file)?;
+        let (store, digest) = (self.0.clone(), *digest);
+        blocking(move || {
+            let path = name.path(&store);
+            let open = open(&name, &path)?;
+            let length = open.metadata().map_err(at("look at", &path))?.len();
+            let found = hash_again(&open, length).map_err(at("read", &path))?;
+            Ok(found.digest() == digest)
+        })
+        .await
+    }
+}
+
+fn open(name: &FileName, path: &std::path::Path) -> Result<File, StorageError> {
+    File::open(path).map_err(missing(name, path))
+}
+
+fn missing(name: &FileName, path: &std::path::Path) -> impl FnOnce(io::Error) -> StorageError {
+    move |error| match error.kind() {
+        io::ErrorKind::NotFound => StorageError::Missing(name.to_string()),
+        _ => at("open", path)(error),
+    }
+}
+
+/// Part of a finished file, on its way.
+#[derive(Debug)]
+pub struct Reading {
+    left: u64,
+    ahead: Option<JoinHandle<(File, io::Result<Bytes>)>>,
+}
+
+impl Reading {
+    /// How many bytes are still to come.
+    pub fn left(&self) -> u64 {
+        self.left
+    }
+}
+
+impl Stream for Reading {
+    type Item = io::Result<Bytes>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let Some(ahead) = &mut self.ahead else { return Poll::Ready(None) };
+        let answer = std::task::ready!(Pin::new(ahead).poll(context));
+        self.ahead = None;
+        let (file, part) = match answer {
+            Ok(answer) => answer,
+            Err(error) => return Poll::Ready(Some(Err(io::Error::other(error)))),
+        };
+        if let Ok(bytes) = &part {
+            self.left -= bytes.len() as u64;
+            if self.left > 0 {
+                self.ahead = Some(read_part(file, self.left));
+            }
+        }
+        Poll::Ready(Some(part))
+    }
+}
+
+fn read_part(file: File, left: u64) -> JoinHandle<(File, io::Result<Bytes>)> {
+    tokio::task::spawn_blocking(move || {
+        let wanted = left.min(PART);
+        let mut bytes = Vec::with_capacity(usize::try_from(wanted).expect("a part fits into memory"));
+        let part = (&file).take(wanted).read_to_end(&mut bytes).and_then(|read| {
+            // A finished file never becomes shorter, so bytes that are missing are a fault of the storage.
+            if read as u64 == wanted { Ok(bytes.into()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+        });
+        (file, part)
+    })
+}

@@ -1,0 +1,230 @@
+//! One upload's file while somebody writes to it. Everything here may wait for a disk.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use super::hashes::Key;
+use super::name::FileName;
+use super::{Finished, Inner, StorageError, UploadError, at, folder};
+use crate::Digest;
+use crate::hash::Hash;
+
+/// How much is read at once to hash a file again.
+const AGAIN: usize = 256 << 10;
+
+/// What becomes of the file when nobody writes to it any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Afterwards {
+    /// It waits for more bytes.
+    Stays,
+    /// Nobody knows its name: without its end it is rubbish.
+    Goes,
+    /// It is finished or removed: nothing is left to do.
+    Done,
+}
+
+/// An upload, locked: nobody else writes to it, on this server or another, until this is dropped.
+pub(super) struct Writing {
+    store: Arc<Inner>,
+    key: Key,
+    path: PathBuf,
+    file: File,
+    /// Of all bytes so far. None where the first of them came through another server, or before a restart.
+    hash: Option<Hash>,
+    length: u64,
+    afterwards: Afterwards,
+}
+
+/// Makes an upload's file.
+pub(super) fn create(store: &Inner, key: Key) -> Result<File, StorageError> {
+    let path = store.upload_path(key.0, key.1);
+    let owner = store.uploads().join(key.0.to_string());
+    // Whoever sweeps removes an owner's empty folder, perhaps between our two steps.
+    for _ in 0..8 {
+        folder::make(&owner)?;
+        match OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path) {
+            Ok(file) => {
+                touch(store, &file).map_err(at("date", &path))?;
+                return Ok(file);
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(at("make", &path)(error)),
+        }
+    }
+    Err(at("make", &path)(io::ErrorKind::NotFound.into()))
+}
+
+impl Writing {
+    /// Locks an upload.
+    pub(super) fn open(store: Arc<Inner>, key: Key) -> Result<Self, UploadError> {
+        let path = store.upload_path(key.0, key.1);
+        let file = match OpenOptions::new().read(true).write(true).open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(UploadError::Unknown),
+            Err(error) => return Err(at("open", &path)(error).into()),
+        };
+        Self::lock(store, key, path, file, Afterwards::Stays)
+    }
+
+    /// An upload that nobody can go on with: it is finished in one request, or goes.
+    pub(super) fn single(store: Arc<Inner>, key: Key) -> Result<Self, UploadError> {
+        let path = store.upload_path(key.0, key.1);
+        let file = create(&store, key)?;
+        Self::lock(store, key, path, file, Afterwards::Goes)
+    }
+
+    fn lock(
+        store: Arc<Inner>,
+        key: Key,
+        path: PathBuf,
+        file: File,
+        afterwards: Afterwards,
+    ) -> Result<Self, UploadError> {
+        store.reach("blob:opened");
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(fs::TryLockError::WouldBlock) => return Err(UploadError::Busy),
+            Err(fs::TryLockError::Error(error)) => return Err(at("lock", &path)(error).into()),
+        }
+        // Between opening and locking, whoever held the lock may have finished the upload: then this file is a blob now, and
+        // a byte more would spoil it.
+        let mine = file.metadata().map_err(at("look at", &path))?;
+        let there = match fs::symlink_metadata(&path) {
+            Ok(there) => there,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(UploadError::Unknown),
+            Err(error) => return Err(at("look at", &path)(error).into()),
+        };
+        if (mine.dev(), mine.ino()) != (there.dev(), there.ino()) {
+            return Err(UploadError::Unknown);
+        }
+        let length = mine.len();
+        let kept = store.hashes.take(key, length);
+        let hash = if length == 0 { Some(Hash::new()) } else { kept };
+        Ok(Self { store, key, path, file, hash, length, afterwards })
+    }
+
+    pub(super) fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Appends. After an error, what was written is still counted and hashed.
+    pub(super) fn write(&mut self, mut bytes: &[u8]) -> Result<(), UploadError> {
+        while !bytes.is_empty() {
+            let written = match self.file.write_at(bytes, self.length) {
+                Ok(0) => return Err(at("write", &self.path)(io::ErrorKind::WriteZero.into()).into()),
+                Ok(written) => written,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(refused("write", &self.path, error)),
+            };
+            if let Some(hash) = &mut self.hash {
+                hash.update(&bytes[..written]);
+            }
+            self.length += written as u64;
+            bytes = &bytes[written..];
+        }
+        self.store.reach("blob:appended");
+        Ok(())
+    }
+
+    /// Lets go of an upload that waits for more, and says how long it is.
+    pub(super) fn close(self) -> u64 {
+        self.length
+    }
+
+    /// Compares, makes durable and moves to the finished files; see the module's header for the order.
+    pub(super) fn finish(mut self, digest: &Digest) -> Result<Finished, UploadError> {
+        let found = match &self.hash {
+            Some(hash) => hash.digest(),
+            None => hash_again(&self.file, self.length).map_err(at("read", &self.path))?.digest(),
+        };
+        if found != *digest {
+            self.remove()?;
+            return Err(UploadError::Mismatch { found });
+        }
+        self.store.reach("blob:compared");
+        touch(&self.store, &self.file).map_err(at("date", &self.path))?;
+        if let Err(error) = self.file.sync_all() {
+            // What the system could not write it may still show as if it were written, and the next sync may succeed
+            // without having written it. So nobody goes on from here.
+            if let Err(stays) = self.remove() {
+                tracing::warn!(error = %stays, "an upload that could not be brought to the disk stays until it is swept");
+            }
+            return Err(refused("bring to the disk", &self.path, error));
+        }
+        self.store.reach("blob:synced");
+        let name = FileName::new(found, self.store.world.uuid());
+        let home = name.path(&self.store);
+        fs::rename(&self.path, &home).map_err(at("move into place", &home))?;
+        self.afterwards = Afterwards::Done;
+        self.store.reach("blob:renamed");
+        let sealed = fs::Permissions::from_mode(0o444);
+        self.file.set_permissions(sealed).map_err(at("close", &home))?;
+        folder::sync(&self.store.blobs().join(name.shard()))?;
+        Ok(Finished { file: name.to_string(), size: self.length })
+    }
+
+    /// Removes the upload.
+    pub(super) fn remove(&mut self) -> Result<(), StorageError> {
+        self.afterwards = Afterwards::Done;
+        self.store.hashes.forget(self.key);
+        fs::remove_file(&self.path).map_err(at("remove", &self.path))
+    }
+}
+
+impl Drop for Writing {
+    /// Runs before the file is closed, and so before anybody else can have the lock.
+    fn drop(&mut self) {
+        match self.afterwards {
+            Afterwards::Stays => {
+                if let Err(error) = touch(&self.store, &self.file) {
+                    tracing::warn!(path = %self.path.display(), %error, "an upload could not be dated and may be swept early");
+                }
+                if let Some(hash) = self.hash.take() {
+                    self.store.hashes.keep(self.key, hash, self.length);
+                }
+            }
+            Afterwards::Goes => {
+                if let Err(error) = self.remove() {
+                    tracing::warn!(%error, "what arrived of a broken push stays until it is swept");
+                }
+            }
+            Afterwards::Done => {}
+        }
+    }
+}
+
+/// The clock that decides an upload's age is the caller's, not the file system's.
+fn touch(store: &Inner, file: &File) -> io::Result<()> {
+    file.set_modified(SystemTime::from(store.world.now()))
+}
+
+fn refused(verb: &str, path: &Path, error: io::Error) -> UploadError {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => UploadError::Full,
+        _ => at(verb, path)(error).into(),
+    }
+}
+
+/// The hash of a file's first bytes.
+pub(super) fn hash_again(file: &File, length: u64) -> io::Result<Hash> {
+    let mut hash = Hash::new();
+    let mut buffer = vec![0; AGAIN];
+    let mut offset = 0;
+    while offset < length {
+        let wanted = usize::try_from(length - offset).map_or(AGAIN, |left| left.min(AGAIN));
+        match file.read_at(&mut buffer[..wanted], offset) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(read) => {
+                hash.update(&buffer[..read]);
+                offset += read as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(hash)
+}

@@ -1,0 +1,76 @@
+//! Rules for artifacts, whose blobs are files, and for indexes.
+
+use std::collections::BTreeMap;
+
+use super::facts::{Facts, shown};
+
+/// The media type of the configuration that says nothing.
+const EMPTY: &str = "application/vnd.oci.empty.v1+json";
+
+/// The longest name of a file that every file system takes.
+const LONGEST_PART: usize = 255;
+const LONGEST_TITLE: usize = 1024;
+
+pub(super) fn title_missing(facts: &Facts<'_>) -> Vec<String> {
+    if !facts.is_artifact() {
+        return Vec::new();
+    }
+    let layers = &facts.manifest.layers;
+    let nameless = layers.iter().enumerate().filter(|(_, blob)| blob.title().is_none_or(str::is_empty));
+    // The blob that stands for "no blob at all" is no file.
+    let nameless = nameless.filter(|(_, blob)| blob.media_type != EMPTY);
+    nameless
+        .map(|(at, _)| format!("blob {} has no title, so nobody knows which file it is", at + 1))
+        .collect()
+}
+
+pub(super) fn title_twice(facts: &Facts<'_>) -> Vec<String> {
+    let mut count = BTreeMap::new();
+    for title in titles(facts) {
+        *count.entry(title).or_insert(0) += 1;
+    }
+    let twice = count.into_iter().filter(|(_, count)| *count > 1);
+    twice.map(|(title, count)| format!("{count} blobs have the title {:?}", shown(title))).collect()
+}
+
+pub(super) fn title_unsafe(facts: &Facts<'_>) -> Vec<String> {
+    let unsafe_titles = titles(facts).filter(|title| !is_safe(title));
+    unsafe_titles.map(|title| format!("the title {:?} is no safe name of a file", shown(title))).collect()
+}
+
+/// Whether a title, joined to a folder, stays in it and is shown as it is.
+fn is_safe(title: &str) -> bool {
+    let part = |part: &str| !matches!(part, "" | "." | "..") && part.len() <= LONGEST_PART;
+    let plain = |c: char| !c.is_control() && c != '\\';
+    title.len() <= LONGEST_TITLE && title.chars().all(plain) && title.split('/').all(part)
+}
+
+/// The titles of an artifact's blobs, where they have one.
+fn titles<'a>(facts: &'a Facts<'_>) -> impl Iterator<Item = &'a str> {
+    let titles =
+        facts.manifest.layers.iter().filter_map(|blob| blob.title()).filter(|title| !title.is_empty());
+    titles.filter(|_| facts.is_artifact())
+}
+
+pub(super) fn type_missing(facts: &Facts<'_>) -> Vec<String> {
+    let empty = facts.manifest.config.as_ref().is_some_and(|config| config.media_type == EMPTY);
+    if empty && !facts.manifest.names_its_type {
+        vec!["the artifact does not say what kind of artifact it is".to_owned()]
+    } else {
+        Vec::new()
+    }
+}
+
+pub(super) fn index_empty(facts: &Facts<'_>) -> Vec<String> {
+    if facts.is_index() && facts.manifest.children.is_empty() {
+        vec!["the index lists nothing".to_owned()]
+    } else {
+        Vec::new()
+    }
+}
+
+pub(super) fn index_platform_missing(facts: &Facts<'_>) -> Vec<String> {
+    let children = facts.manifest.children.iter().enumerate();
+    let nowhere = children.filter(|(_, child)| child.platform.is_none());
+    nowhere.map(|(at, _)| format!("manifest {} of the index has no platform", at + 1)).collect()
+}

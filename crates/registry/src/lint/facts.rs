@@ -1,0 +1,95 @@
+//! What the rules look at.
+
+use serde::Deserialize;
+
+use crate::manifest::Manifest;
+
+/// The media types of an image's configuration; what has another is an artifact that nothing runs.
+const IMAGE_CONFIGS: [&str; 2] =
+    ["application/vnd.oci.image.config.v1+json", "application/vnd.docker.container.image.v1+json"];
+
+pub(super) struct Facts<'a> {
+    pub(super) manifest: &'a Manifest,
+    pub(super) kind: Kind,
+}
+
+/// What the manifest is, as far as it can be said.
+pub(super) enum Kind {
+    /// Something to run, with its configuration or why that cannot be read.
+    Image(Result<Box<Configuration>, String>),
+    /// Files.
+    Artifact,
+    /// Other manifests.
+    Index,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Configuration {
+    #[serde(default)]
+    pub(super) architecture: String,
+    #[serde(default)]
+    pub(super) os: String,
+    pub(super) created: Option<String>,
+    #[serde(default)]
+    pub(super) config: Option<Settings>,
+    #[serde(default)]
+    pub(super) rootfs: Option<RootFs>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Settings {
+    pub(super) env: Option<Vec<String>>,
+    pub(super) entrypoint: Option<Vec<String>>,
+    pub(super) cmd: Option<Vec<String>>,
+    pub(super) user: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct RootFs {
+    #[serde(default)]
+    pub(super) diff_ids: Vec<String>,
+}
+
+impl<'a> Facts<'a> {
+    pub(super) fn of(manifest: &'a Manifest, config: Option<&[u8]>) -> Self {
+        // By the configuration alone: an image that calls itself an artifact would still be run.
+        let is_image = |media_type: &str| IMAGE_CONFIGS.contains(&media_type);
+        let kind = match &manifest.config {
+            None => Kind::Index,
+            Some(described) if is_image(&described.media_type) => Kind::Image(read(config)),
+            Some(_) => Kind::Artifact,
+        };
+        Self { manifest, kind }
+    }
+
+    /// The configuration of an image, where it can be read.
+    pub(super) fn configuration(&self) -> Option<&Configuration> {
+        match &self.kind {
+            Kind::Image(Ok(configuration)) => Some(configuration),
+            _ => None,
+        }
+    }
+
+    pub(super) fn is_image(&self) -> bool {
+        matches!(self.kind, Kind::Image(_))
+    }
+
+    pub(super) fn is_artifact(&self) -> bool {
+        matches!(self.kind, Kind::Artifact)
+    }
+
+    pub(super) fn is_index(&self) -> bool {
+        matches!(self.kind, Kind::Index)
+    }
+}
+
+fn read(config: Option<&[u8]>) -> Result<Box<Configuration>, String> {
+    let bytes = config.ok_or("it is not there")?;
+    serde_json::from_slice(bytes).map(Box::new).map_err(|error| error.to_string())
+}
+
+/// A stranger's text, short enough for a sentence.
+pub(super) fn shown(text: &str) -> String {
+    text.chars().take(100).collect()
+}

@@ -1,0 +1,152 @@
+//! Which part of a list is sent: `?n=…&last=…`, and the `Link` to the next part.
+
+use crate::error::{Code, Refusal};
+
+/// The most entries of one answer, and how many there are if nobody says.
+pub const MOST: u32 = 1000;
+
+/// The longest `last`: as long as the longest thing that is ever listed.
+const LONGEST_LAST: usize = crate::path::LONGEST_NAME;
+
+/// What cannot be followed in a query.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// `n` is no count.
+    #[error("n={0:?} is no count: write a number from 0 to 1000, or leave n away")]
+    Count(String),
+    /// `last` is longer than anything that is listed.
+    #[error("last is longer than any name that is listed: take it from the Link of the answer before")]
+    Last,
+}
+
+impl Error {
+    /// How a client is told.
+    pub fn refusal(&self) -> Refusal {
+        Refusal::new(Code::Unsupported, self.to_string()).with_status(400)
+    }
+}
+
+/// Which part of a list is sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// How many entries at the most. None at all is what a client gets who asks for none.
+    pub n: u32,
+    /// Entries after this one, in the order of their bytes.
+    pub last: Option<String>,
+}
+
+impl Page {
+    /// Reads a query's `n` and `last`, decoded. A larger `n` than [`MOST`] is [`MOST`], however large.
+    pub fn parse(n: Option<&str>, last: Option<&str>) -> Result<Self, Error> {
+        let n = match n {
+            None | Some("") => MOST,
+            Some(text) if text.bytes().all(|byte| byte.is_ascii_digit()) => {
+                text.parse().map_or(MOST, |n: u32| n.min(MOST))
+            }
+            Some(text) => return Err(Error::Count(text.chars().take(40).collect())),
+        };
+        if last.is_some_and(|last| last.len() > LONGEST_LAST) {
+            return Err(Error::Last);
+        }
+        Ok(Self { n, last: last.filter(|last| !last.is_empty()).map(str::to_owned) })
+    }
+
+    /// How many entries to look up: one more than are sent, to know whether there are more.
+    pub fn look_up(&self) -> usize {
+        if self.n == 0 { 0 } else { self.n as usize + 1 }
+    }
+
+    /// Cuts what was looked up to what is sent, and gives the `Link` if there is more. `path` is the request's path without
+    /// its query.
+    pub fn cut(&self, path: &str, mut entries: Vec<String>) -> (Vec<String>, Option<String>) {
+        let n = self.n as usize;
+        let more = entries.len() > n;
+        entries.truncate(n);
+        let link = entries.last().filter(|_| more).map(|last| self.link(path, last));
+        (entries, link)
+    }
+
+    fn link(&self, path: &str, last: &str) -> String {
+        format!("<{path}?n={}&last={}>; rel=\"next\"", self.n, encoded(last))
+    }
+}
+
+/// Percent-encoded for a query.
+fn encoded(text: &str) -> String {
+    text.bytes().fold(String::new(), |mut encoded, byte| {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push_str(&format!("%{byte:02X}"));
+        }
+        encoded
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_count_is_clamped_and_junk_is_refused() {
+        let n = |text| Page::parse(text, None).map(|page| page.n);
+        assert_eq!(n(None), Ok(MOST));
+        assert_eq!(n(Some("")), Ok(MOST));
+        for (text, expected) in
+            [("0", 0), ("1", 1), ("1000", 1000), ("1001", 1000), ("1000000000", 1000), ("007", 7)]
+        {
+            assert_eq!(n(Some(text)), Ok(expected), "{text}");
+        }
+        assert_eq!(n(Some("99999999999999999999999999")), Ok(MOST));
+        for text in ["-1", "+1", "1.5", "x", " 1", "1 ", "0x10", "١"] {
+            assert!(n(Some(text)).is_err(), "{text}");
+        }
+        assert_eq!(Page::parse(None, Some(&"a".repeat(256))), Err(Error::Last));
+        assert_eq!(Page::parse(None, Some("")).unwrap().last, None);
+        assert_eq!(Error::Last.refusal().status, 400);
+    }
+
+    #[test]
+    fn a_page_links_to_the_next_only_if_there_is_one() {
+        let page = Page::parse(Some("2"), Some("a")).unwrap();
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        assert_eq!(page.look_up(), 3);
+        let (sent, link) = page.cut("/v2/x/tags/list", names(&["b", "c/d", "e"]));
+        assert_eq!(sent, names(&["b", "c/d"]));
+        assert_eq!(link.unwrap(), "</v2/x/tags/list?n=2&last=c%2Fd>; rel=\"next\"");
+        assert_eq!(page.cut("/x", names(&["b", "c"])), (names(&["b", "c"]), None));
+        let none = Page::parse(Some("0"), None).unwrap();
+        assert_eq!((none.look_up(), none.cut("/x", names(&["b"]))), (0, (vec![], None)));
+    }
+
+    proptest! {
+        #[test]
+        fn walking_the_pages_meets_every_entry_once(count in 0_usize..60, n in 1_u32..10) {
+            let all: Vec<String> = (0..count).map(|number| format!("{number:03}")).collect();
+            let (mut seen, mut last) = (Vec::new(), None::<String>);
+            loop {
+                let page = Page::parse(Some(&n.to_string()), last.as_deref()).unwrap();
+                let after = |name: &&String| page.last.as_ref().is_none_or(|last| *name > last);
+                let found = all.iter().filter(after).take(page.look_up()).cloned().collect();
+                let (sent, link) = page.cut("/v2/_catalog", found);
+                last = sent.last().cloned();
+                seen.extend(sent);
+                if link.is_none() {
+                    break;
+                }
+            }
+            prop_assert_eq!(seen, all);
+        }
+
+        #[test]
+        fn a_link_is_one_plain_header(last in ".{0,60}") {
+            let page = Page { n: 1, last: None };
+            let (_, link) = page.cut("/v2/_catalog", vec![last, "more".to_owned()]);
+            let link = link.unwrap();
+            prop_assert!(link.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' '));
+            prop_assert_eq!(link.matches(['<', '>']).count(), 2);
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! The registry's content and its documents: ordinary ones, hostile ones, and servers that are killed.
+
+mod crash;
+mod finished;
+mod lint;
+mod manifest;
+mod memory;
+mod property;
+mod shelf;
+mod sweep;
+mod upload;

@@ -1,0 +1,47 @@
+//! The registry, as a node reads it: its certificate says which machine comes, and the right to pull that it was told for a cell
+//! says what it may read. Neither is enough alone, and nothing is written here.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use http::header::AUTHORIZATION;
+use http::{Method, Request, Response};
+use muster_api::{Code, Problem};
+use muster_control::Result;
+
+use super::door::NodeDoor;
+use crate::registry::Registry;
+
+impl NodeDoor {
+    /// Answers one agent that reads content of the registry.
+    pub(super) async fn serve_registry(
+        self: Arc<Self>,
+        registry: Arc<Registry>,
+        rest: String,
+        request: Request<Body>,
+    ) -> Response<Body> {
+        let started = std::time::Instant::now();
+        let (parts, body) = request.into_parts();
+        let correlation_id = self.correlation(&parts.headers);
+        let come: Result<()> = async {
+            self.admit(&parts, &correlation_id).await?;
+            if !matches!(parts.method, Method::GET | Method::HEAD) {
+                return Err(Problem::new(
+                    Code::MethodNotAllowed,
+                    "nodes read the registry, and write nothing",
+                ));
+            }
+            let held = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+            if !held.is_some_and(|held| held.starts_with("Bearer mst_pull_")) {
+                let why = "nodes read the registry with the right to pull that they were told for a cell";
+                return Err(Problem::new(Code::Unauthenticated, why));
+            }
+            Ok(())
+        }
+        .await;
+        match come {
+            Ok(()) => registry.serve(rest, Request::from_parts(parts, body)).await,
+            Err(problem) => self.respond("registry", Err(problem), &correlation_id, started),
+        }
+    }
+}

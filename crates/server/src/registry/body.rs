@@ -1,0 +1,83 @@
+//! Bodies of pushes: a stream of bytes from a client that may pause, but not for ever.
+//!
+//! Whoever reads one holds it only while it waits for the next part: what a refusal leaves unread is still there afterwards, and
+//! is read away, so that the client sees the refusal and not a reset connection.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::Bytes;
+use futures::Stream;
+use http_body_util::{BodyExt as _, Limited};
+use muster_control::registry::Answered;
+use muster_registry::error::{Code, Refusal};
+use tokio::sync::Mutex;
+
+/// What is left of a refused push is read so far, and for so long.
+const DRAINED: usize = 1 << 20;
+const DRAINING: Duration = Duration::from_secs(2);
+
+/// A request's body.
+#[derive(Clone)]
+pub(super) struct Incoming(Arc<Mutex<Body>>);
+
+impl Incoming {
+    pub(super) fn new(body: Body) -> Self {
+        Self(Arc::new(Mutex::new(body)))
+    }
+
+    /// The body, part by part. A pause longer than this is an end.
+    pub(super) fn parts(
+        &self,
+        patience: Duration,
+    ) -> impl Stream<Item = Result<Bytes, String>> + Send + use<> {
+        futures::stream::unfold(Some(self.clone()), move |body| async move {
+            let body = body?;
+            match tokio::time::timeout(patience, body.next()).await {
+                Ok(Some(Ok(part))) => Some((Ok(part), Some(body))),
+                Ok(Some(Err(error))) => Some((Err(error), None)),
+                Ok(None) => None,
+                Err(_) => Some((Err("nothing came for too long".to_owned()), None)),
+            }
+        })
+    }
+
+    async fn next(&self) -> Option<Result<Bytes, String>> {
+        loop {
+            match self.0.lock().await.frame().await? {
+                Ok(frame) => {
+                    if let Ok(data) = frame.into_data() {
+                        return Some(Ok(data));
+                    }
+                }
+                Err(error) => return Some(Err(error.to_string())),
+            }
+        }
+    }
+
+    /// A whole body of so many bytes at most.
+    pub(super) async fn whole(&self, most: usize, patience: Duration) -> Answered<Vec<u8>> {
+        let mut body = self.0.lock().await;
+        let read = Limited::new(&mut *body, most).collect();
+        match tokio::time::timeout(patience, read).await {
+            Err(_) => {
+                Err(Refusal::new(Code::ManifestInvalid, "the manifest did not arrive in time")
+                    .with_status(408))
+            }
+            Ok(Ok(read)) => Ok(read.to_bytes().to_vec()),
+            Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
+                let why = format!("a manifest has {most} bytes at the most");
+                Err(Refusal::new(Code::ManifestInvalid, why).with_status(413))
+            }
+            Ok(Err(_)) => Err(Refusal::new(Code::ManifestInvalid, "the manifest broke off")),
+        }
+    }
+
+    /// Reads away what is left.
+    pub(super) async fn drain(&self) {
+        let mut body = self.0.lock().await;
+        let drain = Limited::new(&mut *body, DRAINED).collect();
+        let _ = tokio::time::timeout(DRAINING, drain).await;
+    }
+}

@@ -1,0 +1,187 @@
+//! Publishers' keys, and what a project demands of artifacts.
+//!
+//! Every change of either raises the edition of the project's policy in the same transaction, so that no verdict outlives the
+//! keys and rules that it was found under.
+
+use jiff::Timestamp;
+use muster_ids::{KeyId, ProjectId, TenantId};
+use muster_model::artifact::{ArtifactState, PublisherKey, TrustPolicy};
+
+use crate::sql::{Row, args, both, statements};
+use crate::{Page, Result, Store, StoreError, Tx};
+
+macro_rules! columns {
+    () => {
+        "id, tenant_id, project_id, name, public_key, fingerprint, algorithm, created_at, revoked_at, revoked_reason, version"
+    };
+}
+
+statements! {
+    KEY_INSERT = both(concat!("INSERT INTO publisher_keys (", columns!(), ")
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"));
+    KEY_GET = both(concat!("SELECT ", columns!(), " FROM publisher_keys WHERE id = $1"));
+    KEY_BY_NAME = both(concat!("SELECT ", columns!(), " FROM publisher_keys WHERE project_id = $1 AND name = $2"));
+    KEY_BY_FINGERPRINT = both(concat!("SELECT ", columns!(), " FROM publisher_keys
+         WHERE project_id = $1 AND fingerprint = $2"));
+    KEY_LIST = both(concat!("SELECT ", columns!(), " FROM publisher_keys WHERE id > $1 AND project_id = $2
+         ORDER BY id LIMIT $3"));
+    KEY_OF_PROJECT = both(concat!("SELECT ", columns!(), " FROM publisher_keys WHERE project_id = $1 ORDER BY id"));
+    KEY_REVOKE = both(
+        "UPDATE publisher_keys SET revoked_at = $2, revoked_reason = $3, version = version + 1
+         WHERE id = $1 AND version = $4 AND revoked_at IS NULL");
+    KEY_DELETE_OF_PROJECT = both("DELETE FROM publisher_keys WHERE project_id = $1");
+    KEY_DELETE_OF_TENANT = both("DELETE FROM publisher_keys WHERE tenant_id = $1");
+    TRUST_POLICY_GET = both(
+        "SELECT unsigned_up_to, smoke_to_stage, grace_hours, policy, version FROM trust_policies WHERE project_id = $1");
+    TRUST_POLICY_MAKE = both(
+        "INSERT INTO trust_policies (project_id, unsigned_up_to, smoke_to_stage, grace_hours, policy, version)
+         VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (project_id) DO NOTHING");
+    TRUST_POLICY_SET = both(
+        "UPDATE trust_policies SET unsigned_up_to = $2, smoke_to_stage = $3, grace_hours = $4, policy = policy + 1,
+            version = version + 1
+         WHERE project_id = $1 AND version = $5
+         RETURNING unsigned_up_to, smoke_to_stage, grace_hours, policy, version");
+    // The version stays: whoever changes the rules does not race with whoever adds a key.
+    TRUST_POLICY_RAISE = both("UPDATE trust_policies SET policy = policy + 1 WHERE project_id = $1");
+    TRUST_POLICY_DELETE_OF_PROJECT = both("DELETE FROM trust_policies WHERE project_id = $1");
+    TRUST_POLICY_DELETE_OF_TENANT = both(
+        "DELETE FROM trust_policies WHERE project_id IN (SELECT id FROM projects WHERE tenant_id = $1)");
+}
+
+fn key(row: &Row) -> Result<PublisherKey> {
+    Ok(PublisherKey {
+        id: row.get(0)?,
+        tenant_id: row.get(1)?,
+        project_id: row.get(2)?,
+        name: row.get(3)?,
+        public_key: row.get(4)?,
+        fingerprint: row.get(5)?,
+        algorithm: row.get(6)?,
+        created_at: row.get(7)?,
+        revoked_at: row.get(8)?,
+        revoked_reason: row.get(9)?,
+        version: row.get(10)?,
+    })
+}
+
+fn policy(row: &Row) -> Result<TrustPolicy> {
+    let state: String = row.get(0)?;
+    Ok(TrustPolicy {
+        unsigned_up_to: ArtifactState::parse(&state).ok_or(StoreError::Corrupt("a state of an artifact"))?,
+        smoke_to_stage: row.get(1)?,
+        grace_hours: row.get(2)?,
+        policy: row.get(3)?,
+        version: row.get(4)?,
+    })
+}
+
+impl Store {
+    /// The key with this id.
+    pub async fn key_lookup(&self, id: KeyId) -> Result<Option<PublisherKey>> {
+        self.fetch_optional(&KEY_GET, args![id]).await?.as_ref().map(key).transpose()
+    }
+
+    /// A project's key of this name.
+    pub async fn key_by_name(&self, project: ProjectId, name: &str) -> Result<Option<PublisherKey>> {
+        self.fetch_optional(&KEY_BY_NAME, args![project, name]).await?.as_ref().map(key).transpose()
+    }
+
+    /// A project's key of this substance, revoked or not.
+    pub async fn key_by_fingerprint(
+        &self,
+        project: ProjectId,
+        fingerprint: &str,
+    ) -> Result<Option<PublisherKey>> {
+        self.fetch_optional(&KEY_BY_FINGERPRINT, args![project, fingerprint])
+            .await?
+            .as_ref()
+            .map(key)
+            .transpose()
+    }
+
+    /// A project's keys in order of their making, by page.
+    pub async fn key_list(&self, page: Page, project: ProjectId) -> Result<Vec<PublisherKey>> {
+        let args = args![page.after, project, page.size];
+        self.fetch_all(&KEY_LIST, args).await?.iter().map(key).collect()
+    }
+
+    /// All keys of a project, the revoked ones too: a signature by one of those is told apart from a stranger's.
+    pub async fn key_of_project(&self, project: ProjectId) -> Result<Vec<PublisherKey>> {
+        self.fetch_all(&KEY_OF_PROJECT, args![project]).await?.iter().map(key).collect()
+    }
+
+    /// What a project demands; nothing where nobody ever changed that or its keys.
+    pub async fn trust_policy_lookup(&self, project: ProjectId) -> Result<Option<TrustPolicy>> {
+        self.fetch_optional(&TRUST_POLICY_GET, args![project]).await?.as_ref().map(policy).transpose()
+    }
+}
+
+impl Tx {
+    /// Adds a key.
+    pub async fn key_insert(&mut self, key: &PublisherKey) -> Result<()> {
+        let args = args![
+            key.id,
+            key.tenant_id,
+            key.project_id,
+            &key.name,
+            &key.public_key,
+            &key.fingerprint,
+            &key.algorithm,
+            key.created_at,
+            key.revoked_at,
+            key.revoked_reason.as_deref(),
+            key.version
+        ];
+        self.execute(&KEY_INSERT, args).await.map(drop)
+    }
+
+    /// Revokes a key that still has this version and was not revoked before.
+    pub async fn key_revoke(&mut self, id: KeyId, version: i64, reason: &str, at: Timestamp) -> Result<()> {
+        self.execute_one(&KEY_REVOKE, args![id, at, reason, version], StoreError::Stale).await
+    }
+
+    async fn trust_policy_make(&mut self, project: ProjectId) -> Result<()> {
+        let first = TrustPolicy::default();
+        let args = args![
+            project,
+            first.unsigned_up_to.as_str(),
+            first.smoke_to_stage,
+            first.grace_hours,
+            first.policy,
+            first.version
+        ];
+        self.execute(&TRUST_POLICY_MAKE, args).await.map(drop)
+    }
+
+    /// Sets the rules; `policy.version` is the one that was seen. The answer is what they are now, in another edition.
+    pub async fn trust_policy_set(&mut self, project: ProjectId, rules: &TrustPolicy) -> Result<TrustPolicy> {
+        self.trust_policy_make(project).await?;
+        let args = args![
+            project,
+            rules.unsigned_up_to.as_str(),
+            rules.smoke_to_stage,
+            rules.grace_hours,
+            rules.version
+        ];
+        let rows = self.fetch_all(&TRUST_POLICY_SET, args).await?;
+        policy(rows.first().ok_or(StoreError::Stale)?)
+    }
+
+    /// Begins another edition of a project's policy: its keys are about to change.
+    pub async fn trust_policy_raise(&mut self, project: ProjectId) -> Result<()> {
+        self.trust_policy_make(project).await?;
+        self.execute_one(&TRUST_POLICY_RAISE, args![project], StoreError::Stale).await
+    }
+
+    /// Removes the keys and the rules of a project; says how many keys there were.
+    pub async fn key_delete_of_project(&mut self, project: ProjectId) -> Result<u64> {
+        self.execute(&TRUST_POLICY_DELETE_OF_PROJECT, args![project]).await?;
+        self.execute(&KEY_DELETE_OF_PROJECT, args![project]).await
+    }
+
+    /// The same for all projects of a tenant.
+    pub async fn key_delete_of_tenant(&mut self, tenant: TenantId) -> Result<u64> {
+        self.execute(&TRUST_POLICY_DELETE_OF_TENANT, args![tenant]).await?;
+        self.execute(&KEY_DELETE_OF_TENANT, args![tenant]).await
+    }
+}

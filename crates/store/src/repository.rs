@@ -1,0 +1,406 @@
+//! Repositories, the blobs they have, and the tags in them.
+
+use jiff::Timestamp;
+use muster_ids::{ProjectId, RepositoryId, TenantId};
+use muster_model::artifact::Repository;
+
+use crate::sql::{Row, args, both, pair, statements};
+use crate::{Page, Result, Store, StoreError, Tx};
+
+macro_rules! columns {
+    () => {
+        "id, tenant_id, project_id, name, created_at, version"
+    };
+}
+
+statements! {
+    // The one that is there, or the one that is made now.
+    REPOSITORY_ENSURE = both(concat!("INSERT INTO repositories (", columns!(), ") VALUES ($1, $2, $3, $4, $5, 1)
+         ON CONFLICT (project_id, name) DO UPDATE SET version = repositories.version RETURNING ", columns!()));
+    REPOSITORY_GET = both(concat!("SELECT ", columns!(), " FROM repositories WHERE id = $1"));
+    REPOSITORY_BY_NAME = both(concat!("SELECT ", columns!(), " FROM repositories WHERE project_id = $1 AND name = $2"));
+    REPOSITORY_LIST = both(concat!("SELECT ", columns!(), " FROM repositories WHERE id > $1 AND project_id = $3
+         ORDER BY id LIMIT $2"));
+    REPOSITORY_NAMES = both("SELECT name FROM repositories WHERE project_id = $1 AND name > $2 ORDER BY name LIMIT $3");
+    REPOSITORY_CONTENT = both(
+        "SELECT (SELECT COUNT(*) FROM manifests m WHERE m.repository_id = $1),
+                (SELECT CAST(COALESCE(SUM(b.size), 0) AS BIGINT) FROM repository_blobs r JOIN blobs b ON b.digest = r.digest
+                 WHERE r.repository_id = $1)");
+    REPOSITORY_DELETE = both("DELETE FROM repositories WHERE id = $1 AND version = $2");
+    REPOSITORY_DELETE_OF_PROJECT = both("DELETE FROM repositories WHERE project_id = $1");
+    REPOSITORY_DELETE_OF_TENANT = both("DELETE FROM repositories WHERE tenant_id = $1");
+
+    // Whose file counts is decided by the row: of two pushes of the same content the first has won.
+    BLOB_PUT = both(
+        "INSERT INTO blobs (digest, size, file, created_at) VALUES ($1, $2, $3, $4)
+         ON CONFLICT (digest) DO UPDATE SET file = COALESCE(blobs.file, excluded.file) RETURNING file");
+    BLOB_LOST = both("UPDATE blobs SET file = NULL WHERE digest = $1 AND file = $2");
+    // A right to pull lasts as long as the very incarnation of the cell that it was issued to.
+    PULL_RIGHT = both(
+        "SELECT s.tenant_id, s.project_id, s.repository_id FROM runtime_secrets s JOIN cells c ON c.id = s.cell_id
+         WHERE s.hash = $1 AND s.purpose = 'artifact_pull' AND s.revoked_at IS NULL AND s.expires_at > $2
+            AND c.incarnation = s.incarnation AND c.state NOT IN ('destroying', 'gone', 'failed')");
+    REPOSITORY_BLOB_PUT = both(
+        "INSERT INTO repository_blobs (repository_id, digest, created_at) VALUES ($1, $2, $3)
+         ON CONFLICT (repository_id, digest) DO UPDATE SET created_at = excluded.created_at");
+    REPOSITORY_BLOB_GET = both(
+        "SELECT b.size, b.file FROM repository_blobs r JOIN blobs b ON b.digest = r.digest
+         WHERE r.repository_id = $1 AND r.digest = $2");
+    REPOSITORY_BLOBS_HAD = pair(
+        "SELECT r.digest, b.size FROM jsonb_array_elements_text($2) AS wanted (digest)
+         JOIN repository_blobs r ON r.repository_id = $1 AND r.digest = wanted.digest JOIN blobs b ON b.digest = r.digest",
+        "SELECT r.digest, b.size FROM json_each($2) AS wanted
+         JOIN repository_blobs r ON r.repository_id = $1 AND r.digest = wanted.value JOIN blobs b ON b.digest = r.digest");
+    REPOSITORY_BLOB_DELETE = both("DELETE FROM repository_blobs WHERE repository_id = $1 AND digest = $2");
+    EXTERNAL_PUT = both(
+        "INSERT INTO external_sources (repository_id, digest, registry, external_repository, secret_id) VALUES ($1, $2, $3, $4, $5)
+         ON CONFLICT (repository_id, digest) DO UPDATE SET registry = excluded.registry,
+            external_repository = excluded.external_repository, secret_id = excluded.secret_id");
+    EXTERNAL_GET = both(
+        "SELECT registry, external_repository, secret_id FROM external_sources WHERE repository_id = $1 AND digest = $2");
+
+    // What nothing needs. Fresh content is spared: its manifest is on the way.
+    GARBAGE_LINKS = both(
+        "SELECT r.repository_id, r.digest FROM repository_blobs r WHERE r.created_at < $1
+            AND NOT EXISTS (SELECT 1 FROM manifest_blobs m WHERE m.repository_id = r.repository_id AND m.blob = r.digest)
+         ORDER BY r.created_at LIMIT $2");
+    GARBAGE_LINK_DELETE = both(
+        "DELETE FROM repository_blobs WHERE repository_id = $1 AND digest = $2 AND created_at < $3
+            AND NOT EXISTS (SELECT 1 FROM manifest_blobs m WHERE m.repository_id = $1 AND m.blob = $2)");
+    GARBAGE_EXTERNAL_DELETE = both(
+        "DELETE FROM external_sources WHERE NOT EXISTS (SELECT 1 FROM repository_blobs r
+            WHERE r.repository_id = external_sources.repository_id AND r.digest = external_sources.digest)");
+    GARBAGE_BLOBS = both(
+        "SELECT b.digest FROM blobs b WHERE NOT EXISTS (SELECT 1 FROM repository_blobs r WHERE r.digest = b.digest)
+         ORDER BY b.digest LIMIT $1");
+    GARBAGE_BLOB_DELETE = both(
+        "DELETE FROM blobs WHERE digest = $1 AND NOT EXISTS (SELECT 1 FROM repository_blobs r WHERE r.digest = $1)
+         RETURNING file");
+    BLOB_FILES_KNOWN = pair(
+        "SELECT b.file FROM jsonb_array_elements_text($1) AS wanted (file) JOIN blobs b ON b.file = wanted.file",
+        "SELECT b.file FROM json_each($1) AS wanted JOIN blobs b ON b.file = wanted.value");
+    STORAGE_CLAIM = both("INSERT INTO blob_storage (one, storage_id) VALUES (1, $1) ON CONFLICT (one) DO NOTHING");
+    STORAGE_GET = both("SELECT storage_id FROM blob_storage WHERE one = 1");
+
+    // $5: whether a tag that names something else may be moved. None touched: it may not.
+    TAG_SET = pair(
+        "INSERT INTO tags (repository_id, name, digest, updated_at) VALUES ($1, $2, $3, $4)
+         ON CONFLICT (repository_id, name) DO UPDATE SET digest = excluded.digest, updated_at = excluded.updated_at
+            WHERE $5 OR tags.digest = excluded.digest",
+        "INSERT INTO tags (repository_id, name, digest, updated_at) VALUES ($1, $2, $3, $4)
+         ON CONFLICT (repository_id, name) DO UPDATE SET digest = excluded.digest, updated_at = excluded.updated_at
+            WHERE $5 = 1 OR tags.digest = excluded.digest");
+    TAG_GET = both("SELECT digest FROM tags WHERE repository_id = $1 AND name = $2");
+    TAG_LIST = both("SELECT name, digest, updated_at FROM tags WHERE repository_id = $1 AND name > $2 ORDER BY name LIMIT $3");
+    TAG_OF_DIGEST = both("SELECT name FROM tags WHERE repository_id = $1 AND digest = $2 ORDER BY name");
+    TAG_DELETE = both("DELETE FROM tags WHERE repository_id = $1 AND name = $2");
+    TAG_DELETE_OF_DIGEST = both("DELETE FROM tags WHERE repository_id = $1 AND digest = $2");
+
+    REPOSITORY_TAGS_DELETE = both("DELETE FROM tags WHERE repository_id = $1");
+    REPOSITORY_CHILDREN_DELETE = both("DELETE FROM manifest_children WHERE repository_id = $1");
+    REPOSITORY_MANIFEST_BLOBS_DELETE = both("DELETE FROM manifest_blobs WHERE repository_id = $1");
+    REPOSITORY_MANIFESTS_DELETE = both("DELETE FROM manifests WHERE repository_id = $1");
+    REPOSITORY_BLOBS_DELETE = both("DELETE FROM repository_blobs WHERE repository_id = $1");
+    REPOSITORY_EXTERNALS_DELETE = both("DELETE FROM external_sources WHERE repository_id = $1");
+    REPOSITORY_RUNTIME_SECRETS_DELETE = both("DELETE FROM runtime_secrets WHERE repository_id = $1");
+    REPOSITORY_IDS_OF_PROJECT = both("SELECT id FROM repositories WHERE project_id = $1");
+    REPOSITORY_IDS_OF_TENANT = both("SELECT id FROM repositories WHERE tenant_id = $1");
+}
+
+fn repository(row: &Row) -> Result<Repository> {
+    Ok(Repository {
+        id: row.get(0)?,
+        tenant_id: row.get(1)?,
+        project_id: row.get(2)?,
+        name: row.get(3)?,
+        created_at: row.get(4)?,
+        version: row.get(5)?,
+    })
+}
+
+/// A blob, as a repository has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BlobPlace {
+    /// Its size.
+    pub size: i64,
+    /// The file it is in; none if it is in another registry and nobody needed it yet.
+    pub file: Option<String>,
+}
+
+/// Another registry that has a blob.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExternalSource {
+    /// Its host.
+    pub registry: String,
+    /// The repository there.
+    pub repository: String,
+    /// The project's secret to read it with.
+    pub secret_id: Option<muster_ids::SecretId>,
+}
+
+/// The right to read one repository.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PullRight {
+    /// The tenant.
+    pub tenant_id: TenantId,
+    /// The project.
+    pub project_id: ProjectId,
+    /// The repository.
+    pub repository_id: RepositoryId,
+}
+
+/// A tag.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TagRow {
+    /// Its name.
+    pub name: String,
+    /// What it names.
+    pub digest: String,
+    /// When it was last set.
+    pub updated_at: Timestamp,
+}
+
+impl Store {
+    /// The repository with this id.
+    pub async fn repository_lookup(&self, id: RepositoryId) -> Result<Option<Repository>> {
+        self.fetch_optional(&REPOSITORY_GET, args![id]).await?.as_ref().map(repository).transpose()
+    }
+
+    /// The repository of this name.
+    pub async fn repository_by_name(&self, project: ProjectId, name: &str) -> Result<Option<Repository>> {
+        let found = self.fetch_optional(&REPOSITORY_BY_NAME, args![project, name]).await?;
+        found.as_ref().map(repository).transpose()
+    }
+
+    /// A project's repositories in order of their making.
+    pub async fn repository_list(&self, page: Page, project: ProjectId) -> Result<Vec<Repository>> {
+        let rows = self.fetch_all(&REPOSITORY_LIST, args![page.after, page.size, project]).await?;
+        rows.iter().map(repository).collect()
+    }
+
+    /// The names of a project's repositories after this one, in their order.
+    pub async fn repository_names(&self, project: ProjectId, after: &str, limit: i64) -> Result<Vec<String>> {
+        let rows = self.fetch_all(&REPOSITORY_NAMES, args![project, after, limit]).await?;
+        rows.iter().map(|row| row.get(0)).collect()
+    }
+
+    /// How many manifests a repository holds, and bytes of all of its blobs.
+    pub async fn repository_content(&self, id: RepositoryId) -> Result<(i64, i64)> {
+        let row = self.fetch_optional(&REPOSITORY_CONTENT, args![id]).await?;
+        row.map_or(Ok((0, 0)), |row| Ok((row.get(0)?, row.get(1)?)))
+    }
+
+    /// A blob of a repository. One that only others have is not there.
+    pub async fn repository_blob(&self, id: RepositoryId, digest: &str) -> Result<Option<BlobPlace>> {
+        let row = self.fetch_optional(&REPOSITORY_BLOB_GET, args![id, digest]).await?;
+        row.map(|row| Ok(BlobPlace { size: row.get(0)?, file: row.get(1)? })).transpose()
+    }
+
+    /// Which of these blobs a repository has, with their sizes.
+    pub async fn repository_blobs_had(
+        &self,
+        id: RepositoryId,
+        digests: &[String],
+    ) -> Result<Vec<(String, i64)>> {
+        let rows = self.fetch_all(&REPOSITORY_BLOBS_HAD, args![id, serde_json::json!(digests)]).await?;
+        rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
+    }
+
+    /// Where a blob is that is not here yet.
+    pub async fn external_source(&self, id: RepositoryId, digest: &str) -> Result<Option<ExternalSource>> {
+        let row = self.fetch_optional(&EXTERNAL_GET, args![id, digest]).await?;
+        row.map(|row| {
+            Ok(ExternalSource { registry: row.get(0)?, repository: row.get(1)?, secret_id: row.get(2)? })
+        })
+        .transpose()
+    }
+
+    /// What a right to pull is a right to, while it lasts.
+    pub async fn pull_right(&self, hash: [u8; 32], now: Timestamp) -> Result<Option<PullRight>> {
+        let row = self.fetch_optional(&PULL_RIGHT, args![hash, now]).await?;
+        row.map(|row| {
+            Ok(PullRight { tenant_id: row.get(0)?, project_id: row.get(1)?, repository_id: row.get(2)? })
+        })
+        .transpose()
+    }
+
+    /// What a tag names.
+    pub async fn tag_lookup(&self, id: RepositoryId, name: &str) -> Result<Option<String>> {
+        self.fetch_optional(&TAG_GET, args![id, name]).await?.map(|row| row.get(0)).transpose()
+    }
+
+    /// The tags of a repository after this one, in the order of their names.
+    pub async fn tag_list(&self, id: RepositoryId, after: &str, limit: i64) -> Result<Vec<TagRow>> {
+        let rows = self.fetch_all(&TAG_LIST, args![id, after, limit]).await?;
+        rows.iter()
+            .map(|row| Ok(TagRow { name: row.get(0)?, digest: row.get(1)?, updated_at: row.get(2)? }))
+            .collect()
+    }
+
+    /// The tags that name a digest.
+    pub async fn tags_of(&self, id: RepositoryId, digest: &str) -> Result<Vec<String>> {
+        let rows = self.fetch_all(&TAG_OF_DIGEST, args![id, digest]).await?;
+        rows.iter().map(|row| row.get(0)).collect()
+    }
+
+    /// Links from repositories to blobs that no manifest has needed since `before`.
+    pub async fn garbage_links(&self, before: Timestamp, limit: i64) -> Result<Vec<(RepositoryId, String)>> {
+        let rows = self.fetch_all(&GARBAGE_LINKS, args![before, limit]).await?;
+        rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
+    }
+
+    /// Blobs that no repository has.
+    pub async fn garbage_blobs(&self, limit: i64) -> Result<Vec<String>> {
+        self.fetch_all(&GARBAGE_BLOBS, args![limit]).await?.iter().map(|row| row.get(0)).collect()
+    }
+
+    /// Which of these files some blob is in.
+    pub async fn blob_files_known(&self, files: &[String]) -> Result<Vec<String>> {
+        let rows = self.fetch_all(&BLOB_FILES_KNOWN, args![serde_json::json!(files)]).await?;
+        rows.iter().map(|row| row.get(0)).collect()
+    }
+
+    /// The blobs' folder that belongs to this database; the first that asks has it.
+    pub async fn storage_claim(&self, mine: uuid::Uuid) -> Result<uuid::Uuid> {
+        let mut tx = self.begin().await?;
+        tx.execute(&STORAGE_CLAIM, args![mine]).await?;
+        tx.commit().await?;
+        let row = self.fetch_optional(&STORAGE_GET, args![]).await?;
+        row.ok_or(StoreError::Corrupt("the blobs' folder"))?.get(0)
+    }
+}
+
+impl Tx {
+    /// The repository of this name, made now if it is not there.
+    pub async fn repository_ensure(
+        &mut self,
+        id: RepositoryId,
+        tenant: TenantId,
+        project: ProjectId,
+        name: &str,
+        at: Timestamp,
+    ) -> Result<Repository> {
+        let rows = self.fetch_all(&REPOSITORY_ENSURE, args![id, tenant, project, name, at]).await?;
+        repository(rows.first().ok_or(StoreError::Corrupt("a repository"))?)
+    }
+
+    /// Writes down where a blob is; says which file counts, which may be another's of the same content.
+    pub async fn blob_put(
+        &mut self,
+        digest: &str,
+        size: i64,
+        file: Option<&str>,
+        at: Timestamp,
+    ) -> Result<Option<String>> {
+        let rows = self.fetch_all(&BLOB_PUT, args![digest, size, file, at]).await?;
+        rows.first().ok_or(StoreError::Corrupt("a blob"))?.get(0)
+    }
+
+    /// Writes down that a blob's file is damaged or gone: the content has to be pushed again.
+    pub async fn blob_lost(&mut self, digest: &str, file: &str) -> Result<()> {
+        self.execute(&BLOB_LOST, args![digest, file]).await.map(drop)
+    }
+
+    /// Lets a repository have a blob.
+    pub async fn repository_blob_put(&mut self, id: RepositoryId, digest: &str, at: Timestamp) -> Result<()> {
+        self.execute(&REPOSITORY_BLOB_PUT, args![id, digest, at]).await.map(drop)
+    }
+
+    /// Takes a blob from a repository; `Gone` if a manifest needs it, false if it was not there.
+    pub async fn repository_blob_delete(&mut self, id: RepositoryId, digest: &str) -> Result<bool> {
+        Ok(self.execute(&REPOSITORY_BLOB_DELETE, args![id, digest]).await? == 1)
+    }
+
+    /// Writes down which other registry has a blob.
+    pub async fn external_put(
+        &mut self,
+        id: RepositoryId,
+        digest: &str,
+        source: &ExternalSource,
+    ) -> Result<()> {
+        let args = args![id, digest, &source.registry, &source.repository, source.secret_id];
+        self.execute(&EXTERNAL_PUT, args).await.map(drop)
+    }
+
+    /// Lets a tag name a digest. False: it names another one, and may not be moved.
+    pub async fn tag_set(
+        &mut self,
+        id: RepositoryId,
+        name: &str,
+        digest: &str,
+        may_move: bool,
+        at: Timestamp,
+    ) -> Result<bool> {
+        Ok(self.execute(&TAG_SET, args![id, name, digest, at, may_move]).await? == 1)
+    }
+
+    /// Removes a tag; false if it was not there.
+    pub async fn tag_delete(&mut self, id: RepositoryId, name: &str) -> Result<bool> {
+        Ok(self.execute(&TAG_DELETE, args![id, name]).await? == 1)
+    }
+
+    /// Removes the tags that name a digest.
+    pub async fn tag_delete_of(&mut self, id: RepositoryId, digest: &str) -> Result<u64> {
+        self.execute(&TAG_DELETE_OF_DIGEST, args![id, digest]).await
+    }
+
+    /// Removes a link that no manifest needs and that was not renewed since `before`.
+    pub async fn garbage_link_delete(
+        &mut self,
+        id: RepositoryId,
+        digest: &str,
+        before: Timestamp,
+    ) -> Result<bool> {
+        Ok(self.execute(&GARBAGE_LINK_DELETE, args![id, digest, before]).await? == 1)
+    }
+
+    /// Forgets where content is that no repository has any more.
+    pub async fn garbage_external_delete(&mut self) -> Result<u64> {
+        self.execute(&GARBAGE_EXTERNAL_DELETE, args![]).await
+    }
+
+    /// Forgets a blob that no repository has; its file, which nobody can find any more, is to be removed after the commit.
+    pub async fn garbage_blob_delete(&mut self, digest: &str) -> Result<Option<String>> {
+        let rows = self.fetch_all(&GARBAGE_BLOB_DELETE, args![digest]).await?;
+        rows.first().map_or(Ok(None), |row| row.get(0))
+    }
+
+    /// Removes a repository, and what is in it; its artifacts must be gone.
+    pub async fn repository_delete(&mut self, id: RepositoryId, version: i64) -> Result<()> {
+        self.repository_empty(id).await?;
+        self.execute_one(&REPOSITORY_DELETE, args![id, version], StoreError::Stale).await
+    }
+
+    async fn repository_empty(&mut self, id: RepositoryId) -> Result<()> {
+        for sql in [
+            &REPOSITORY_RUNTIME_SECRETS_DELETE,
+            &REPOSITORY_TAGS_DELETE,
+            &REPOSITORY_CHILDREN_DELETE,
+            &REPOSITORY_MANIFEST_BLOBS_DELETE,
+            &REPOSITORY_MANIFESTS_DELETE,
+            &REPOSITORY_BLOBS_DELETE,
+            &REPOSITORY_EXTERNALS_DELETE,
+        ] {
+            self.execute(sql, args![id]).await?;
+        }
+        Ok(())
+    }
+
+    /// Removes a project's repositories with their artifacts; says how many there were.
+    pub async fn repository_delete_of_project(&mut self, project: ProjectId) -> Result<u64> {
+        self.artifact_delete_of_project(project).await?;
+        for row in self.fetch_all(&REPOSITORY_IDS_OF_PROJECT, args![project]).await? {
+            self.repository_empty(row.get(0)?).await?;
+        }
+        self.execute(&REPOSITORY_DELETE_OF_PROJECT, args![project]).await
+    }
+
+    /// The same for all projects of a tenant.
+    pub async fn repository_delete_of_tenant(&mut self, tenant: TenantId) -> Result<u64> {
+        self.artifact_delete_of_tenant(tenant).await?;
+        for row in self.fetch_all(&REPOSITORY_IDS_OF_TENANT, args![tenant]).await? {
+            self.repository_empty(row.get(0)?).await?;
+        }
+        self.execute(&REPOSITORY_DELETE_OF_TENANT, args![tenant]).await
+    }
+}

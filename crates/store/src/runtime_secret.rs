@@ -1,0 +1,179 @@
+//! What the platform issued for a purpose: credentials as their hash alone, other material sealed.
+//!
+//! What was issued to a cell ends with that incarnation of it: `Tx::cell_move` revokes it in the very transaction in which the
+//! incarnation ends.
+
+use jiff::Timestamp;
+use muster_ids::{CellId, ProjectId, RepositoryId, RuntimeSecretId, TenantId};
+use muster_model::secret::{Purpose, RuntimeSecret};
+
+use crate::sql::{Row, args, both, statements};
+use crate::{Page, Result, Store, StoreError, Tx};
+
+macro_rules! columns {
+    () => {
+        "id, tenant_id, project_id, purpose, name, repository_id, cell_id, incarnation, hash, sealed, expires_at, revoked_at,
+         created_at, version"
+    };
+}
+
+statements! {
+    RUNTIME_SECRET_INSERT = both(concat!("INSERT INTO runtime_secrets (", columns!(), ")
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)"));
+    RUNTIME_SECRET_GET = both(concat!("SELECT ", columns!(), " FROM runtime_secrets WHERE id = $1"));
+    RUNTIME_SECRET_BY_HASH = both(concat!("SELECT ", columns!(), " FROM runtime_secrets WHERE hash = $1"));
+    // $4 purpose, or null for any.
+    RUNTIME_SECRET_LIST = both(concat!("SELECT ", columns!(), " FROM runtime_secrets WHERE id > $1 AND project_id = $2
+         AND purpose = COALESCE($4, purpose) ORDER BY id LIMIT $3"));
+    RUNTIME_SECRET_SEALED_OF_TENANT = both(concat!("SELECT ", columns!(), " FROM runtime_secrets
+         WHERE tenant_id = $1 AND sealed IS NOT NULL ORDER BY id"));
+    // What was revoked is nobody's any more, and is not kept.
+    RUNTIME_SECRET_REVOKE = both(
+        "UPDATE runtime_secrets SET revoked_at = $2, sealed = NULL, version = version + 1
+         WHERE id = $1 AND version = $3 AND revoked_at IS NULL");
+    RUNTIME_SECRET_REVOKE_EARLIER = both(
+        "UPDATE runtime_secrets SET revoked_at = $4, version = version + 1
+         WHERE cell_id = $1 AND incarnation = $2 AND repository_id = $3 AND purpose = 'artifact_pull' AND revoked_at IS NULL");
+    RUNTIME_SECRET_REVOKE_OF_CELL = both(
+        "UPDATE runtime_secrets SET revoked_at = $3, version = version + 1
+         WHERE cell_id = $1 AND incarnation < $2 AND revoked_at IS NULL");
+    RUNTIME_SECRET_RESEAL = both("UPDATE runtime_secrets SET sealed = $2 WHERE id = $1 AND sealed = $3");
+    RUNTIME_SECRET_PRUNE = both("DELETE FROM runtime_secrets WHERE expires_at < $1 OR revoked_at < $1");
+    RUNTIME_SECRET_DELETE_OF_PROJECT = both("DELETE FROM runtime_secrets WHERE project_id = $1");
+    RUNTIME_SECRET_DELETE_OF_TENANT = both("DELETE FROM runtime_secrets WHERE tenant_id = $1");
+}
+
+fn runtime_secret(row: &Row) -> Result<RuntimeSecret> {
+    let purpose: String = row.get(3)?;
+    Ok(RuntimeSecret {
+        id: row.get(0)?,
+        tenant_id: row.get(1)?,
+        project_id: row.get(2)?,
+        purpose: Purpose::parse(&purpose).ok_or(StoreError::Corrupt("a purpose"))?,
+        name: row.get(4)?,
+        repository_id: row.get(5)?,
+        cell_id: row.get(6)?,
+        incarnation: row.get(7)?,
+        hash: row.get(8)?,
+        sealed: row.get(9)?,
+        expires_at: row.get(10)?,
+        revoked_at: row.get(11)?,
+        created_at: row.get(12)?,
+        version: row.get(13)?,
+    })
+}
+
+impl Store {
+    /// The material with this id.
+    pub async fn runtime_secret_lookup(&self, id: RuntimeSecretId) -> Result<Option<RuntimeSecret>> {
+        self.fetch_optional(&RUNTIME_SECRET_GET, args![id]).await?.as_ref().map(runtime_secret).transpose()
+    }
+
+    /// The credential with this hash, whether it still holds or not.
+    pub async fn runtime_secret_by_hash(&self, hash: &[u8; 32]) -> Result<Option<RuntimeSecret>> {
+        self.fetch_optional(&RUNTIME_SECRET_BY_HASH, args![*hash])
+            .await?
+            .as_ref()
+            .map(runtime_secret)
+            .transpose()
+    }
+
+    /// What was issued in a project, in order of its issuing.
+    pub async fn runtime_secret_list(
+        &self,
+        page: Page,
+        project: ProjectId,
+        purpose: Option<Purpose>,
+    ) -> Result<Vec<RuntimeSecret>> {
+        let args = args![page.after, project, page.size, purpose.map(Purpose::as_str)];
+        self.fetch_all(&RUNTIME_SECRET_LIST, args).await?.iter().map(runtime_secret).collect()
+    }
+
+    /// What of a tenant's is sealed.
+    pub async fn runtime_secret_of_tenant(&self, tenant: TenantId) -> Result<Vec<RuntimeSecret>> {
+        self.fetch_all(&RUNTIME_SECRET_SEALED_OF_TENANT, args![tenant])
+            .await?
+            .iter()
+            .map(runtime_secret)
+            .collect()
+    }
+}
+
+impl Tx {
+    /// Notes what is issued.
+    pub async fn runtime_secret_insert(&mut self, secret: &RuntimeSecret) -> Result<()> {
+        let args = args![
+            secret.id,
+            secret.tenant_id,
+            secret.project_id,
+            secret.purpose.as_str(),
+            &secret.name,
+            secret.repository_id,
+            secret.cell_id,
+            secret.incarnation,
+            secret.hash,
+            secret.sealed.clone(),
+            secret.expires_at,
+            secret.revoked_at,
+            secret.created_at,
+            secret.version
+        ];
+        self.execute(&RUNTIME_SECRET_INSERT, args).await.map(drop)
+    }
+
+    /// Revokes what still has this version and was not revoked before; sealed material is erased.
+    pub async fn runtime_secret_revoke(
+        &mut self,
+        id: RuntimeSecretId,
+        version: i64,
+        at: Timestamp,
+    ) -> Result<()> {
+        self.execute_one(&RUNTIME_SECRET_REVOKE, args![id, at, version], StoreError::Stale).await
+    }
+
+    /// Revokes earlier credentials of this incarnation of a cell for this repository; says how many there were.
+    pub async fn runtime_secret_revoke_earlier(
+        &mut self,
+        cell: CellId,
+        incarnation: i64,
+        repository: RepositoryId,
+        at: Timestamp,
+    ) -> Result<u64> {
+        self.execute(&RUNTIME_SECRET_REVOKE_EARLIER, args![cell, incarnation, repository, at]).await
+    }
+
+    /// Revokes what was issued to incarnations of a cell before this one.
+    pub(crate) async fn runtime_secret_revoke_of_cell(
+        &mut self,
+        cell: CellId,
+        before: i64,
+        at: Timestamp,
+    ) -> Result<()> {
+        self.execute(&RUNTIME_SECRET_REVOKE_OF_CELL, args![cell, before, at]).await.map(drop)
+    }
+
+    /// Replaces material that is still sealed as `before` by the same, sealed anew.
+    pub async fn runtime_secret_reseal(
+        &mut self,
+        id: RuntimeSecretId,
+        sealed: Vec<u8>,
+        before: Vec<u8>,
+    ) -> Result<()> {
+        self.execute_one(&RUNTIME_SECRET_RESEAL, args![id, sealed, before], StoreError::Stale).await
+    }
+
+    /// Forgets what ended before this.
+    pub async fn runtime_secret_prune(&mut self, before: Timestamp) -> Result<u64> {
+        self.execute(&RUNTIME_SECRET_PRUNE, args![before]).await
+    }
+
+    /// Removes what was issued in a project; says how many there were.
+    pub async fn runtime_secret_delete_of_project(&mut self, project: ProjectId) -> Result<u64> {
+        self.execute(&RUNTIME_SECRET_DELETE_OF_PROJECT, args![project]).await
+    }
+
+    /// The same for all projects of a tenant.
+    pub async fn runtime_secret_delete_of_tenant(&mut self, tenant: TenantId) -> Result<u64> {
+        self.execute(&RUNTIME_SECRET_DELETE_OF_TENANT, args![tenant]).await
+    }
+}

@@ -1,0 +1,146 @@
+//! A project's own secrets, sealed.
+//!
+//! Which cells name a secret is read from what the cells are made of. A table of references was rejected: it would be a second
+//! truth beside the specification. That no cell comes to name a secret while it is being removed rests on the secret's row: who
+//! makes a cell holds it, and who removes it looks for cells only after it has taken the row away.
+
+use muster_ids::{ProjectId, SecretId, TenantId};
+use muster_model::secret::ProjectSecret;
+
+use crate::sql::{Row, args, both, pair, statements};
+use crate::{Page, Result, Store, StoreError, Tx};
+
+macro_rules! columns {
+    () => {
+        "id, tenant_id, project_id, name, revision, size, sealed, created_at, updated_at, version"
+    };
+}
+
+statements! {
+    SECRET_INSERT = both(concat!("INSERT INTO secrets (", columns!(), ")
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"));
+    SECRET_GET = both(concat!("SELECT ", columns!(), " FROM secrets WHERE id = $1"));
+    SECRET_BY_NAME = both(concat!("SELECT ", columns!(), " FROM secrets WHERE project_id = $1 AND name = $2"));
+    SECRET_LIST = both(concat!("SELECT ", columns!(), " FROM secrets WHERE id > $1 AND project_id = $2
+         ORDER BY id LIMIT $3"));
+    SECRET_SEALED_OF_TENANT = both(concat!("SELECT ", columns!(), " FROM secrets WHERE tenant_id = $1 ORDER BY id"));
+    SECRET_ROTATE = both(
+        "UPDATE secrets SET revision = $2, size = $3, sealed = $4, updated_at = $5, version = version + 1
+         WHERE id = $1 AND version = $6");
+    SECRET_RESEAL = both("UPDATE secrets SET sealed = $2 WHERE id = $1 AND sealed = $3");
+    SECRET_DELETE = both("DELETE FROM secrets WHERE id = $1 AND version = $2");
+    // Whoever removes the secret waits for whoever makes a cell with it, and the other way round.
+    SECRET_HOLD = pair("SELECT id FROM secrets WHERE id = $1 FOR SHARE", "SELECT id FROM secrets WHERE id = $1");
+    // $1 project, $2 name, $3 id as it is printed.
+    SECRET_NAMED_BY = pair(
+        "SELECT c.name FROM cells c WHERE c.project_id = $1 AND c.state NOT IN ('gone', 'failed')
+            AND EXISTS (SELECT 1 FROM jsonb_array_elements(COALESCE(c.spec -> 'secrets', '[]'::jsonb)) AS given (file)
+                WHERE given.file ->> 'secret' IN ($2, $3))
+         ORDER BY c.id LIMIT 10",
+        "SELECT c.name FROM cells c WHERE c.project_id = $1 AND c.state NOT IN ('gone', 'failed')
+            AND EXISTS (SELECT 1 FROM json_each(c.spec, '$.secrets') AS given
+                WHERE given.value ->> 'secret' IN ($2, $3))
+         ORDER BY c.id LIMIT 10");
+    SECRET_DELETE_OF_PROJECT = both("DELETE FROM secrets WHERE project_id = $1");
+    SECRET_DELETE_OF_TENANT = both("DELETE FROM secrets WHERE tenant_id = $1");
+}
+
+fn secret(row: &Row) -> Result<ProjectSecret> {
+    Ok(ProjectSecret {
+        id: row.get(0)?,
+        tenant_id: row.get(1)?,
+        project_id: row.get(2)?,
+        name: row.get(3)?,
+        revision: row.get(4)?,
+        size: row.get(5)?,
+        sealed: row.get(6)?,
+        created_at: row.get(7)?,
+        updated_at: row.get(8)?,
+        version: row.get(9)?,
+    })
+}
+
+impl Store {
+    /// The secret with this id.
+    pub async fn secret_lookup(&self, id: SecretId) -> Result<Option<ProjectSecret>> {
+        self.fetch_optional(&SECRET_GET, args![id]).await?.as_ref().map(secret).transpose()
+    }
+
+    /// A project's secret of this name.
+    pub async fn secret_by_name(&self, project: ProjectId, name: &str) -> Result<Option<ProjectSecret>> {
+        self.fetch_optional(&SECRET_BY_NAME, args![project, name]).await?.as_ref().map(secret).transpose()
+    }
+
+    /// A project's secrets in order of their making.
+    pub async fn secret_list(&self, page: Page, project: ProjectId) -> Result<Vec<ProjectSecret>> {
+        let args = args![page.after, project, page.size];
+        self.fetch_all(&SECRET_LIST, args).await?.iter().map(secret).collect()
+    }
+
+    /// A tenant's secrets, of all its projects.
+    pub async fn secret_of_tenant(&self, tenant: TenantId) -> Result<Vec<ProjectSecret>> {
+        self.fetch_all(&SECRET_SEALED_OF_TENANT, args![tenant]).await?.iter().map(secret).collect()
+    }
+}
+
+impl Tx {
+    /// Adds a secret.
+    pub async fn secret_insert(&mut self, secret: &ProjectSecret) -> Result<()> {
+        let args = args![
+            secret.id,
+            secret.tenant_id,
+            secret.project_id,
+            &secret.name,
+            secret.revision,
+            secret.size,
+            secret.sealed.clone(),
+            secret.created_at,
+            secret.updated_at,
+            secret.version
+        ];
+        self.insert(&SECRET_INSERT, args).await
+    }
+
+    /// Replaces the content of a secret that still has the version before `secret.version`.
+    pub async fn secret_rotate(&mut self, secret: &ProjectSecret) -> Result<()> {
+        let args = args![
+            secret.id,
+            secret.revision,
+            secret.size,
+            secret.sealed.clone(),
+            secret.updated_at,
+            secret.version - 1
+        ];
+        self.execute_one(&SECRET_ROTATE, args, StoreError::Stale).await
+    }
+
+    /// Replaces a content that is still sealed as `before` by the same one, sealed anew.
+    pub async fn secret_reseal(&mut self, id: SecretId, sealed: Vec<u8>, before: Vec<u8>) -> Result<()> {
+        self.execute_one(&SECRET_RESEAL, args![id, sealed, before], StoreError::Stale).await
+    }
+
+    /// Keeps a secret from being removed until the transaction ends; `Gone` if it was.
+    pub async fn secret_hold(&mut self, id: SecretId) -> Result<()> {
+        match self.fetch_all(&SECRET_HOLD, args![id]).await?.is_empty() {
+            false => Ok(()),
+            true => Err(StoreError::Gone("secret".to_owned())),
+        }
+    }
+
+    /// Removes a secret. The answer names cells that live and name it, ten at the most: with any, the caller rolls back.
+    pub async fn secret_delete(&mut self, secret: &ProjectSecret) -> Result<Vec<String>> {
+        self.execute_one(&SECRET_DELETE, args![secret.id, secret.version], StoreError::Stale).await?;
+        let args = args![secret.project_id, &secret.name, secret.id.to_string()];
+        self.fetch_all(&SECRET_NAMED_BY, args).await?.iter().map(|row| row.get(0)).collect()
+    }
+
+    /// Removes the secrets of a project; says how many there were.
+    pub async fn secret_delete_of_project(&mut self, project: ProjectId) -> Result<u64> {
+        self.execute(&SECRET_DELETE_OF_PROJECT, args![project]).await
+    }
+
+    /// Removes the secrets of all projects of a tenant.
+    pub async fn secret_delete_of_tenant(&mut self, tenant: TenantId) -> Result<u64> {
+        self.execute(&SECRET_DELETE_OF_TENANT, args![tenant]).await
+    }
+}
