@@ -12,7 +12,7 @@ import snapshot  # noqa: E402
 from world import World, eventually  # noqa: E402
 
 # One file each, with `def run(world) -> None`, which raises if something is wrong.
-SCENARIOS = ("judge", "simulated", "up", "keys", "devices", "crash", "cycles", "journal", "kills", "partition")
+SCENARIOS = ("judge", "simulated", "up", "keys", "artifacts", "devices", "crash", "cycles", "journal", "kills", "partition")
 
 
 def play(name, options):

@@ -4,6 +4,7 @@ import base64
 import gzip
 import io
 import os
+import socket
 import time
 import uuid
 
@@ -178,10 +179,25 @@ def an_upload_belongs_to_its_repository(world, report):
             query = f"?digest={sha256(b'mineevil')}" if method == "PUT" else ""
             got = who.ask(method, path + query, None if method == "GET" else b"evil", {"Content-Type": BYTES})
             assert got.status in ((404, 400) if ".." in path else (404,)), (method, path, got)
-            # What the server did not read of a refused request is not to be taken for the next one.
-            who.close()
     assert wire.expect(204, "GET", location).headers["range"] == "0-3"
     assert wire.finish(location, sha256(b"mine")).status == 201
+
+
+def two_writers_of_one_upload_do_not_mix(world, report):
+    """The first has begun and pauses; whoever comes meanwhile is told so, and what is there in the end is the first one's."""
+    wire, name, first = world.ours.wire(), world.ours.name("writers"), os.urandom(200_000)
+    location = wire.start(name)
+    with socket.create_connection(("127.0.0.1", world.server.port), timeout=20) as line:
+        head = (f"PATCH {location} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: {wire.sent['Authorization']}\r\n"
+                f"Content-Type: {BYTES}\r\nContent-Length: {len(first)}\r\n\r\n")
+        line.sendall(head.encode() + first[:100_000])
+        time.sleep(0.3)
+        for got in (wire.patch(location, b"second"), wire.finish(location, sha256(b"second"), b"second")):
+            assert got.status == 409, got
+        line.sendall(first[100_000:])
+        assert line.recv(100).startswith(b"HTTP/1.1 202"), "the first one was not answered"
+    assert wire.finish(location, sha256(first)).status == 201
+    assert wire.expect(200, "GET", f"{name}/blobs/{sha256(first)}").body == first
 
 
 def a_page_of_a_billion_is_a_thousand(world, report):
@@ -251,8 +267,9 @@ def names_that_are_none_lead_nowhere(world, report):
     wire, before = world.ours.wire(), {path for path in world.data.parent.rglob("*")}
     digest, prefix = sha256(b"x"), world.ours.prefix
     for name in (f"{prefix}/../x", f"{prefix}/..", "../../etc", f"{prefix}/%2e%2e/x", f"{prefix}/UPPER", "UPPER/x",
-                 f"{prefix}//x", f"/{prefix}/x", f"{prefix}/x/", f"{prefix}/{'a' * 256}", f"{prefix}/{'a/' * 200}b", f"{prefix}/a..b",
-                 f"{prefix}/-a", f"{prefix}/a%00b", f"{prefix}/a%0ab", f"{prefix}/%C3%A9", f"{prefix}/a:b", "x", prefix, ".", "%2e"):
+                 f"{prefix}//x", f"/{prefix}/x", f"{prefix}/x/", f"{prefix}/{'a' * 256}", f"{prefix}/{'a/' * 200}b",
+                 f"{prefix}/a..b", f"{prefix}/-a", f"{prefix}/a%00b", f"{prefix}/a%0ab", f"{prefix}/%C3%A9", f"{prefix}/a:b",
+                 "x", prefix, ".", "%2e"):
         for method, path in (("GET", "manifests/v1"), ("PUT", "manifests/v1"), ("GET", f"blobs/{digest}"),
                              ("POST", "blobs/uploads/"), ("POST", f"blobs/uploads/?digest={digest}"), ("GET", "tags/list")):
             got = wire.ask(method, f"/v2/{name}/{path}", b"x" if method in ("PUT", "POST") else None)
@@ -277,7 +294,8 @@ CHECKS = [
     a_tag_is_moved_only_by_whoever_may, a_tag_that_moves_all_the_time_is_never_half_of_each, rights_are_what_the_account_has,
     the_token_of_another_project_opens_nothing, credentials_of_any_shape_are_survived,
     a_registry_token_is_for_what_it_was_fetched_for, a_revoked_token_is_dead_within_five_seconds_with_all_it_fetched,
-    an_expired_token_is_dead_with_all_it_fetched, an_upload_belongs_to_its_repository, a_page_of_a_billion_is_a_thousand,
+    an_expired_token_is_dead_with_all_it_fetched, an_upload_belongs_to_its_repository, two_writers_of_one_upload_do_not_mix,
+    a_page_of_a_billion_is_a_thousand,
     names_that_are_none_lead_nowhere, a_blob_beyond_the_largest_is_refused, hostile_documents_are_refused_cheaply,
     a_layer_that_unpacks_to_much_is_bytes_here,
 ]

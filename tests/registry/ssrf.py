@@ -42,23 +42,25 @@ class Trap:
 
 def hosts(port):
     """Ways to write an address that is inside."""
-    machine = socket.gethostname()
-    return [
-        "169.254.169.254", "169.254.169.254:80", "10.0.0.1", "192.168.0.1", "172.16.0.1", "100.64.0.1", "0.0.0.0",
-        f"localhost:{port}", f"LOCALHOST:{port}", f"localhost.:{port}", f"registry.localhost:{port}", f"localhost.localdomain:{port}",
-        f"{machine}:{port}", f"ip6-localhost:{port}", f"127.0.0.1:{port}", f"127.1:{port}", f"0:{port}", f"2130706433:{port}",
-        f"0x7f.1:{port}", f"0177.0.0.1:{port}", f"127.0.0.1.:{port}", f"[::1]:{port}", f"[::]:{port}", f"[::ffff:127.0.0.1]:{port}",
-        f"[::ffff:7f00:1]:{port}",
-        f"[64:ff9b::7f00:1]:{port}", f"[::127.0.0.1]:{port}", f"[2002:7f00:1::]:{port}", "[fe80::1]", "[fd00::1]", "metadata.google.internal",
-        f"user:password@127.0.0.1:{port}", f"registry.example@127.0.0.1:{port}", f"user:password@localhost:{port}",
-        "user:password@registry.example", f"127.0.0.1:{port}/path", f"127.0.0.1:{port}?query", f"127.0.0.1:{port}#fragment",
-        f"127.0.0.1:{port}\\@registry.example", f"http://127.0.0.1:{port}", f"https://127.0.0.1:{port}", "unix:/run/docker.sock",
+    inside = [
+        "localhost", "LOCALHOST", "localhost.", "registry.localhost", "localhost.localdomain", "ip6-localhost",
+        socket.gethostname(), "127.0.0.1", "127.1", "0", "2130706433", "0x7f.1", "0177.0.0.1", "127.0.0.1.", "[::1]", "[::]",
+        "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[64:ff9b::7f00:1]", "[::127.0.0.1]", "[2002:7f00:1::]",
+        "user:password@127.0.0.1", "registry.example@127.0.0.1", "user:password@localhost", "http://127.0.0.1",
+        "https://127.0.0.1",
+    ]
+    elsewhere = [
+        "169.254.169.254", "169.254.169.254:80", "10.0.0.1", "192.168.0.1", "172.16.0.1", "100.64.0.1", "0.0.0.0", "[fe80::1]",
+        "[fd00::1]", "metadata.google.internal", "user:password@registry.example", "unix:/run/docker.sock",
         "unix:///run/docker.sock", "/run/docker.sock", "file:///etc/passwd", "", " ", ".", "..", "a b", "\n127.0.0.1",
     ]
+    tails = [f"127.0.0.1:{port}{tail}" for tail in ("/path", "?query", "#fragment", "\\@registry.example")]
+    return [f"{host}:{port}" for host in inside] + elsewhere + tails
 
 
 def publish(world, registry, repository="library/x"):
-    body = {"repository": "outside", "reference": sha256(b"outside"), "external": {"registry": registry, "repository": repository}}
+    external = {"registry": registry, "repository": repository}
+    body = {"repository": "outside", "reference": sha256(b"outside"), "external": external}
     begun = time.monotonic()
     status, _, text = world.server.request(
         "POST", f"/v1/projects/{world.ours.id}/artifacts", body, token=world.ours.token, timeout=40,

@@ -66,10 +66,11 @@ class Answer:
 
 
 class Wire:
-    """Somebody's conversation with a server's registry. One connection, kept while it lasts."""
+    """Somebody's conversation with a server's registry. One connection, kept while it lasts; after a refusal of something that
+    had a body another one is taken, unless it is to be kept: what the server left unread has a check of its own."""
 
-    def __init__(self, port, token=None, basic=False, user="anybody", timeout=60):
-        self.port, self.timeout, self.connection = port, timeout, None
+    def __init__(self, port, token=None, basic=False, user="anybody", keep=False, timeout=60):
+        self.port, self.timeout, self.keep, self.connection = port, timeout, keep, None
         self.sent = {}
         if token and basic:
             self.sent["Authorization"] = "Basic " + base64.b64encode(f"{user}:{token}".encode()).decode()
@@ -90,7 +91,7 @@ class Wire:
             self.close()
             raise
         got.seconds = time.perf_counter() - begun
-        if answer.will_close:
+        if answer.will_close or (got.status >= 400 and body is not None and not self.keep):
             self.close()
         return got
 
@@ -144,7 +145,7 @@ class Wire:
         return self.manifest(name, tag, manifest), manifest
 
     def whole(self, name, reference, known=None):
-        """Pulls a manifest and every blob of it, and hashes all; gives what differs. What is known to be right is not pulled again."""
+        """Pulls a manifest and every blob of it, and hashes all; gives what differs. What is known is not pulled again."""
         got = self.ask("GET", f"{name}/manifests/{reference}")
         if got.status != 200:
             return [f"{name}@{reference}: {got}"]

@@ -72,6 +72,40 @@ pub(crate) const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "artifact push",
+        &[
+            "muster artifact push ./llama-3 models/llama-3:v1",
+            "muster artifact push train.py data.csv --to train/inputs",
+            "muster artifact push ./layout train/base:2.1      # an OCI layout",
+            "muster artifact push image.tar train/base:2.1     # from podman save --format oci-archive -o image.tar",
+        ],
+    ),
+    (
+        "artifact pull",
+        &[
+            "muster artifact pull models/llama-3:v1 ./llama-3",
+            "muster artifact pull train/base:2.1 ./layout      # then: skopeo copy oci:./layout:2.1 docker-archive:base.tar",
+        ],
+    ),
+    (
+        "artifact sign",
+        &[
+            "muster artifact sign train/base:2.1 --key release.pem",
+            "muster artifact sign train/base:2.1 --key release.pem --form both",
+        ],
+    ),
+    (
+        "artifact smoke",
+        &[
+            "muster artifact smoke train/base:2.1 --allocation a1",
+            "muster artifact smoke train/base:2.1 --allocation a1 --promote -- python3 -c 'import torch'",
+        ],
+    ),
+    (
+        "key generate",
+        &["muster key generate release.pem      # then: muster key create release --file release.pem.pub"],
+    ),
+    (
         "artifact list",
         &["muster artifact list --state active", "muster artifact list --repository train/base --all"],
     ),

@@ -10,6 +10,7 @@ use muster_trust::PrivateKey;
 use serde_json::json;
 
 use crate::context::{Context, Output, say};
+use crate::examples;
 use crate::failure::{Exit, Failure, Result};
 use crate::operate::show;
 use crate::options::with_options;
@@ -23,7 +24,7 @@ pub(crate) fn verbs() -> Vec<Command> {
              P-256, as cosign's are, and not encrypted: keep FILE where secrets are kept. No server is asked.",
         )
         .arg(Arg::new("file").value_name("FILE").required(true).value_hint(ValueHint::FilePath).help("Where the private key goes"))
-        .after_help("Examples:\n  muster key generate release.pem\n  muster key create release --file release.pem.pub");
+        .after_help(examples::of("key generate").unwrap_or_default());
     vec![with_options(generate)]
 }
 

@@ -1,4 +1,4 @@
-//! The `muster` command line, on the SDK alone.
+//! The `muster` command line, on the SDK and, for signing, on the crate that says what a signature is.
 //!
 //! Nouns and verbs are not written down here: they are read from the API's description at start, so that an operation
 //! that joins the contract is a command by the next build, with help, flags and completion. What is written by hand is

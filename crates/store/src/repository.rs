@@ -25,7 +25,7 @@ statements! {
     REPOSITORY_CONTENT = both(
         "SELECT (SELECT COUNT(*) FROM manifests m WHERE m.repository_id = $1),
                 (SELECT CAST(COALESCE(SUM(b.size), 0) AS BIGINT) FROM repository_blobs r JOIN blobs b ON b.digest = r.digest
-                 WHERE r.repository_id = $1)");
+                 WHERE r.repository_id = $1 AND NOT r.by_reference)");
     REPOSITORY_DELETE = both("DELETE FROM repositories WHERE id = $1 AND version = $2");
     REPOSITORY_DELETE_OF_PROJECT = both("DELETE FROM repositories WHERE project_id = $1");
     REPOSITORY_DELETE_OF_TENANT = both("DELETE FROM repositories WHERE tenant_id = $1");
@@ -33,23 +33,26 @@ statements! {
     // Whose file counts is decided by the row: of two pushes of the same content the first has won.
     BLOB_PUT = both(
         "INSERT INTO blobs (digest, size, file, created_at) VALUES ($1, $2, $3, $4)
-         ON CONFLICT (digest) DO UPDATE SET file = COALESCE(blobs.file, excluded.file) RETURNING file");
+         ON CONFLICT (digest) DO UPDATE SET file = COALESCE(blobs.file, excluded.file),
+            size = CASE WHEN blobs.file IS NULL THEN excluded.size ELSE blobs.size END RETURNING file");
     BLOB_LOST = both("UPDATE blobs SET file = NULL WHERE digest = $1 AND file = $2");
     // A right to pull lasts as long as the very incarnation of the cell that it was issued to.
     PULL_RIGHT = both(
         "SELECT s.tenant_id, s.project_id, s.repository_id FROM runtime_secrets s JOIN cells c ON c.id = s.cell_id
          WHERE s.hash = $1 AND s.purpose = 'artifact_pull' AND s.revoked_at IS NULL AND s.expires_at > $2
             AND c.incarnation = s.incarnation AND c.state NOT IN ('destroying', 'gone', 'failed')");
+    // What a repository was shown once it has, whatever it refers to elsewhere.
     REPOSITORY_BLOB_PUT = both(
-        "INSERT INTO repository_blobs (repository_id, digest, created_at) VALUES ($1, $2, $3)
-         ON CONFLICT (repository_id, digest) DO UPDATE SET created_at = excluded.created_at");
+        "INSERT INTO repository_blobs (repository_id, digest, by_reference, created_at) VALUES ($1, $2, $3, $4)
+         ON CONFLICT (repository_id, digest) DO UPDATE SET created_at = excluded.created_at,
+            by_reference = CASE WHEN excluded.by_reference THEN repository_blobs.by_reference ELSE excluded.by_reference END");
     REPOSITORY_BLOB_GET = both(
-        "SELECT b.size, b.file FROM repository_blobs r JOIN blobs b ON b.digest = r.digest
-         WHERE r.repository_id = $1 AND r.digest = $2");
+        "SELECT b.size, CASE WHEN r.by_reference THEN NULL ELSE b.file END FROM repository_blobs r
+         JOIN blobs b ON b.digest = r.digest WHERE r.repository_id = $1 AND r.digest = $2");
     REPOSITORY_BLOBS_HAD = pair(
-        "SELECT r.digest, b.size FROM jsonb_array_elements_text($2) AS wanted (digest)
+        "SELECT r.digest, CASE WHEN r.by_reference THEN -1 ELSE b.size END FROM jsonb_array_elements_text($2) AS wanted (digest)
          JOIN repository_blobs r ON r.repository_id = $1 AND r.digest = wanted.digest JOIN blobs b ON b.digest = r.digest",
-        "SELECT r.digest, b.size FROM json_each($2) AS wanted
+        "SELECT r.digest, CASE WHEN r.by_reference THEN -1 ELSE b.size END FROM json_each($2) AS wanted
          JOIN repository_blobs r ON r.repository_id = $1 AND r.digest = wanted.value JOIN blobs b ON b.digest = r.digest");
     REPOSITORY_BLOB_DELETE = both("DELETE FROM repository_blobs WHERE repository_id = $1 AND digest = $2");
     EXTERNAL_PUT = both(
@@ -196,7 +199,7 @@ impl Store {
         row.map(|row| Ok(BlobPlace { size: row.get(0)?, file: row.get(1)? })).transpose()
     }
 
-    /// Which of these blobs a repository has, with their sizes.
+    /// Which of these blobs a repository has, with their sizes; -1 for what it has by reference, and has not seen.
     pub async fn repository_blobs_had(
         &self,
         id: RepositoryId,
@@ -301,9 +304,19 @@ impl Tx {
         self.execute(&BLOB_LOST, args![digest, file]).await.map(drop)
     }
 
-    /// Lets a repository have a blob.
+    /// Lets a repository have a blob whose content it was shown.
     pub async fn repository_blob_put(&mut self, id: RepositoryId, digest: &str, at: Timestamp) -> Result<()> {
-        self.execute(&REPOSITORY_BLOB_PUT, args![id, digest, at]).await.map(drop)
+        self.execute(&REPOSITORY_BLOB_PUT, args![id, digest, false, at]).await.map(drop)
+    }
+
+    /// Lets a repository have a blob by reference to another registry. Content that somebody else pushed is not served for it.
+    pub async fn repository_blob_refer(
+        &mut self,
+        id: RepositoryId,
+        digest: &str,
+        at: Timestamp,
+    ) -> Result<()> {
+        self.execute(&REPOSITORY_BLOB_PUT, args![id, digest, true, at]).await.map(drop)
     }
 
     /// Takes a blob from a repository; `Gone` if a manifest needs it, false if it was not there.

@@ -13,6 +13,7 @@ use super::registry::{Fetched, Registry};
 use super::source::is_safe;
 use super::{EMPTY, FILES, IMAGE_INDEX, REF_NAME, TITLE, about, project};
 use crate::context::{Context, Output, say};
+use crate::examples;
 use crate::failure::{Exit, Failure, Result};
 use crate::join::project_argument;
 use crate::operate::show;
@@ -43,10 +44,7 @@ pub(crate) fn command() -> Command {
                 .help("Replace files that are there with another content"),
         )
         .arg(project_argument())
-        .after_help(
-            "Examples:\n  muster artifact pull models/llama-3:v1 ./llama-3\n  muster artifact pull train/base:2.1 ./layout && skopeo \
-             copy oci:./layout:2.1 docker-archive:base.tar",
-        )
+        .after_help(examples::of("artifact pull").unwrap_or_default())
 }
 
 /// Fetches.

@@ -12,12 +12,14 @@ use super::source::{self, Document, Parcel, Said};
 use super::upload::{Sent, send};
 use super::{about, project};
 use crate::context::Context;
+use crate::examples;
 use crate::failure::{Failure, Result};
 use crate::join::project_argument;
 use crate::operate::show;
 
 pub(crate) fn command() -> Command {
     Command::new("push")
+        .override_usage("muster artifact push [OPTIONS] <SOURCE>... [REPOSITORY[:TAG]]")
         .about("Push files or an image, and publish it as an artifact")
         .long_about(
             "Push files or an image, and publish it as an artifact, a draft.\n\nSOURCE is a folder or files, which become an artifact of \
@@ -29,7 +31,7 @@ pub(crate) fn command() -> Command {
         )
         .arg(
             Arg::new("words")
-                .value_name("SOURCE… [REPOSITORY[:TAG]]")
+                .value_name("SOURCE")
                 .required(true)
                 .num_args(1..)
                 .value_hint(ValueHint::AnyPath)
@@ -50,11 +52,7 @@ pub(crate) fn command() -> Command {
                 .help("Push an OCI layout or an archive of an image as the files that it is"),
         )
         .arg(project_argument())
-        .after_help(
-            "Examples:\n  muster artifact push ./llama-3 models/llama-3:v1\n  muster artifact push train.py data.csv --to \
-             train/inputs\n  muster artifact push ./layout train/base:2.1     # an OCI layout\n  muster artifact push image.tar \
-             train/base:2.1    # podman save --format oci-archive -o image.tar",
-        )
+        .after_help(examples::of("artifact push").unwrap_or_default())
 }
 
 /// Pushes.

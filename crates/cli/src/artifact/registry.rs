@@ -5,16 +5,14 @@ use bytes::Bytes;
 use muster_sdk::Connection;
 use muster_sdk::generated::ClientInfo as _;
 use muster_trust::Digest;
-use reqwest::header::{
-    ACCEPT, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HeaderMap, LOCATION, RANGE, RETRY_AFTER,
-};
+use reqwest::header::{ACCEPT, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HeaderMap, LOCATION, RANGE};
 use reqwest::{Method, RequestBuilder, Response};
-use serde_json::Value;
 
 use super::progress::Bar;
+use super::trouble::{Trouble, deepest, header};
 use super::{DOCKER_LIST, IMAGE_INDEX, IMAGE_MANIFEST, LONGEST_MANIFEST};
 use crate::context::Context;
-use crate::failure::{Exit, Failure, Result, exit_of};
+use crate::failure::{Exit, Failure, Result};
 use crate::join::operation;
 use crate::operate::call;
 use crate::printable::printable;

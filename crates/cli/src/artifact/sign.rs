@@ -16,6 +16,7 @@ use super::registry::{Fetched, Registry};
 use super::upload::send;
 use super::{FILES, TITLE, about, artifact_argument, project};
 use crate::context::Context;
+use crate::examples;
 use crate::failure::{Exit, Failure, Result};
 use crate::join::project_argument;
 use crate::operate::show;
@@ -47,10 +48,7 @@ pub(crate) fn command() -> Command {
                 .help("bundle: attached to it, as cosign 3 does; tag: beside it under sha256-….sig, for cosign 1 and 2, where two who sign at once can lose one"),
         )
         .arg(project_argument())
-        .after_help(
-            "Examples:\n  muster artifact sign train/base:2.1 --key release.pem\n  muster artifact sign train/base:2.1 --key \
-             release.pem --form both",
-        )
+        .after_help(examples::of("artifact sign").unwrap_or_default())
 }
 
 /// Signs.

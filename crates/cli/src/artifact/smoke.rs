@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::{about, artifact_argument, project};
 use crate::context::{Context, Output, say};
+use crate::examples;
 use crate::failure::{Exit, Failure, Result};
 use crate::join::{Named, join, operation, project_argument};
 use crate::operate::{call, show};
@@ -36,10 +37,7 @@ pub(crate) fn command() -> Command {
         )
         .arg(timeout("Stop waiting after this long: 90s, 10m [default: never; the platform has a deadline of its own]"))
         .arg(project_argument())
-        .after_help(
-            "Examples:\n  muster artifact smoke train/base:2.1 --allocation a1\n  muster artifact smoke train/base:2.1 --allocation a1 \
-             --promote -- python3 -c 'import torch'",
-        )
+        .after_help(examples::of("artifact smoke").unwrap_or_default())
 }
 
 /// Runs it.

@@ -194,3 +194,96 @@ pub(super) fn is_safe(title: &str) -> bool {
         && title.chars().all(plain)
         && title.split('/').all(|part| part.len() <= 255)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    const SAID: Said<'_> = Said { as_files: false, manifest: None, tag: None };
+
+    fn titles(sources: &[PathBuf]) -> std::result::Result<Vec<String>, String> {
+        let found = named(sources).map_err(|failure| failure.detail)?;
+        Ok(found.into_iter().map(|(title, _)| title).collect())
+    }
+
+    #[test]
+    fn a_folder_is_pushed_by_the_names_below_it_and_several_sources_by_their_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let model = folder.path().join("model");
+        std::fs::create_dir_all(model.join("deep/er")).unwrap();
+        for name in ["a", ".hidden", "deep/er/b"] {
+            std::fs::write(model.join(name), name).unwrap();
+        }
+        symlink(model.join("a"), model.join("link")).unwrap();
+        let beside = folder.path().join("beside");
+        std::fs::write(&beside, "x").unwrap();
+        assert_eq!(titles(std::slice::from_ref(&model)).unwrap(), [".hidden", "a", "deep/er/b", "link"]);
+        let both = titles(&[beside.clone(), model.clone()]).unwrap();
+        assert_eq!(both, ["beside", "model/.hidden", "model/a", "model/deep/er/b", "model/link"]);
+        assert!(titles(&[beside.clone(), beside]).unwrap_err().contains("two files"));
+        symlink(folder.path(), model.join("out")).unwrap();
+        assert!(titles(&[model]).unwrap_err().contains("a link to a folder"));
+        let nothing = folder.path().join("nothing");
+        std::fs::create_dir(&nothing).unwrap();
+        assert!(titles(&[nothing]).unwrap_err().contains("no file"));
+    }
+
+    #[test]
+    fn equal_files_are_sent_once_and_listed_each() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("a"), "same").unwrap();
+        std::fs::write(folder.path().join("b"), "same").unwrap();
+        let parcel = read(&[folder.path().to_owned()], &SAID, &Progress::silent()).unwrap();
+        assert_eq!(parcel.items.len(), 2, "one content and the empty configuration");
+        let manifest: serde_json::Value = serde_json::from_slice(&parcel.manifests[0].bytes).unwrap();
+        assert_eq!(manifest["layers"].as_array().unwrap().len(), 2);
+    }
+
+    fn archive(path: &Path, members: &[(&str, &[u8])]) {
+        let mut builder = tar::Builder::new(std::fs::File::create(path).unwrap());
+        for (name, bytes) in members {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(bytes.len() as u64);
+            header.set_mode(0o644);
+            builder.append_data(&mut header, name, *bytes).unwrap();
+        }
+        builder.finish().unwrap();
+    }
+
+    #[test]
+    fn an_archive_of_an_image_is_read_where_it_lies_and_another_is_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.tar");
+        let (config, layer) = (&b"config"[..], &b"layer"[..]);
+        let part = |bytes: &[u8]| json!({"digest": Digest::of(bytes), "size": bytes.len()});
+        let manifest = json!({"config": part(config), "layers": [part(layer)]}).to_string();
+        let index = json!({"manifests": [part(manifest.as_bytes())]}).to_string();
+        let blob = |bytes: &[u8]| format!("blobs/sha256/{}", Digest::of(bytes).hex());
+        let names = [blob(config), blob(layer), blob(manifest.as_bytes())];
+        let image: &[(&str, &[u8])] = &[
+            (&names[0], config),
+            (&names[1], layer),
+            (&names[2], manifest.as_bytes()),
+            ("index.json", index.as_bytes()),
+            ("oci-layout", b"{}"),
+        ];
+        archive(&path, image);
+        let read = |said: &Said<'_>| read(std::slice::from_ref(&path), said, &Progress::silent());
+        let parcel = read(&SAID).unwrap();
+        let contents: Vec<Bytes> =
+            parcel.items.iter().map(|item| item.content.read(0, 100).unwrap()).collect();
+        assert_eq!(contents, [config, layer]);
+        assert_eq!(parcel.manifests[0].digest, Digest::of(manifest.as_bytes()));
+        assert!(read(&Said { manifest: Some("other"), ..SAID }).is_err());
+        let as_files = read(&Said { as_files: true, ..SAID }).unwrap();
+        assert_eq!(as_files.items[0].name, "x.tar");
+        // A layer that is missing is found before anything is sent.
+        archive(&path, &image[1..]);
+        assert!(read(&SAID).err().unwrap().detail.contains("does not hold"));
+        archive(&path, &[("manifest.json", b"[]")]);
+        assert!(read(&SAID).err().unwrap().next.unwrap().contains("skopeo copy docker-archive:"));
+        archive(&path, &[("data/a", b"x"), ("manifest.json", b"[]")]);
+        assert_eq!(read(&SAID).unwrap().items[0].name, "x.tar");
+    }
+}

@@ -54,7 +54,7 @@ impl Refusal {
         };
         let mut failure = Failure::new(
             exit_of(self.status),
-            &self.code.to_lowercase(),
+            &if self.code.is_empty() { "registry".to_owned() } else { self.code.to_lowercase() },
             format!("the registry refused: {message}"),
         );
         failure.lines.extend(self.correlation_id.map(|id| format!("correlation id: {id}")));
@@ -66,20 +66,20 @@ impl Refusal {
 impl Trouble {
     /// From an answer that is no success.
     pub(super) async fn of(answer: Response) -> Self {
-    let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
-    let body = answer.bytes().await.unwrap_or_default();
-    let document: Value = serde_json::from_slice(&body).unwrap_or_default();
-    let first = &document["errors"][0];
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    Trouble::Refused(Box::new(Refusal {
-        status,
-        code: text(&first["code"]),
-        message: text(&first["message"]),
-        length: first["detail"]["length"].as_u64(),
-        retry_after: header(&headers, RETRY_AFTER.as_str()).and_then(|text| text.parse().ok()),
-        correlation_id: header(&headers, "x-correlation-id"),
-    }))
-}
+        let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
+        let body = answer.bytes().await.unwrap_or_default();
+        let document: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let first = &document["errors"][0];
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        Trouble::Refused(Box::new(Refusal {
+            status,
+            code: text(&first["code"]),
+            message: text(&first["message"]),
+            length: first["detail"]["length"].as_u64(),
+            retry_after: header(&headers, RETRY_AFTER.as_str()).and_then(|text| text.parse().ok()),
+            correlation_id: header(&headers, "x-correlation-id"),
+        }))
+    }
 
     /// Whether the same may succeed a moment later. 409 is an upload that another request still writes to, such as one whose
     /// connection was lost.
@@ -104,4 +104,3 @@ pub(super) fn deepest(error: &reqwest::Error) -> String {
 pub(super) fn header(headers: &HeaderMap, name: &str) -> Option<String> {
     headers.get(name)?.to_str().ok().map(str::to_owned)
 }
-

@@ -246,6 +246,26 @@ async fn a_pull_that_was_cut_off_fetches_only_the_rest() {
 }
 
 #[tokio::test]
+async fn a_pull_goes_on_with_what_another_run_left_and_not_with_what_is_damaged() {
+    for (left, second) in [("01234", None), ("xxxxx", Some("0123456789"))] {
+        let rest = Reply::Answer(206, Vec::new(), "56789".to_owned());
+        let whole = second.map(|body| Reply::Answer(200, Vec::new(), body.to_owned()));
+        let desk = Desk::new([files(&[("f", b"0123456789")]), rest].into_iter().chain(whole).collect());
+        let (folder, line) = pull(&desk);
+        std::fs::create_dir_all(folder.join(".muster-parts")).unwrap();
+        std::fs::write(folder.join(".muster-parts").join(Digest::of(b"0123456789").hex()), left).unwrap();
+        desk.type_in(&line).await.unwrap();
+        assert_eq!(std::fs::read(folder.join("f")).unwrap(), b"0123456789", "{left}");
+        let ranges: Vec<_> = desk.server.requests()[1..]
+            .iter()
+            .map(|asked| asked.header("range").map(str::to_owned))
+            .collect();
+        let expected = [Some("bytes=5-".to_owned()), None];
+        assert_eq!(ranges, expected[..=usize::from(second.is_some())], "{left}");
+    }
+}
+
+#[tokio::test]
 async fn content_with_another_digest_leaves_no_file() {
     let wrong = Reply::Answer(200, Vec::new(), "9876543210".to_owned());
     let desk = Desk::new(vec![files(&[("f", b"0123456789")]), wrong]);

@@ -299,7 +299,10 @@ async fn keep(
         {
             spare.push(file.clone());
         }
-        tx.repository_blob_put(repository, digest, cx.now).await.map_err(refuse)?;
+        match file {
+            Some(_) => tx.repository_blob_put(repository, digest, cx.now).await.map_err(refuse)?,
+            None => tx.repository_blob_refer(repository, digest, cx.now).await.map_err(refuse)?,
+        }
         tx.external_put(repository, digest, source).await.map_err(refuse)?;
     }
     tx.manifest_put(repository, &row, cx.now).await.map_err(refuse)?;
@@ -324,13 +327,7 @@ pub(crate) async fn fetch(cx: &Cx, visit: &Visit, digest: &Digest, size: i64) ->
     let body = response.bytes_stream().map(|part| part.map_err(without_url));
     let finished = cx.platform.blobs.put(digest, most, body).await;
     let finished = finished.map_err(|error| failed(said(error.to_string())))?;
-    let mut tx = cx.platform.store.begin().await.map_err(stored)?;
-    let counts =
-        tx.blob_put(&text, size, Some(&finished.file), cx.platform.world.now()).await.map_err(stored)?;
-    tx.commit().await.map_err(stored)?;
-    let counts = counts.unwrap_or_else(|| finished.file.clone());
-    if counts != finished.file {
-        let _ = cx.platform.blobs.remove(&finished.file).await;
-    }
-    Ok(counts)
+    crate::registry::keep(cx, visit, digest, finished).await?;
+    let kept = cx.platform.store.repository_blob(visit.repository()?, &text).await.map_err(stored)?;
+    kept.and_then(|kept| kept.file).ok_or_else(unknown)
 }

@@ -8,6 +8,7 @@ use muster_model::event::EventType;
 use muster_registry::manifest::Manifest;
 use serde_json::json;
 
+use super::step::raced;
 use super::{external, path, policy_of, trust, view};
 use crate::commit::target;
 use crate::refuse::refuse;
@@ -81,7 +82,7 @@ pub async fn publish(cx: &Cx, project: &str, body: ArtifactPublish) -> Result<Co
     let commit = Commit::new(scope, named, move |tx| {
         Box::pin(async move {
             tx.artifact_publish(&before, &change).await?;
-            tx.artifact_move(&before, &after, now).await?;
+            tx.artifact_move(&before, &after, now).await.map_err(raced)?;
             let shown = Artifact { version: before.version + 1, ..after };
             Ok(Answer::new(&view(&shown, &policy)))
         })

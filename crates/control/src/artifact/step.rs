@@ -156,10 +156,10 @@ fn commit(
 }
 
 /// Somebody else changed it, or another of its line became active, since it was looked at.
-fn raced(error: StoreError) -> WriteError {
+pub(super) fn raced(error: StoreError) -> WriteError {
     match error {
         StoreError::Stale | StoreError::Conflict(_) => Problem::new(
-            Code::VersionMismatch,
+            Code::InvalidState,
             "it, or the active artifact of its line, has changed at this moment: look at it again, and repeat",
         )
         .into(),

@@ -110,5 +110,5 @@ pub(super) async fn gather(cx: &Cx, repository: RepositoryId, digest: &Digest) -
 
 /// A short blob, whole. What is too long for a signature is none.
 async fn document(cx: &Cx, repository: RepositoryId, digest: &str) -> Result<Option<Vec<u8>>> {
-    super::damage::read_short(cx, repository, digest, muster_trust::MOST_PAYLOAD as u64).await
+    super::damage::read_short(cx, repository, digest, muster_trust::MOST_BUNDLE as u64).await
 }

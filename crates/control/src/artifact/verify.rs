@@ -6,6 +6,7 @@ use muster_model::artifact::Artifact;
 use muster_model::event::EventType;
 use serde_json::json;
 
+use super::step::raced;
 use super::{damage, found, path, policy_of, trust, view};
 use crate::commit::target;
 use crate::{Answer, Commit, Cx, Result};
@@ -35,7 +36,7 @@ pub async fn verify(cx: &Cx, project: &str, reference: &str, _body: ArtifactVeri
         (path(&artifact), target("artifact", artifact.id, &artifact.repository), cx.now);
     let commit = Commit::new(scope, named, move |tx| {
         Box::pin(async move {
-            tx.artifact_move(&artifact, &after, now).await?;
+            tx.artifact_move(&artifact, &after, now).await.map_err(raced)?;
             let shown = Artifact { version: artifact.version + 1, ..after };
             Ok(Answer::new(&view(&shown, &policy)))
         })

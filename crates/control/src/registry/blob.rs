@@ -5,7 +5,7 @@ use std::ops::Range;
 use muster_model::event::EventType;
 use muster_registry::error::{Code, Refusal};
 use muster_registry::path::Name;
-use muster_registry::{Digest, Reading};
+use muster_registry::{Digest, Reading, StorageError};
 use muster_store::StoreError;
 use serde_json::json;
 
@@ -35,7 +35,12 @@ pub async fn blob_look(cx: &Cx, guest: &Guest, name: &Name, digest: &Digest) -> 
         Some(file) => file,
         None => crate::artifact::external::fetch(cx, &visit, digest, found.size).await?,
     };
-    Ok(Content { size: u64::try_from(found.size).unwrap_or_default(), file })
+    // A row without its file is no content: whoever pushes it again mends that.
+    match cx.platform.blobs.length(&file).await {
+        Ok(size) => Ok(Content { size, file }),
+        Err(StorageError::Missing(_)) => Err(unknown(digest)),
+        Err(error) => Err(storage(&error)),
+    }
 }
 
 /// Reads a part of a blob.

@@ -12,8 +12,8 @@ use crate::Platform;
 
 /// So many at a time, so that no transaction is long.
 const BATCH: i64 = 200;
-/// Long enough for one round over many files; each removal extends it.
-const LEASE: SignedDuration = SignedDuration::from_mins(5);
+/// Extended on the way; after a crash nobody collects for so long.
+const LEASE: SignedDuration = SignedDuration::from_secs(45);
 /// Files are listed so many at a time.
 const FILES: usize = 1000;
 
@@ -38,7 +38,7 @@ impl Platform {
         let collected = Collected {
             links: self.collect_links(lease, before).await?,
             blobs: self.collect_blobs(lease).await?,
-            files: self.collect_files(now).await?,
+            files: self.collect_files(lease, now).await?,
             uploads: self.collect_uploads(now).await,
         };
         if collected != Collected::default() {
@@ -133,10 +133,16 @@ impl Platform {
     }
 
     /// Files that no row knows. A fresh one is a push whose row is about to be written.
-    async fn collect_files(&self, now: Timestamp) -> Result<u64, StoreError> {
+    async fn collect_files(&self, lease: Option<&Lease>, now: Timestamp) -> Result<u64, StoreError> {
         let mut removed = 0;
         let mut after: Option<String> = None;
+        let age = self.options.garbage_grace.clamp(FLOOR, FRESH);
         loop {
+            if let Some(lease) = lease {
+                let mut tx = self.store.begin().await?;
+                tx.lease_extend(lease, self.world.now()).await?;
+                tx.commit().await?;
+            }
             let found = match self.blobs.files(after.as_deref(), FILES).await {
                 Ok(found) => found,
                 Err(error) => {
@@ -146,7 +152,7 @@ impl Platform {
             };
             let old: Vec<String> = found
                 .iter()
-                .filter(|file| now.duration_since(file.modified) > self.options.garbage_grace.min(FRESH))
+                .filter(|file| now.duration_since(file.modified) > age)
                 .map(|file| file.name.clone())
                 .collect();
             let known: std::collections::HashSet<String> = match old.is_empty() {
@@ -154,6 +160,10 @@ impl Platform {
                 false => self.store.blob_files_known(&old).await?.into_iter().collect(),
             };
             for file in old.iter().filter(|file| !known.contains(*file)) {
+                // Once more, as late as can be: the row of a slow push may have come since.
+                if !self.store.blob_files_known(std::slice::from_ref(file)).await?.is_empty() {
+                    continue;
+                }
                 match self.blobs.remove(file).await {
                     Ok(_) => removed += 1,
                     Err(error) => tracing::warn!(%error, "a file that no row knows could not be removed"),
@@ -187,5 +197,6 @@ impl Platform {
     }
 }
 
-/// Between a file's last write and its row lie milliseconds; an hour is far beyond that.
+/// Between a file's last write and its row lie milliseconds; an hour is far beyond that, and nothing shorter than this is.
 const FRESH: SignedDuration = SignedDuration::from_hours(1);
+const FLOOR: SignedDuration = SignedDuration::from_secs(10);

@@ -33,6 +33,7 @@ pub(crate) use manifest::{published, row as manifest_row};
 pub(crate) use manifests::Manifests;
 pub(crate) use names::Names;
 pub use token::{Granted, TokenAnswer};
+pub(crate) use upload::keep;
 pub use upload::{Chunk, Started, append, cancel, finish, length, start};
 
 /// The result of a use-case of the registry.

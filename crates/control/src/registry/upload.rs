@@ -173,16 +173,30 @@ where
 }
 
 /// Writes down where the content is, and that the repository has it. Of two files with the same content the later one goes: it
-/// was never named by any row.
-pub(super) async fn keep(cx: &Cx, visit: &Visit, digest: &Digest, finished: Finished) -> Answered<()> {
+/// was never named by any row. But a row's word is compared with the disk first: a file that was lost is replaced by what came.
+pub(crate) async fn keep(cx: &Cx, visit: &Visit, digest: &Digest, finished: Finished) -> Answered<()> {
     let id = visit.repository()?;
-    let counts = record(cx, id, digest, &finished, cx.platform.world.now()).await.map_err(stored)?;
-    if counts.as_deref() != Some(finished.file.as_str())
-        && let Err(error) = cx.platform.blobs.remove(&finished.file).await
-    {
-        tracing::warn!(%error, "a second file of the same content stays until it is swept");
+    let blobs = &cx.platform.blobs;
+    for _ in 0..2 {
+        let counts = record(cx, id, digest, &finished, cx.platform.world.now()).await.map_err(stored)?;
+        let counts = counts.unwrap_or_default();
+        let there = blobs.length(&counts).await.is_ok();
+        if counts != finished.file && there {
+            if let Err(error) = blobs.remove(&finished.file).await {
+                tracing::warn!(%error, "a second file of the same content stays until it is swept");
+            }
+            return Ok(());
+        }
+        if there {
+            return Ok(());
+        }
+        tracing::error!(%digest, file = counts, "the file of a blob is gone; what was pushed takes its place");
+        let mut tx = cx.platform.store.begin().await.map_err(stored)?;
+        tx.blob_lost(&digest.to_string(), &counts).await.map_err(stored)?;
+        tx.commit().await.map_err(stored)?;
     }
-    Ok(())
+    Err(Refusal::new(Code::Unsupported, "the content was lost while it was written down: push it again")
+        .with_status(503))
 }
 
 async fn record(

@@ -29,6 +29,8 @@ CREATE UNIQUE INDEX repositories_by_name ON repositories (project_id, name);
 CREATE TABLE repository_blobs (
     repository_id UUID NOT NULL REFERENCES repositories (id),
     digest TEXT NOT NULL REFERENCES blobs (digest),
+    -- It has it by reference to another registry, and has not shown the content itself yet: what others pushed is not served for that.
+    by_reference BOOLEAN NOT NULL,
     created_at TIMESTAMPTZ NOT NULL,
     PRIMARY KEY (repository_id, digest)
 );

@@ -140,10 +140,12 @@ async fn actors(kit: &Kit, fixture: &Fixture) -> Vec<(String, String, String)> {
         actors.push(((*name).to_owned(), token.text_of("secret"), String::new()));
     }
     // Somebody who could push, with a session of a browser: neither the cookie nor its value opens the registry.
-    let password = "correct horse battery";
-    let path = format!("/v1/users/{}/set-password", fixture.id("tenant_admin"));
-    admin.post(&path, json!({"password": password})).await.ok();
-    let login = json!({"method": "password", "email": "tenant_admin@acme.example", "password": password});
+    let (email, password) = ("browser@acme.example", "correct horse battery");
+    let person = json!({"email": email, "tenant": "acme", "password": password});
+    kit.operator().post("/v1/users", person).await.ok();
+    let role = json!({"user": email, "role": "project_admin", "project": "acme.train"});
+    admin.post("/v1/role-bindings", role).await.ok();
+    let login = json!({"method": "password", "email": email, "password": password});
     let session = admin.with_token("").post("/v1/sessions", login).await.ok();
     let cookie = session.header("set-cookie").split(';').next().unwrap().to_owned();
     let value = cookie.split_once('=').unwrap().1.to_owned();

@@ -53,7 +53,10 @@ async fn a_manifest_reads_back_byte_by_byte(store: Store) {
     pushed(&store, id, &kept).await;
     put(&store, async |tx| tx.tag_set(id, "latest", "sha256:m", false, at(0)).await).await.unwrap();
     let found = store.manifest_lookup(id, "sha256:m").await.unwrap().unwrap();
-    assert_eq!((found.digest, found.media_type, found.content.to_vec()), (kept.digest, kept.media_type, kept.content));
+    assert_eq!(
+        (found.digest, found.media_type, found.content.to_vec()),
+        (kept.digest, kept.media_type, kept.content)
+    );
     let tagged = store.manifest_by_tag(id, "latest").await.unwrap().unwrap();
     assert_eq!(tagged.digest, "sha256:m");
     assert!(store.manifest_lookup(id, "sha256:n").await.unwrap().is_none());
