@@ -222,7 +222,7 @@ def nothing_leaked(world, project, secrets):
 def places_to_look(world, project):
     """Everything that is written or shown: files of server and nodes (databases, logs, disks, images), rows, events, audit, stored
     answers, error bodies, and what every process shows of itself."""
-    places = canaries.files(world.data)
+    places = {**canaries.files(world.data), **canaries.files("/run")}
     with sqlite3.connect(f"file:{world.data}/muster.db?mode=ro", uri=True) as database:
         places["a dump of the database"] = "\n".join(database.iterdump()).encode(errors="surrogateescape")
     server, admin = world.server, project.tokens["tenant_admin"]

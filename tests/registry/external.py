@@ -181,21 +181,54 @@ def without_the_right_password_nothing_is_read(site):
     site.refused("closed", site.elsewhere.port, "library/absent", digest, "reader")
 
 
+def refuses(site, repository, secret):
+    """Nothing of it comes out of our repository, neither by itself nor by way of another one."""
+    name, other = site.ours.name(repository), site.ours.name(f"{repository}-other")
+    for method in ("GET", "HEAD"):
+        got = site.wire.ask(method, f"{name}/blobs/{sha256(secret)}")
+        same = f"{len(got.body)} bytes of another tenant's content, the very same: {got.body == secret}"
+        assert got.status in (404, 502), f"{method}: {got.status}, {same}"
+    site.wire.blob(other, b"so that it is there")
+    got = site.wire.ask("POST", f"{other}/blobs/uploads/?mount={sha256(secret)}&from={name}")
+    assert got.status == 202, got
+
+
 def a_digest_of_another_project_is_not_had_by_naming_it(site):
     """Whoever runs a registry can write any digest into a manifest; that must not open what others have here."""
     theirs, secret = site.world.theirs(), os.urandom(4000)
     theirs.wire().image(theirs.name("secret"), "v1", [secret])
     digest = site.liar.image("library/trick", [descriptor(LAYER, secret)], [])
     site.publish("trick", site.liar.port, "library/trick", digest)
-    name = site.ours.name("trick")
-    for method in ("GET", "HEAD"):
-        got = site.wire.ask(method, f"{name}/blobs/{sha256(secret)}")
-        same = f"{len(got.body)} bytes of another tenant's content, the very same: {got.body == secret}"
-        assert got.status != 200, f"{method}: {got.status}, {same}"
-    other = site.ours.name("trick-two")
-    site.wire.blob(other, b"so that it is there")
-    got = site.wire.ask("POST", f"{other}/blobs/uploads/?mount={sha256(secret)}&from={name}")
-    assert got.status == 202, got
+    refuses(site, "trick", secret)
+    # Whoever has the bytes may bring them, and then has them.
+    site.liar.says[f"/v2/library/trick/blobs/{sha256(secret)}"] = (200, {}, [secret])
+    assert site.wire.expect(200, "GET", f"{site.ours.name('trick')}/blobs/{sha256(secret)}").body == secret
+
+
+def a_digest_that_was_named_before_it_came_is_not_had_either(site):
+    theirs, secret = site.world.theirs(), os.urandom(4000)
+    digest = site.liar.image("library/early", [descriptor(LAYER, secret)], [])
+    site.publish("early", site.liar.port, "library/early", digest)
+    refuses(site, "early", secret)
+    made, _ = theirs.wire().image(theirs.name("late"), "v1", [secret])
+    refuses(site, "early", secret)
+    assert theirs.wire().whole(theirs.name("late"), made) == []
+
+
+def a_lie_about_a_size_is_nobody_elses_trouble(site):
+    """A digest that somebody claims to have another length must not keep its owner from pushing and pulling it."""
+    theirs = site.world.theirs()
+    for number, size in enumerate((1, 4001, 1 << 40)):
+        layer = os.urandom(4000)
+        digest = site.liar.image(f"library/size-{number}", [{**descriptor(LAYER, layer), "size": size}], [layer])
+        site.publish(f"size-{number}", site.liar.port, f"library/size-{number}", digest)
+        name = theirs.name(f"size-{number}")
+        made, _ = theirs.wire().image(name, "v1", [layer])
+        assert theirs.wire().whole(name, made) == []
+        assert theirs.wire().expect(200, "HEAD", f"{name}/blobs/{sha256(layer)}").headers["content-length"] == "4000"
+        # And the liar's own copy is not what its manifest says.
+        got = site.wire.ask("GET", f"{site.ours.name(f'size-{number}')}/blobs/{sha256(layer)}")
+        assert got.status in (404, 502) or got.body == layer, got
 
 
 def a_registry_that_lies_is_not_believed(site):
@@ -250,6 +283,7 @@ def a_redirect_is_followed_without_the_password(site):
 CHECKS = [
     what_is_elsewhere_is_published_and_pulled_through, a_changed_byte_elsewhere_is_not_taken,
     without_the_right_password_nothing_is_read, a_digest_of_another_project_is_not_had_by_naming_it,
+    a_digest_that_was_named_before_it_came_is_not_had_either, a_lie_about_a_size_is_nobody_elses_trouble,
     a_registry_that_lies_is_not_believed, an_endless_document_is_cut_off, a_redirect_is_followed_without_the_password,
 ]
 

@@ -20,8 +20,9 @@ class Trap:
         except OSError:
             # A machine without IPv6 has one way less to be tricked.
             pass
-        for listening in self.sockets:
-            threading.Thread(target=self.wait, args=(listening,), daemon=True).start()
+        self.threads = [threading.Thread(target=self.wait, args=(listening,), daemon=True) for listening in self.sockets]
+        for thread in self.threads:
+            thread.start()
 
     def wait(self, listening):
         while True:
@@ -36,6 +37,11 @@ class Trap:
         return self
 
     def __exit__(self, *_):
+        # Whoever waits is woken first: a number that was closed under them would soon be somebody else's socket.
+        for listening in self.sockets:
+            listening.shutdown(socket.SHUT_RDWR)
+        for thread in self.threads:
+            thread.join(10)
         for listening in self.sockets:
             listening.close()
 

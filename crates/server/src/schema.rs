@@ -26,15 +26,18 @@ impl Schemas {
     pub(crate) fn of(document: Value, names: impl Iterator<Item = String>) -> Self {
         let mut validators = HashMap::new();
         for name in names {
+            if validators.contains_key(&name) {
+                continue;
+            }
             let schema = json!({
                 "$ref": format!("#/components/schemas/{name}"),
-                "components": document["components"].clone(),
+                "components": {"schemas": reached(&document, &name)},
             });
             let validator = jsonschema::draft202012::options()
                 .should_validate_formats(true)
                 .build(&schema)
                 .expect("a published schema is a valid schema");
-            validators.entry(name).or_insert(validator);
+            validators.insert(name, validator);
         }
         Self { validators, document }
     }
@@ -107,6 +110,34 @@ impl Schemas {
         let place = if first.pointer.is_empty() { "the body" } else { &first.pointer };
         let detail = format!("{place}: {}{more}", first.detail);
         Err(Problem::new(Code::InvalidRequest, detail).with_errors(errors))
+    }
+}
+
+/// The schemas that one leads to, itself included. A validator keeps what it is given, and there is one for each request.
+fn reached(document: &Value, name: &str) -> Map<String, Value> {
+    let mut reached = Map::new();
+    let mut waiting = vec![name.to_owned()];
+    while let Some(name) = waiting.pop() {
+        let schema = &document["components"]["schemas"][&name];
+        if !schema.is_null() && !reached.contains_key(&name) {
+            references(schema, &mut waiting);
+            reached.insert(name, schema.clone());
+        }
+    }
+    reached
+}
+
+fn references(schema: &Value, found: &mut Vec<String>) {
+    match schema {
+        Value::Object(object) => {
+            let name = object
+                .get("$ref")
+                .and_then(|reference| reference.as_str()?.strip_prefix("#/components/schemas/"));
+            found.extend(name.map(str::to_owned));
+            object.values().for_each(|value| references(value, found));
+        }
+        Value::Array(items) => items.iter().for_each(|item| references(item, found)),
+        _ => {}
     }
 }
 

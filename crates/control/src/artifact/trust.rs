@@ -1,5 +1,6 @@
 //! What a project's keys say of an artifact: the signatures that the registry has for its digest, gathered and decided upon.
 
+use muster_api::{Code, Problem};
 use muster_ids::{ProjectId, RepositoryId};
 use muster_model::artifact::{Artifact, ArtifactKind, Trust, TrustPolicy, Verdict};
 use muster_registry::manifest::Manifest;
@@ -45,8 +46,13 @@ pub(super) async fn judge(cx: &Cx, artifact: &Artifact) -> Result<Verdict> {
     };
     let files = files(cx, artifact).await?;
     let signatures = gather(cx, artifact.repository_id, &manifest_digest).await?;
-    let subject = Subject { manifest_digest, files: files.as_deref() };
-    Ok(match decide(&subject, &signatures, &keys) {
+    // Strangers may attach long signatures, and each is hashed for each key: not where requests wait for their turn.
+    let decided = tokio::task::spawn_blocking(move || {
+        decide(&Subject { manifest_digest, files: files.as_deref() }, &signatures, &keys)
+    });
+    let decided =
+        decided.await.map_err(|_| Problem::new(Code::Internal, "signatures could not be looked at"))?;
+    Ok(match decided {
         muster_trust::Verdict::Trusted { key_id, signature_digest } => {
             let says = format!("it is signed by the key {key_id}");
             let mut verdict = verdict(cx, Trust::Trusted, None, says);

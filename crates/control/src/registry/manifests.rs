@@ -70,7 +70,7 @@ mod tests {
     use super::*;
     use muster_ids::World;
 
-    fn manifest(text: &str) -> Arc<ManifestContent> {
+    fn manifest(text: &'static str) -> Arc<ManifestContent> {
         Arc::new(ManifestContent { digest: text.to_owned(), media_type: String::new(), content: text.into() })
     }
 

@@ -16,7 +16,7 @@ use super::{Blobs, StorageError, at, blocking};
 use crate::Digest;
 
 /// How much is read at once. One part is with whoever reads, the next is read meanwhile.
-const PART: u64 = 256 << 10;
+const PART: u64 = 512 << 10;
 
 /// From this length on the system is told that what follows will be wanted too.
 const LONG: u64 = 1 << 20;
@@ -133,14 +133,30 @@ impl Stream for Reading {
     }
 }
 
+/// Fills a buffer, by as few calls as the system lets us.
+fn read_whole(file: &File, bytes: &mut Vec<u8>, wanted: usize) -> io::Result<()> {
+    // A buffer may be given more room than was asked for, and what is read into that would be missing later.
+    if bytes.capacity() != wanted {
+        bytes.resize(wanted, 0);
+        return { file }.read_exact(bytes);
+    }
+    while bytes.len() < wanted {
+        match rustix::io::read(file, rustix::buffer::spare_capacity(bytes)) {
+            // A finished file never becomes shorter, so bytes that are missing are a fault of the storage.
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
 fn read_part(file: File, left: u64) -> JoinHandle<(File, io::Result<Bytes>)> {
     tokio::task::spawn_blocking(move || {
         let wanted = left.min(PART);
-        let mut bytes = Vec::with_capacity(usize::try_from(wanted).expect("a part fits into memory"));
-        let part = (&file).take(wanted).read_to_end(&mut bytes).and_then(|read| {
-            // A finished file never becomes shorter, so bytes that are missing are a fault of the storage.
-            if read as u64 == wanted { Ok(bytes.into()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
-        });
+        let wanted = usize::try_from(wanted).expect("a part fits into memory");
+        let mut bytes = Vec::with_capacity(wanted);
+        let part = read_whole(&file, &mut bytes, wanted).map(|()| bytes.into());
         (file, part)
     })
 }

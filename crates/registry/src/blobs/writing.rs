@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+
 use super::hashes::Key;
 use super::name::FileName;
 use super::{Finished, Inner, StorageError, UploadError, at, folder};
@@ -15,6 +18,10 @@ use crate::hash::Hash;
 
 /// How much is read at once to hash a file again.
 const AGAIN: usize = 256 << 10;
+/// How much is hashed and then written: little enough that the processor still has it near when it is written.
+const HOT: usize = 64 << 10;
+/// After so many bytes the disk is given work, so that the last sync finds little to do.
+const FLUSHED: u64 = 16 << 20;
 
 /// What becomes of the file when nobody writes to it any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +44,42 @@ pub(super) struct Writing {
     hash: Option<Hash>,
     length: u64,
     afterwards: Afterwards,
+    flushing: Flushing,
+}
+
+/// The disk at work while more comes.
+#[derive(Default)]
+struct Flushing {
+    /// Up to where it was given work.
+    until: u64,
+    under_way: Option<JoinHandle<io::Result<()>>>,
+}
+
+impl Flushing {
+    /// Gives the disk work, unless it has some. Where nobody could wait for it, it has none until the last sync.
+    fn begin(&mut self, file: &File, length: u64) {
+        let busy = self.under_way.as_ref().is_some_and(|under_way| !under_way.is_finished());
+        if busy || length < self.until + FLUSHED || self.end().is_err() {
+            return;
+        }
+        let (Ok(runtime), Ok(file)) = (Handle::try_current(), file.try_clone()) else { return };
+        self.until = length;
+        self.under_way = Some(runtime.spawn_blocking(move || file.sync_data()));
+    }
+
+    /// Waits for it. A fault is the system's only word that bytes were lost: it counts like one of the last sync's.
+    fn end(&mut self) -> io::Result<()> {
+        let Some(under_way) = self.under_way.take() else { return Ok(()) };
+        let ended = Handle::try_current().map_err(io::Error::other)?.block_on(under_way);
+        let ended = ended.unwrap_or_else(|error| Err(io::Error::other(error)));
+        // Whoever asks again hears it again.
+        if let Err(error) = &ended {
+            let kind = error.kind();
+            self.under_way =
+                Handle::try_current().ok().map(|runtime| runtime.spawn_blocking(move || Err(kind.into())));
+        }
+        ended
+    }
 }
 
 /// Makes an upload's file.
@@ -104,7 +147,8 @@ impl Writing {
         let length = mine.len();
         let kept = store.hashes.take(key, length);
         let hash = if length == 0 { Some(Hash::new()) } else { kept };
-        Ok(Self { store, key, path, file, hash, length, afterwards })
+        let flushing = Flushing { until: length, under_way: None };
+        Ok(Self { store, key, path, file, hash, length, afterwards, flushing })
     }
 
     pub(super) fn length(&self) -> u64 {
@@ -114,7 +158,8 @@ impl Writing {
     /// Appends. After an error, what was written is still counted and hashed.
     pub(super) fn write(&mut self, mut bytes: &[u8]) -> Result<(), UploadError> {
         while !bytes.is_empty() {
-            let written = match self.file.write_at(bytes, self.length) {
+            let part = &bytes[..bytes.len().min(HOT)];
+            let written = match self.file.write_at(part, self.length) {
                 Ok(0) => return Err(at("write", &self.path)(io::ErrorKind::WriteZero.into()).into()),
                 Ok(written) => written,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -126,6 +171,7 @@ impl Writing {
             self.length += written as u64;
             bytes = &bytes[written..];
         }
+        self.flushing.begin(&self.file, self.length);
         self.store.reach("blob:appended");
         Ok(())
     }
@@ -147,7 +193,7 @@ impl Writing {
         }
         self.store.reach("blob:compared");
         touch(&self.store, &self.file).map_err(at("date", &self.path))?;
-        if let Err(error) = self.file.sync_all() {
+        if let Err(error) = self.flushing.end().and_then(|()| self.file.sync_all()) {
             // What the system could not write it may still show as if it were written, and the next sync may succeed
             // without having written it. So nobody goes on from here.
             if let Err(stays) = self.remove() {

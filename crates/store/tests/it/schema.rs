@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use muster_model::Role;
 use muster_model::allocation::{AllocationShape, AllocationState};
-use muster_model::artifact::ArtifactState;
+use muster_model::artifact::{ArtifactKind, ArtifactState};
 use muster_model::cell::CellState;
 use muster_model::node::SlotState;
 use muster_model::operation::OperationState;
@@ -150,6 +150,8 @@ fn the_checks_name_exactly_the_states_of_the_enums() {
         list("state", TaskState::ALL.iter().map(|word| word.as_str()).collect()),
         list("state", CellState::ALL.iter().map(|word| word.as_str()).collect()),
         list("protocol", vec!["tcp", "udp"]),
+        list("state", ArtifactState::ALL.iter().map(|word| word.as_str()).collect()),
+        list("kind", [ArtifactKind::Oci, ArtifactKind::Blob].map(ArtifactKind::as_str).to_vec()),
         list("purpose", Purpose::ALL.map(Purpose::as_str).to_vec()),
         list(
             "unsigned_up_to",

@@ -180,7 +180,9 @@ async fn golden_registry_access() {
             let name = used.owner.name.clone();
             let answer = used.knock(row, token, cookie, &name).await;
             answers.insert(format!("{} {}", answer.status, answer.code()).trim().to_owned());
-            let cell = if answer.status < 300 { "yes".to_owned() } else { answer.status.to_string() };
+            // A mount that is answered with an upload took nothing over.
+            let granted = answer.status < 300 && (*row, answer.status) != ("mount", 202);
+            let cell = if granted { "yes".to_owned() } else { answer.status.to_string() };
             table.push_str(&format!(" {cell:>width$}", width = actor.len()));
             let changes =
                 !matches!(*row, "base" | "token" | "catalog" | "tags" | "referrers" | "upload_status")
