@@ -5,10 +5,10 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::SystemTime;
 
 use tokio::runtime::Handle;
-use tokio::task::JoinHandle;
 
 use super::hashes::Key;
 use super::name::FileName;
@@ -47,38 +47,44 @@ pub(super) struct Writing {
     flushing: Flushing,
 }
 
-/// The disk at work while more comes.
+/// The disk at work while more comes. It holds the file open, and so its lock: nobody lets go of an upload before it has ended.
 #[derive(Default)]
 struct Flushing {
     /// Up to where it was given work.
     until: u64,
-    under_way: Option<JoinHandle<io::Result<()>>>,
+    under_way: Option<Receiver<io::Result<()>>>,
+    /// A fault is the system's only word that bytes were lost: it counts like one of the last sync's.
+    fault: Option<io::ErrorKind>,
 }
 
 impl Flushing {
-    /// Gives the disk work, unless it has some. Where nobody could wait for it, it has none until the last sync.
+    /// Gives the disk work, unless it has some. Where nobody could do it, it has none until the last sync.
     fn begin(&mut self, file: &File, length: u64) {
-        let busy = self.under_way.as_ref().is_some_and(|under_way| !under_way.is_finished());
-        if busy || length < self.until + FLUSHED || self.end().is_err() {
+        if length < self.until + FLUSHED {
             return;
         }
+        match self.under_way.as_ref().map(Receiver::try_recv) {
+            Some(Err(TryRecvError::Empty)) => return,
+            Some(Ok(Err(error))) => self.fault = Some(error.kind()),
+            Some(Ok(Ok(())) | Err(TryRecvError::Disconnected)) | None => {}
+        }
+        self.under_way = None;
         let (Ok(runtime), Ok(file)) = (Handle::try_current(), file.try_clone()) else { return };
-        self.until = length;
-        self.under_way = Some(runtime.spawn_blocking(move || file.sync_data()));
+        let (ended, under_way) = channel();
+        (self.until, self.under_way) = (length, Some(under_way));
+        runtime.spawn_blocking(move || {
+            let synced = file.sync_data();
+            drop(file);
+            let _ = ended.send(synced);
+        });
     }
 
-    /// Waits for it. A fault is the system's only word that bytes were lost: it counts like one of the last sync's.
+    /// Waits for it.
     fn end(&mut self) -> io::Result<()> {
-        let Some(under_way) = self.under_way.take() else { return Ok(()) };
-        let ended = Handle::try_current().map_err(io::Error::other)?.block_on(under_way);
-        let ended = ended.unwrap_or_else(|error| Err(io::Error::other(error)));
-        // Whoever asks again hears it again.
-        if let Err(error) = &ended {
-            let kind = error.kind();
-            self.under_way =
-                Handle::try_current().ok().map(|runtime| runtime.spawn_blocking(move || Err(kind.into())));
+        if let Some(Ok(Err(error))) = self.under_way.take().map(|under_way| under_way.recv()) {
+            self.fault = Some(error.kind());
         }
-        ended
+        self.fault.map_or(Ok(()), |kind| Err(kind.into()))
     }
 }
 
@@ -147,7 +153,7 @@ impl Writing {
         let length = mine.len();
         let kept = store.hashes.take(key, length);
         let hash = if length == 0 { Some(Hash::new()) } else { kept };
-        let flushing = Flushing { until: length, under_way: None };
+        let flushing = Flushing { until: length, ..Flushing::default() };
         Ok(Self { store, key, path, file, hash, length, afterwards, flushing })
     }
 
@@ -224,7 +230,14 @@ impl Writing {
 impl Drop for Writing {
     /// Runs before the file is closed, and so before anybody else can have the lock.
     fn drop(&mut self) {
+        let flushed = self.flushing.end();
         match self.afterwards {
+            // What was lost under way would be missing in the middle.
+            Afterwards::Stays if flushed.is_err() => {
+                if let Err(error) = self.remove() {
+                    tracing::warn!(%error, "an upload that the disk lost a part of stays until it is swept");
+                }
+            }
             Afterwards::Stays => {
                 if let Err(error) = touch(&self.store, &self.file) {
                     tracing::warn!(path = %self.path.display(), %error, "an upload could not be dated and may be swept early");

@@ -148,10 +148,13 @@ impl Remote {
         self.send_as("PUT", &format!("{{}}/manifests/{reference}"), bytes, INDEX).await
     }
 
-    /// Pushes everything that an image needs, and then the image.
+    /// Pushes everything that an image needs, and then the image; the answer is the last one, or the first that is a refusal.
     pub(crate) async fn push(&self, reference: &str, image: &Image) -> Reply {
         for bytes in [&image.config, &image.layer] {
-            self.blob(bytes).await.is(201);
+            let kept = self.blob(bytes).await;
+            if kept.status != 201 {
+                return kept;
+            }
         }
         self.manifest(reference, &image.manifest).await
     }
