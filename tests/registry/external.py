@@ -3,16 +3,19 @@
 import http.server
 import json
 import os
+import shutil
 import subprocess
 import threading
 import time
 
 from clients import Tools
 from image import make
-from platform_under_test import Refused, die_with_parent, free_port
+from platform_under_test import ROOT, Refused, die_with_parent, free_port
 from wire import CONFIG, IMAGE, LAYER, Wire, config_of, descriptor, manifest_of, sha256, written
 from world import World
 
+# Installed, or unpacked by tools/setup.
+PROGRAM = shutil.which("docker-registry") or str(ROOT / ".tools/docker-registry/usr/bin/docker-registry")
 USER, PASSWORD = "reader", "let me in"
 # The same by bcrypt, the only way in which docker-registry takes it.
 HASHED = "$2b$04$musterregistrytestsaleq/Qgmqgx3J82sO1zNZMXZ4ERWCLjYhG"
@@ -33,7 +36,7 @@ class Distribution:
     def start(self):
         with open(self.folder / "log", "ab") as log:
             self.process = subprocess.Popen(
-                ["docker-registry", "serve", str(self.folder / "config.yml")], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                [PROGRAM, "serve", str(self.folder / "config.yml")], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 preexec_fn=die_with_parent)
         until = time.monotonic() + 20
         while time.monotonic() < until:

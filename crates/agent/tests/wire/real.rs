@@ -105,7 +105,7 @@ async fn an_image_is_pulled_unpacked_and_guarded_and_secrets_are_in_the_cell_alo
     // Everything happens first and is judged afterwards, so that nothing is left on the machine whatever the judgement.
     let first = reported(&server, vec![prepare(&machine, a), of(TaskKind::CellCreate, 1)]).await;
     let pid = first[1].findings.cell.as_ref().map_or(0, |cell| cell.pid);
-    let inside = PathBuf::from(format!("/proc/{pid}/root/run/muster/secrets/password"));
+    let inside = PathBuf::from(format!("/proc/{pid}/root")).join("run/muster/secrets/password");
     let (told, found) = (std::fs::read_to_string(&inside), canaries(machine.path()));
     let layers_gone = !blob(&layer_digest).exists() && blob(&image).exists();
     let again = reported(&server, vec![of(TaskKind::CellCreate, 1)]).await;

@@ -123,9 +123,9 @@ fn it_is_on_no_disk_in_no_record_and_on_no_command_line_and_gone_with_the_cell()
     }
     let record = fs::read_to_string(site.settings.folder.join(format!("cells/{cell}/record.json"))).unwrap();
     assert!(record.contains("db-password"), "names it has");
-    let root = format!("/proc/{pid}/root/run/muster/secrets/root.key");
+    let root = Path::new(&format!("/proc/{pid}/root")).join("run/muster/secrets/root.key");
     assert_eq!(fs::read_to_string(&root).unwrap(), CANARY);
-    let held = fs::File::open(Path::new(&root).parent().unwrap()).unwrap();
+    let held = fs::File::open(root.parent().unwrap()).unwrap();
     drop(held);
     site.destroy(cell);
     assert_eq!(site.cells.leftovers(cell).unwrap(), Vec::<String>::new());

@@ -187,10 +187,9 @@ impl Platform {
         };
         let mut removed = 0;
         for (owner, upload) in old {
-            match self.blobs.upload_cancel(owner, upload).await {
-                Ok(true) => removed += 1,
-                // Somebody writes to it at this moment.
-                Ok(false) | Err(_) => {}
+            // One that somebody writes to at this moment is left.
+            if let Ok(true) = self.blobs.upload_cancel(owner, upload).await {
+                removed += 1;
             }
         }
         removed
