@@ -89,15 +89,16 @@ pub(crate) async fn backup(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Copies the registry's finished files that are not there yet. They never change, so a second name for one is as good as a
-/// copy where the file system can give one.
+/// Copies the registry's finished files that are not there yet. A second name for one would be quicker, but what damages the
+/// one damages the other.
 fn copy_content(from: &Path, to: &Path) -> anyhow::Result<()> {
     let failed = |path: &Path| format!("copying {}", path.display());
     let private = |path: &Path| std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
     private(to).with_context(|| failed(to))?;
-    let identity = to.join("storage.id");
-    if !identity.exists() {
-        copy_private(&from.join("storage.id"), &identity)?;
+    for name in ["storage.id", "database.id"] {
+        if !to.join(name).exists() {
+            copy_private(&from.join(name), &to.join(name))?;
+        }
     }
     for shelf in std::fs::read_dir(from.join("blobs")).with_context(|| failed(from))? {
         let shelf = shelf.with_context(|| failed(from))?;
@@ -106,7 +107,7 @@ fn copy_content(from: &Path, to: &Path) -> anyhow::Result<()> {
         for file in std::fs::read_dir(shelf.path()).with_context(|| failed(&shelf.path()))? {
             let file = file.with_context(|| failed(&shelf.path()))?;
             let target = target.join(file.file_name());
-            if target.exists() || std::fs::hard_link(file.path(), &target).is_ok() {
+            if target.exists() {
                 continue;
             }
             match std::fs::copy(file.path(), &target) {

@@ -269,11 +269,19 @@ async fn blobs(settings: &Settings, store: &Store, world: &World) -> Result<Blob
     let folder = settings.file("registry.dir", "registry");
     let blobs =
         Blobs::open(&folder, world.clone()).await.map_err(|error| StartError::Registry(error.to_string()))?;
-    let claimed = store.storage_claim(blobs.identity()).await?;
+    let (claimed, database) = store.storage_claim(blobs.identity(), world.uuid()).await?;
     if claimed != blobs.identity() {
         return Err(StartError::Registry(format!(
             "{} is not the folder that belongs to this database: every server must share the one that holds storage.id {claimed}; \
              set registry.dir to it",
+            folder.display()
+        )));
+    }
+    // The other way round: what another database's rows name would look like garbage to this one.
+    let owner = blobs.belong_to(database).await.map_err(|error| StartError::Registry(error.to_string()))?;
+    if owner != database {
+        return Err(StartError::Registry(format!(
+            "{} belongs to another database: set registry.dir to a folder of this one's own",
             folder.display()
         )));
     }

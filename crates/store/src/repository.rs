@@ -82,8 +82,9 @@ statements! {
     BLOB_FILES_KNOWN = pair(
         "SELECT b.file FROM jsonb_array_elements_text($1) AS wanted (file) JOIN blobs b ON b.file = wanted.file",
         "SELECT b.file FROM json_each($1) AS wanted JOIN blobs b ON b.file = wanted.value");
-    STORAGE_CLAIM = both("INSERT INTO blob_storage (one, storage_id) VALUES (1, $1) ON CONFLICT (one) DO NOTHING");
-    STORAGE_GET = both("SELECT storage_id FROM blob_storage WHERE one = 1");
+    STORAGE_CLAIM = both(
+        "INSERT INTO blob_storage (one, storage_id, database_id) VALUES (1, $1, $2) ON CONFLICT (one) DO NOTHING");
+    STORAGE_GET = both("SELECT storage_id, database_id FROM blob_storage WHERE one = 1");
 
     // $5: whether a tag that names something else may be moved. None touched: it may not.
     TAG_SET = pair(
@@ -263,13 +264,18 @@ impl Store {
         rows.iter().map(|row| row.get(0)).collect()
     }
 
-    /// The blobs' folder that belongs to this database; the first that asks has it.
-    pub async fn storage_claim(&self, mine: uuid::Uuid) -> Result<uuid::Uuid> {
+    /// The blobs' folder that belongs to this database, and by which id that folder knows it; the first that asks has it.
+    pub async fn storage_claim(
+        &self,
+        folder: uuid::Uuid,
+        fresh: uuid::Uuid,
+    ) -> Result<(uuid::Uuid, uuid::Uuid)> {
         let mut tx = self.begin().await?;
-        tx.execute(&STORAGE_CLAIM, args![mine]).await?;
+        tx.execute(&STORAGE_CLAIM, args![folder, fresh]).await?;
         tx.commit().await?;
         let row = self.fetch_optional(&STORAGE_GET, args![]).await?;
-        row.ok_or(StoreError::Corrupt("the blobs' folder"))?.get(0)
+        let row = row.ok_or(StoreError::Corrupt("the blobs' folder"))?;
+        Ok((row.get(0)?, row.get(1)?))
     }
 }
 

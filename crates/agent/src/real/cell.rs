@@ -115,6 +115,13 @@ impl Driver {
                     "the node has no images: its agent was started without --images".to_owned()
                 })?;
                 let digest: Digest = digest.parse().map_err(said)?;
+                // What is unpacked here may be another project's: only what the operator put there is for everybody.
+                if pulled.is_none() && !layout.join("blobs/sha256").join(digest.hex()).is_file() {
+                    let why = format!(
+                        "neither the project's registry nor the node's operator has {digest}: push it to a repository of the project"
+                    );
+                    return Err(why.into());
+                }
                 let source = Source::Layout(layout.to_owned());
                 let image = self.images.ensure(&source, &digest, &Limits::default()).map_err(unusable)?;
                 if let Some(pulled) = pulled {

@@ -13,6 +13,7 @@ use super::{StorageError, at};
 pub(super) const UPLOADS: &str = "uploads";
 pub(super) const BLOBS: &str = "blobs";
 const IDENTITY: &str = "storage.id";
+const OWNER: &str = "database.id";
 
 /// Makes what is missing and says which storage it is. Several servers may do this at once.
 pub(super) fn prepare(folder: &Path, world: &World) -> Result<Uuid, StorageError> {
@@ -30,9 +31,14 @@ pub(super) fn prepare(folder: &Path, world: &World) -> Result<Uuid, StorageError
         sync(&blobs)?;
         sync(folder)?;
     }
-    let identity = identity(folder, world)?;
+    let identity = named(folder, IDENTITY, world.uuid(), world)?;
     try_lock(&folder.join(IDENTITY))?;
     Ok(identity)
+}
+
+/// Whose folder it is: the first that says so has it.
+pub(super) fn belong_to(folder: &Path, database: Uuid, world: &World) -> Result<Uuid, StorageError> {
+    named(folder, OWNER, database, world)
 }
 
 /// Without locks two servers could write to one upload at once, so a file system that has none is refused at the start.
@@ -61,13 +67,12 @@ pub(super) fn sync(directory: &Path) -> Result<(), StorageError> {
 
 /// The identity is written to a file of its own and then linked to its name: of several servers one link succeeds, and nobody
 /// ever sees half an identity. A rename was rejected, since it would replace what another server has already read.
-fn identity(folder: &Path, world: &World) -> Result<Uuid, StorageError> {
-    let path = folder.join(IDENTITY);
+fn named(folder: &Path, name: &str, candidate: Uuid, world: &World) -> Result<Uuid, StorageError> {
+    let path = folder.join(name);
     if let Some(found) = read_identity(&path)? {
         return Ok(found);
     }
-    let candidate = world.uuid();
-    let draft = folder.join(format!("{IDENTITY}.{candidate}"));
+    let draft = folder.join(format!("{name}.{}", world.uuid()));
     let written =
         OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft).and_then(|mut file| {
             writeln!(file, "{candidate}")?;

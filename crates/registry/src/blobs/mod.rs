@@ -3,6 +3,7 @@
 //! ```text
 //! FOLDER/                              0700: what lies here belongs to tenants, and only the server may enter
 //!   storage.id                         a UUID, made once: servers that share the folder read the same one
+//!   database.id                        the id of the database whose rows name what lies here
 //!   uploads/OWNER/UPLOAD               0600, growing; locked by whoever appends, and free again when that process dies
 //!   blobs/3f/3f9a…-UUID                0444, finished: its name holds its digest and a UUID that never comes again
 //! ```
@@ -103,6 +104,13 @@ impl Blobs {
             Ok(Self(Arc::new(Inner { folder, identity, world, reach, hashes: Hashes::default() })))
         })
         .await
+    }
+
+    /// Lets the storage belong to a database, unless it belongs to one; says to which. Two databases on one storage would each
+    /// take the other's content for garbage.
+    pub async fn belong_to(&self, database: Uuid) -> Result<Uuid, StorageError> {
+        let store = self.0.clone();
+        blocking(move || folder::belong_to(&store.folder, database, &store.world)).await
     }
 
     /// Which storage this is: the same for all servers that share the folder, and another for every other folder.

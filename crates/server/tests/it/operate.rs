@@ -115,7 +115,13 @@ async fn a_replica_with_another_root_key_does_not_start() {
     let muster_store::Location::Postgres(url) = &kit.database.location else { unreachable!() };
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().display().to_string();
-    let alone = settings(&[("http.listen", "127.0.0.1:0"), ("data.dir", &data), ("database.url", url)]);
+    let registry = kit.database.folder().join("registry").display().to_string();
+    let alone = settings(&[
+        ("http.listen", "127.0.0.1:0"),
+        ("data.dir", &data),
+        ("database.url", url),
+        ("registry.dir", &registry),
+    ]);
     let refused = muster_server::start(&alone, World::system()).await.err().expect("it has no root key");
     assert!(refused.to_string().contains("root.key"), "{refused}");
     let file = folder.path().join("root.key");

@@ -3,7 +3,9 @@
 -- The blobs' folder that belongs to this database. A server that would not share it refuses to start.
 CREATE TABLE blob_storage (
     one BIGINT NOT NULL PRIMARY KEY CHECK (one = 1),
-    storage_id UUID NOT NULL
+    storage_id UUID NOT NULL,
+    -- How the folder knows whose it is.
+    database_id UUID NOT NULL
 );
 
 -- Content by digest, once, whoever pushed it. `file` is unique for ever: removing an old one cannot take a newer push's.

@@ -3,7 +3,9 @@
 -- The blobs' folder that belongs to this database. A server that would not share it refuses to start.
 CREATE TABLE blob_storage (
     one INTEGER NOT NULL PRIMARY KEY CHECK (one = 1),
-    storage_id TEXT NOT NULL
+    storage_id TEXT NOT NULL,
+    -- How the folder knows whose it is.
+    database_id TEXT NOT NULL
 ) STRICT;
 
 -- Content by digest, once, whoever pushed it. `file` is unique for ever: removing an old one cannot take a newer push's.

@@ -115,5 +115,13 @@ async fn a_server_that_would_not_share_the_folder_refuses_to_start() {
     let same = kit.database.folder().join("registry").display().to_string();
     settings.set("registry.dir", same, "the test").unwrap();
     muster_server::start(&settings, World::system()).await.unwrap().stop().await;
+    // A database of its own would take what the first one's rows name for garbage.
+    settings
+        .set("database.url", elsewhere.path().join("other.db").display().to_string(), "the test")
+        .unwrap();
+    settings.set("data.dir", elsewhere.path().display().to_string(), "the test").unwrap();
+    let refused =
+        muster_server::start(&settings, World::system()).await.err().expect("it has another database");
+    assert!(refused.to_string().contains("another database"), "{refused}");
     kit.stop().await;
 }

@@ -331,9 +331,10 @@ async fn a_file_is_known_while_a_row_names_it(store: Store) {
 
 async fn the_first_folder_is_the_databases(store: Store) {
     let (mine, other) = (made::uuid(), made::uuid());
-    assert_eq!(store.storage_claim(mine).await.unwrap(), mine);
-    assert_eq!(store.storage_claim(other).await.unwrap(), mine);
-    assert_eq!(store.storage_claim(mine).await.unwrap(), mine);
+    let id = muster_ids::TypedId::uuid(made::id::<muster_ids::RepositoryId>());
+    assert_eq!(store.storage_claim(mine, id).await.unwrap(), (mine, id));
+    assert_eq!(store.storage_claim(other, other).await.unwrap(), (mine, id));
+    assert_eq!(store.storage_claim(mine, mine).await.unwrap(), (mine, id));
 }
 
 /// A repository with something in every table that knows repositories, but for artifacts.
