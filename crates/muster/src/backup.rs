@@ -151,6 +151,7 @@ pub(crate) async fn restore(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     }
     copy_private(&source, &database)?;
     copy_private(&folder.join("root.key"), &root_key)?;
-    println!("restored {} and {}; start the server", database.display(), root_key.display());
+    let also = if content.exists() { format!(" and {}", content.display()) } else { String::new() };
+    println!("restored {}, {}{also}; start the server", database.display(), root_key.display());
     Ok(ExitCode::SUCCESS)
 }

@@ -61,7 +61,13 @@ pub(crate) fn state_of(state: api::ArtifactState) -> ArtifactState {
     }
 }
 
-fn verdict_view(verdict: &Verdict, policy: i64) -> api::Verdict {
+fn verdict_view(verdict: &Verdict, policy: i64, present: i64) -> api::Verdict {
+    // What was found under an older edition says nothing of the present keys: who decides looks again, and so should who reads.
+    let over = if policy == present {
+        ""
+    } else {
+        "; since then keys or rules have changed: verify it to look again"
+    };
     api::Verdict {
         trust: match verdict.trust {
             Trust::Trusted => api::Trust::Trusted,
@@ -69,7 +75,7 @@ fn verdict_view(verdict: &Verdict, policy: i64) -> api::Verdict {
             Trust::Untrusted => api::Trust::Untrusted,
         },
         reason: verdict.reason.clone(),
-        says: verdict.says.clone(),
+        says: format!("{}{over}", verdict.says),
         key_id: verdict.key_id,
         signature: verdict.signature.clone(),
         policy,
@@ -100,7 +106,7 @@ pub(crate) fn view(artifact: &Artifact, policy: &TrustPolicy) -> api::Artifact {
         verdict: artifact
             .verdict
             .as_ref()
-            .map(|verdict| verdict_view(verdict, artifact.policy.unwrap_or_default())),
+            .map(|verdict| verdict_view(verdict, artifact.policy.unwrap_or_default(), policy.policy)),
         smoke_witness_id: artifact.smoke_witness_id,
         superseded_by: artifact.superseded_by,
         retirable_at: retirable,

@@ -112,12 +112,14 @@ fn commit(
 ) -> Commit {
     let named = target("artifact", before.id, &before.repository);
     let (scope, now) = (before.scope(), cx.now);
-    let of_it = told(&before, after.state, &reason, after.verdict.as_ref());
+    let mut of_it = told(&before, after.state, &reason, after.verdict.as_ref());
     let mut others = Vec::new();
     let change_of_it = change(cx, &before, after.state, &reason);
     let superseded = superseded.map(|old| {
         let why = format!("{} became active in its place", before.id);
         let changed = change(cx, &old, ArtifactState::Deprecated, &why);
+        of_it["supersedes"] = serde_json::json!({"artifact_id": old.id, "digest": old.digest, "before": old.state,
+            "after": ArtifactState::Deprecated});
         others.push((path(&old), told(&old, ArtifactState::Deprecated, &why, old.verdict.as_ref())));
         let new = Artifact {
             state: ArtifactState::Deprecated,

@@ -7,6 +7,8 @@ use muster_model::cell::CellState;
 use muster_operations::cell::RESTART;
 
 use super::act;
+use super::create::trusted;
+use crate::refuse::refuse;
 use crate::{Commit, Cx, Result};
 
 /// Prepares `cell_restart`.
@@ -16,6 +18,12 @@ pub async fn restart(cx: &Cx, project: &str, reference: &str, body: CellAct) -> 
     if cell.state != CellState::Running {
         let detail = format!("only a running cell can be restarted; it is {}", cell.state);
         return Err(Problem::new(Code::InvalidState, detail));
+    }
+    // Before anything is stopped: a node would refuse to make it anew, and then it would be down.
+    if let Some(id) = cell.artifact_id {
+        let artifact = cx.platform.store.artifact_lookup(id).await.map_err(refuse)?;
+        let artifact = artifact.ok_or_else(|| Problem::not_found("artifact"))?;
+        trusted(cx, &artifact).await?;
     }
     let deadline_at = cx.now + cx.platform.engine.timing().create;
     act(cx, cell, &RESTART, body, deadline_at, false).await
