@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::digest::{file_name, from_file_name};
 use crate::document::{self, Config};
 use crate::seal::{self, Look};
 use crate::tree::{self, Depth};
@@ -192,7 +193,7 @@ impl Images {
             let path = entry.map_err(Error::at("list", &folder))?.path();
             let name =
                 path.file_name().and_then(|name| name.to_str()).and_then(|name| name.split('.').next());
-            if name.and_then(Digest::from_file_name).is_some_and(|digest| !used(&digest)) {
+            if name.and_then(from_file_name).is_some_and(|digest| !used(&digest)) {
                 remove_tree(&path)?;
                 gone += 1;
             }
@@ -268,15 +269,15 @@ impl Images {
     }
 
     fn home(&self, digest: &Digest) -> PathBuf {
-        self.folder.join(digest.file_name())
+        self.folder.join(file_name(digest))
     }
 
     fn aside(&self, digest: &Digest, number: u32) -> PathBuf {
-        self.folder.join(ASIDE).join(format!("{}.{number}", digest.file_name()))
+        self.folder.join(ASIDE).join(format!("{}.{number}", file_name(digest)))
     }
 
     fn partial(&self, digest: &Digest) -> PathBuf {
-        self.folder.join(PARTIAL).join(digest.file_name())
+        self.folder.join(PARTIAL).join(file_name(digest))
     }
 
     fn lock(&self, digest: &Digest) -> Result<File, Error> {
@@ -287,7 +288,7 @@ impl Images {
 
     /// Lock files are never removed: whoever removed one could let two others in.
     fn open_lock(&self, digest: &Digest) -> Result<File, Error> {
-        let path = self.folder.join(LOCKS).join(digest.file_name());
+        let path = self.folder.join(LOCKS).join(file_name(digest));
         let opened = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);
         opened.map_err(Error::at("open", &path))
     }
@@ -297,7 +298,7 @@ fn digests_in(folder: &Path) -> Result<Vec<Digest>, Error> {
     let mut digests = Vec::new();
     for entry in fs::read_dir(folder).map_err(Error::at("list", folder))? {
         let name = entry.map_err(Error::at("list", folder))?.file_name();
-        digests.extend(name.to_str().and_then(Digest::from_file_name));
+        digests.extend(name.to_str().and_then(from_file_name));
     }
     digests.sort_unstable();
     Ok(digests)

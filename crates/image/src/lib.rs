@@ -22,10 +22,10 @@ mod tree;
 mod unpack;
 mod zstd;
 
-pub use digest::{Digest, DigestError};
 pub use document::{Blob, Config, Lead, lead};
 pub use error::Error;
 pub use images::{Image, Images};
 pub use limits::Limits;
+pub use muster_ids::{Digest, DigestError};
 pub use source::Source;
 pub use unpack::LeftOut;
