@@ -207,8 +207,7 @@ impl Draft {
     }
 
     fn finish(self, asked: &Digest, place: &Path, driver: &Driver) -> io::Result<Finished> {
-        let hex: String = self.hash.clone().finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-        let found: Digest = format!("sha256:{hex}").parse().map_err(io::Error::other)?;
+        let found = Digest::from_bytes(self.hash.clone().finalize().into());
         if found != *asked {
             if self.inherited {
                 return Ok(Finished::Wrong { found, draft: Some(self.clear()?) });
