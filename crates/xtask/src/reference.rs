@@ -39,15 +39,32 @@ pub(crate) fn permissions() -> String {
         let held =
             Role::ALL.iter().map(|role| mark(permission.held_by(*role))).collect::<Vec<_>>().join(" | ");
         let listed = if permission.allowable() { "by its allow list" } else { "never" };
-        let guards = operations
+        let mut guards: Vec<String> = operations
             .iter()
             .filter(|operation| operation.permission == permission.as_str())
             .map(|operation| format!("`{} {}`", operation.method.as_str(), operation.path))
-            .collect::<Vec<_>>()
-            .join(", ");
+            .collect();
+        guards.extend(beside(*permission).map(str::to_owned));
+        let guards = guards.join(", ");
         page.push_str(&format!("| `{}` | {held} | {listed} | {guards} |\n", permission.as_str()));
     }
     page
+}
+
+/// What a permission guards that is no operation of the contract's table: the registry's protocol, and the purposes of an
+/// operation that serves several.
+fn beside(permission: Permission) -> Option<&'static str> {
+    Some(match permission {
+        Permission::RepositoryPull => "`GET /v2/…`",
+        Permission::RepositoryPush => "`POST`, `PATCH` and `PUT /v2/…`",
+        Permission::RepositoryRetag => "`PUT /v2/…/manifests/{tag}` where the tag names something else",
+        Permission::RepositoryDelete => "`DELETE /v2/…`",
+        Permission::RuntimeSecretArtifactPull => "`runtime_secret.issue` for the purpose `artifact_pull`",
+        Permission::RuntimeSecretClusterBootstrap => {
+            "`runtime_secret.issue` for the purpose `cluster_bootstrap`"
+        }
+        _ => return None,
+    })
 }
 
 fn mark(held: bool) -> &'static str {
