@@ -57,7 +57,8 @@ class Stage:
                 for file in ("root.key", "operator.token"):
                     (data / file).write_bytes((folder / "a" / file).read_bytes())
                     (data / file).chmod(0o600)
-            replica = Replica(data, database, settings)
+            # Servers of one database share the registry's content.
+            replica = Replica(data, database, {**settings, "registry-dir": str(folder / "registry")})
             replica.start()
             self.replicas.append(replica)
         self.agents = []
