@@ -177,7 +177,7 @@ impl Platform {
     }
 
     async fn collect_uploads(&self, now: Timestamp) -> u64 {
-        let age = std::time::Duration::try_from(self.options.garbage_grace.max(FLOOR)).unwrap_or_default();
+        let age = std::time::Duration::try_from(self.options.garbage_grace).unwrap_or_default();
         let old = match self.blobs.uploads_older_than(age, now).await {
             Ok(old) => old,
             Err(error) => {

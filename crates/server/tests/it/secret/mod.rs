@@ -30,7 +30,7 @@ pub(crate) async fn pushed(kit: &Kit) {
     let bytes = if kit.store().kind() == "sqlite" { "x''" } else { "''" };
     let manifest = format!(
         "INSERT INTO manifests (repository_id, digest, media_type, annotations, content, total_size, created_at)
-         SELECT id, 'sha256:1', 'm', '{{}}', {bytes}, 0, created_at FROM repositories WHERE name = 'base'"
+         SELECT id, 'sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855', 'm', '{{}}', {bytes}, 0, created_at FROM repositories WHERE name = 'base'"
     );
     for statement in [
         "INSERT INTO repositories (id, tenant_id, project_id, name, created_at, version)
@@ -38,7 +38,7 @@ pub(crate) async fn pushed(kit: &Kit) {
         String::leak(manifest),
         "INSERT INTO artifacts (id, tenant_id, project_id, repository_id, digest, kind, media_type, size, line, state, labels,
             created_at, updated_at, version)
-         SELECT '01900000-0000-7000-9000-000000000002', tenant_id, project_id, id, 'sha256:1', 'oci', 'm', 0, 'main', 'draft', '{}',
+         SELECT '01900000-0000-7000-9000-000000000002', tenant_id, project_id, id, 'sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855', 'oci', 'm', 0, 'main', 'draft', '{}',
             created_at, created_at, 1 FROM repositories WHERE name = 'base'",
     ] {
         kit.store().sabotage(statement).await.unwrap();
