@@ -7,6 +7,9 @@ use std::sync::Mutex;
 pub enum Fault {
     /// The n-th statement inside transactions from now, counted from 1, fails before it is sent.
     FailStatement(u64),
+    /// The next statement of this name fails before it is sent. Whatever else the server does meanwhile, in the background
+    /// or for others, cannot be struck in its place.
+    FailBefore(&'static str),
     /// The next COMMIT happens, but its answer is not heard.
     UnheardCommit,
     /// The next COMMIT fails before it is sent: surely not done.
@@ -64,6 +67,13 @@ impl Faults {
                     verdict = Verdict::Fail;
                 }
                 *left > 0
+            }
+            Fault::FailBefore(struck) => {
+                let hit = *struck == name;
+                if hit {
+                    verdict = Verdict::Fail;
+                }
+                !hit
             }
             Fault::Skip(skipped) => {
                 if *skipped == name {

@@ -8,6 +8,7 @@ use crate::made::{self, FIRST, put};
 on_both![
     any_statement_that_fails_leaves_nothing,
     statements_are_counted_across_transactions,
+    a_statement_is_struck_by_name_and_others_pass,
     a_commit_that_failed_left_nothing,
     a_commit_that_was_not_heard_happened,
     a_skipped_statement_is_a_planted_bug,
@@ -59,6 +60,16 @@ async fn statements_are_counted_across_transactions(store: Store) {
     made::is_unavailable(insert(&store, &[made::tenant("third")]).await);
     insert(&store, &[made::tenant("fourth")]).await.unwrap();
     assert_eq!(slugs(&store).await, ["first", "second", "fourth"]);
+}
+
+async fn a_statement_is_struck_by_name_and_others_pass(store: Store) {
+    store.faults().arm(Fault::FailBefore("TENANT_INSERT"));
+    let user = made::user(None, "ada@example.com");
+    put(&store, async |tx| tx.user_insert(&user).await).await.unwrap();
+    assert_eq!(store.faults().struck(), 0);
+    made::is_unavailable(insert(&store, &three()).await);
+    assert_eq!(store.faults().struck(), 1);
+    insert(&store, &three()).await.expect("it strikes once");
 }
 
 async fn a_commit_that_failed_left_nothing(store: Store) {
