@@ -67,6 +67,20 @@ id::ids! {
     TaskId = "tsk";
     /// A one-time right to enrol a node.
     EnrolmentId = "enr";
+    /// An app of the catalog.
+    AppId = "app";
+    /// A release of an app.
+    AppVersionId = "ver";
+    /// A project's right to launch an app.
+    EntitlementId = "ent";
+    /// A process that gives an app its meaning.
+    AdapterId = "adp";
+    /// A step that an adapter carries out.
+    AdapterStepId = "ast";
+    /// An app that runs in a project.
+    InstanceId = "ins";
+    /// One realised unit of a component of an instance.
+    MemberId = "mem";
     /// A running server.
     ReplicaId = "rep";
 }

@@ -1,13 +1,17 @@
 //! The nouns and their rules. Everything here is a pure function or a plain value.
 
+pub mod adapter;
 pub mod allocation;
+pub mod app;
 pub mod artifact;
 pub mod audit;
 pub mod cell;
 pub mod event;
 pub mod hex;
 pub mod identity;
+pub mod instance;
 pub mod labels;
+pub mod member;
 pub mod name;
 pub mod node;
 pub mod operation;

@@ -51,6 +51,14 @@ states! {
         Stream = "stream" => [];
         /// Remove things that nothing knows.
         Sweep = "sweep" => [];
+        /// Write or remove files in a cell.
+        CellFiles = "cell_files" => [];
+        /// Start or stop a service of a cell.
+        CellService = "cell_service" => [];
+        /// Run a command in a cell.
+        CellCommand = "cell_command" => [];
+        /// Run a check beside a cell.
+        CellProbe = "cell_probe" => [];
     }
 }
 

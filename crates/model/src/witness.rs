@@ -27,6 +27,16 @@ states! {
         Wiped = "wiped" => [];
         /// The machine holds nothing of ours any more.
         Retired = "retired" => [];
+        /// No work is on a member, and none comes.
+        Drained = "drained" => [];
+        /// Nothing is left of a member, and nothing counts on it.
+        Removed = "removed" => [];
+        /// The rest of its network does not know a member any more.
+        Fenced = "fenced" => [];
+        /// Every component of an instance has what it needs.
+        Running = "running" => [];
+        /// Nothing is left of an instance.
+        Stopped = "stopped" => [];
     }
 }
 

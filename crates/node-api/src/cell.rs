@@ -108,6 +108,10 @@ pub struct Service {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false, nullable = false, max_length = 4096)]
     pub working_directory: Option<String>,
+    /// When it is started.
+    #[serde(default)]
+    #[schema(required = false)]
+    pub start: Start,
     /// What happens when it ends.
     #[serde(default)]
     #[schema(required = false)]
@@ -132,6 +136,17 @@ fn ten() -> u32 {
 
 fn one() -> u32 {
     1
+}
+
+/// When a service is started.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Start {
+    /// With its cell.
+    #[default]
+    WithCell,
+    /// When somebody asks for it; until then the cell does without, and is whole all the same.
+    OnRequest,
 }
 
 /// What happens when a service ends.
@@ -420,6 +435,8 @@ pub struct ServiceFindings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ServiceState {
+    /// Nobody asked for it yet, or somebody asked for its end.
+    Idle,
     /// It waits for others.
     Waiting,
     /// It runs.

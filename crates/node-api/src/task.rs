@@ -1,11 +1,13 @@
 //! What an agent is asked to do, and what it says of it.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use muster_ids::{AllocationId, CellId, NetworkId, TaskId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::cell::{CellFindings, CellOrder};
+use crate::cell::{CellFindings, CellOrder, File, SecretFile};
 use crate::stream::StreamOrder;
 
 /// What can be asked of an agent. No free shell.
@@ -36,15 +38,29 @@ pub enum TaskKind {
     Stream,
     /// Remove things that nothing on the platform knows.
     Sweep,
+    /// Write or remove files in a cell. Doing it twice is doing it once.
+    CellFiles,
+    /// Start or stop a service of a cell. Doing it twice is doing it once.
+    CellService,
+    /// Run a command in a cell to its end, once a task: who asks again with the same task is told how it ended.
+    CellCommand,
+    /// Run a check beside a cell: from its image's own files, in its network, among its processes. Never answered from memory.
+    CellProbe,
 }
 
 impl TaskKind {
     /// What it means for the allocation's place: what is about a cell leaves that as it is.
     pub fn of_place(self) -> Self {
         match self {
-            Self::CellCreate | Self::CellInspect | Self::CellDestroy | Self::KeepLogs | Self::Stream => {
-                Self::Inspect
-            }
+            Self::CellCreate
+            | Self::CellInspect
+            | Self::CellDestroy
+            | Self::KeepLogs
+            | Self::Stream
+            | Self::CellFiles
+            | Self::CellService
+            | Self::CellCommand
+            | Self::CellProbe => Self::Inspect,
             kind => kind,
         }
     }
@@ -82,6 +98,158 @@ pub struct Details {
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     #[schema(required = false)]
     pub things: Vec<Thing>,
+    /// What to do in the cell.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(required = false)]
+    pub act: Option<CellAct>,
+}
+
+/// Something to be done in a cell that is there, or beside it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum CellAct {
+    /// Files to write, and paths to remove.
+    Files(FilesOrder),
+    /// A service to start or to stop.
+    Service(ServiceOrder),
+    /// A command to run to its end.
+    Command(CommandOrder),
+    /// A check to run beside the cell.
+    Probe(ProbeOrder),
+}
+
+impl CellAct {
+    /// The kind of task that carries it.
+    pub fn kind(&self) -> TaskKind {
+        match self {
+            Self::Files(_) => TaskKind::CellFiles,
+            Self::Service(_) => TaskKind::CellService,
+            Self::Command(_) => TaskKind::CellCommand,
+            Self::Probe(_) => TaskKind::CellProbe,
+        }
+    }
+}
+
+/// Files to write and to remove in a cell. Each is whole or not there at all: it is renamed into its place.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FilesOrder {
+    /// What to write.
+    #[serde(default)]
+    #[schema(required = false, max_items = 100)]
+    pub write: Vec<File>,
+    /// Files and empty directories to remove; what is not there is removed already.
+    #[serde(default)]
+    #[schema(required = false, max_items = 100)]
+    pub remove: Vec<String>,
+    /// Secrets to write, by reference, each as a file of mode 0400 in `/run/muster/secrets`.
+    #[serde(default)]
+    #[schema(required = false, max_items = 64)]
+    pub secrets: Vec<SecretFile>,
+}
+
+/// A service to start or to stop.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ServiceOrder {
+    /// Which, as the cell's own list has it.
+    #[schema(max_length = 63)]
+    pub name: String,
+    /// What with it.
+    pub action: ServiceAction,
+}
+
+/// What to do with a service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ServiceAction {
+    /// Start it, unless it runs. It is done when the service is ready.
+    Start,
+    /// Stop it, unless it does not run. It is done when no process of it is left.
+    Stop,
+    /// Stop it, and start it.
+    Restart,
+}
+
+/// A command to run to its end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CommandOrder {
+    /// The program, by its path, and its arguments. No shell looks at them.
+    #[schema(min_items = 1, max_items = 256)]
+    pub command: Vec<String>,
+    /// What it finds in its environment beside what the cell has.
+    #[serde(default)]
+    #[schema(required = false)]
+    pub environment: BTreeMap<String, String>,
+    /// As which user of the cell.
+    #[serde(default)]
+    #[schema(required = false)]
+    pub uid: u32,
+    /// As which group of the cell.
+    #[serde(default)]
+    #[schema(required = false)]
+    pub gid: u32,
+    /// What it reads.
+    #[serde(default)]
+    #[schema(required = false, max_length = 262_144)]
+    pub stdin: String,
+    /// After so many seconds it is killed.
+    #[serde(default = "a_minute")]
+    #[schema(required = false, minimum = 1, maximum = 3600)]
+    pub timeout_seconds: u32,
+}
+
+/// A check to run beside a cell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProbeOrder {
+    /// The program, by its path in the image, and its arguments.
+    #[schema(min_items = 1, max_items = 64)]
+    pub command: Vec<String>,
+    /// Its whole environment.
+    #[serde(default)]
+    #[schema(required = false)]
+    pub environment: BTreeMap<String, String>,
+    /// Directories of the cell that it sees, to read; nothing in them is ever run.
+    #[serde(default)]
+    #[schema(required = false, max_items = 16)]
+    pub sees: Vec<String>,
+    /// As which user of the cell.
+    #[serde(default)]
+    #[schema(required = false)]
+    pub uid: u32,
+    /// As which group of the cell.
+    #[serde(default)]
+    #[schema(required = false)]
+    pub gid: u32,
+    /// After so many seconds it is killed.
+    #[serde(default = "ten")]
+    #[schema(required = false, minimum = 1, maximum = 300)]
+    pub timeout_seconds: u32,
+}
+
+fn a_minute() -> u32 {
+    60
+}
+
+fn ten() -> u32 {
+    10
+}
+
+/// How a command or a check ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Ran {
+    /// Its exit status; 128 and the signal's number for one that was killed.
+    pub exit: i32,
+    /// The last 16 KiB of what it wrote.
+    pub stdout: String,
+    /// The last 16 KiB of what it complained of.
+    pub stderr: String,
+    /// Whether it wrote more than is said here.
+    pub truncated: bool,
+    /// Whether it was killed because its time was over.
+    pub timed_out: bool,
 }
 
 /// A task.
@@ -221,6 +389,10 @@ pub struct Findings {
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     #[schema(required = false)]
     pub things: Vec<Thing>,
+    /// How what was run ended.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(required = false)]
+    pub ran: Option<Ran>,
     /// Why a cell was not made, where that is one of these.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false)]

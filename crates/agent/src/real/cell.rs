@@ -109,19 +109,18 @@ impl Driver {
     fn root(&self, spec: &CellSpec, given: &Given) -> Result<RootSource, Undone> {
         match &spec.root {
             Root::Image(digest) => {
-                let pulled = given.image.as_ref();
-                let layout = pulled.map(|pulled| pulled.layout()).or(self.settings.images.as_deref());
-                let layout = layout.ok_or_else(|| {
-                    "the node has no images: its agent was started without --images".to_owned()
-                })?;
                 let digest: Digest = digest.parse().map_err(said)?;
-                // What is unpacked here may be another project's: only what the operator put there is for everybody.
-                if pulled.is_none() && !layout.join("blobs/sha256").join(digest.hex()).is_file() {
-                    let why = format!(
+                let pulled = given.image.as_ref();
+                // What is unpacked here may be another project's: only what the operator put there is for everybody. Where the
+                // agent has no --images, that is nothing, and whoever asked is told the same: they can push, and not start it anew.
+                let images = self.settings.images.as_deref();
+                let of_operator =
+                    images.filter(|layout| layout.join("blobs/sha256").join(digest.hex()).is_file());
+                let layout = pulled.map(|pulled| pulled.layout()).or(of_operator).ok_or_else(|| {
+                    format!(
                         "neither the project's registry nor the node's operator has {digest}: push it to a repository of the project"
-                    );
-                    return Err(why.into());
-                }
+                    )
+                })?;
                 let source = Source::Layout(layout.to_owned());
                 let image = self.images.ensure(&source, &digest, &Limits::default()).map_err(unusable)?;
                 if let Some(pulled) = pulled {
@@ -174,7 +173,7 @@ impl Driver {
             let found = self.cells.look(order.cell_id).map_err(said)?;
             let waits = found.services.iter().any(|service| match service.state {
                 ServiceState::Running => !service.ready,
-                ServiceState::Ended => false,
+                ServiceState::Ended | ServiceState::Idle => false,
                 ServiceState::Waiting | ServiceState::Restarting => true,
             });
             if !found.present || !waits || began.elapsed() > PATIENCE {

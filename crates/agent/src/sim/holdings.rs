@@ -122,6 +122,9 @@ impl Holdings {
             TaskKind::Inspect | TaskKind::Survey => Plan::Nothing,
             TaskKind::CellCreate => self.plan_cell_create(place, details, told),
             TaskKind::CellDestroy => self.plan_cell_destroy(place, details),
+            TaskKind::CellFiles | TaskKind::CellService | TaskKind::CellCommand | TaskKind::CellProbe => {
+                Plan::Refuse("this is not done yet".to_owned())
+            }
             TaskKind::CellInspect | TaskKind::KeepLogs | TaskKind::Stream | TaskKind::Sweep => Plan::Nothing,
         }
     }

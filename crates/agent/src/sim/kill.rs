@@ -136,6 +136,10 @@ fn word(kind: TaskKind) -> &'static str {
         TaskKind::KeepLogs => "keep_logs",
         TaskKind::Stream => "stream",
         TaskKind::Sweep => "sweep",
+        TaskKind::CellFiles => "cell_files",
+        TaskKind::CellService => "cell_service",
+        TaskKind::CellCommand => "cell_command",
+        TaskKind::CellProbe => "cell_probe",
     }
 }
 

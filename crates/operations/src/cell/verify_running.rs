@@ -7,8 +7,7 @@ use muster_model::cell::{Cell, CellFailure, CellState};
 use muster_model::event::EventType;
 use muster_model::task::TaskKind;
 use muster_model::witness::Transition;
-use muster_node_api::cell::CellSpec;
-use muster_node_api::cell::{CellFindings, Restart, ServiceState};
+use muster_node_api::cell::{CellFindings, CellSpec, Restart, ServiceState, Start};
 use muster_store::{Result, StoreError};
 use serde_json::json;
 
@@ -100,7 +99,8 @@ fn judge(cell: &Cell, spec: &CellSpec, found: &CellFindings) -> Judged {
         let why = format!("it is of incarnation {}, not {}", found.incarnation, cell.incarnation);
         return Judged::Not(CellFailure::VerifyFailed, why);
     }
-    for service in &spec.services {
+    // What waits for somebody to ask for it is no part of the cell's being whole.
+    for service in spec.services.iter().filter(|service| service.start == Start::WithCell) {
         let name = &service.name;
         let Some(seen) = found.services.iter().find(|seen| seen.name == *name) else {
             return Judged::Later(format!("the service {name} has not been started"));
@@ -118,6 +118,7 @@ fn judge(cell: &Cell, spec: &CellSpec, found: &CellFindings) -> Judged {
             }
             (ServiceState::Running, true, _) => {}
             (ServiceState::Running, false, _) => return Judged::Later(format!("{name} is not ready{said}")),
+            (ServiceState::Idle, ..) => return Judged::Later(format!("{name} was stopped{said}")),
             (ServiceState::Waiting, ..) => return Judged::Later(format!("{name} waits for others{said}")),
             (ServiceState::Restarting, ..) => {
                 return Judged::Later(format!("{name} ended and is started again{said}"));

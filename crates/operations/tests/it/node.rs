@@ -189,6 +189,10 @@ impl Node {
             | TaskKind::CellInspect
             | TaskKind::KeepLogs
             | TaskKind::Stream
+            | TaskKind::CellFiles
+            | TaskKind::CellService
+            | TaskKind::CellCommand
+            | TaskKind::CellProbe
             | TaskKind::Sweep => {}
         }
         let mut findings = self.inspect(allocation, &details);
