@@ -207,7 +207,10 @@ fn flag(pointer: &str) -> String {
 /// What to do next, by the code.
 fn advice(operation: Option<&Operation>, problem: &Problem) -> Option<String> {
     let words = operation.map(Words::of);
-    let list = what_to_list(operation).map(|noun| format!("`muster {noun} list` shows what there is"));
+    let list = || {
+        let noun = absent(&problem.detail).or_else(|| what_to_list(operation));
+        noun.map(|noun| format!("`muster {noun} list` shows what there is"))
+    };
     let permission = operation.and_then(|operation| operation.permission.as_deref());
     let takes = |name: &str| {
         operation.is_some_and(|operation| operation.query_params.iter().any(|field| field.name == name))
@@ -222,7 +225,7 @@ fn advice(operation: Option<&Operation>, problem: &Problem) -> Option<String> {
             ),
             None => "`muster whoami` says who you are".to_owned(),
         }),
-        "not_found" => list,
+        "not_found" => list(),
         "name_taken" => {
             let noun = words.and_then(|words| words.noun);
             noun.map(|noun| format!("choose another name; `muster {noun} list` shows what there is"))
@@ -256,6 +259,14 @@ fn advice(operation: Option<&Operation>, problem: &Problem) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// The noun that the server says there is none of. It may be what a flag names (`--allocation`), and of that the operation says
+/// nothing. A sentence in other words costs only the better advice.
+fn absent(detail: &str) -> Option<String> {
+    let (noun, _) = detail.strip_prefix("there is no such ")?.split_once(',')?;
+    let noun = noun.to_lowercase().replace(' ', "-");
+    is_listed(&noun).then_some(noun)
 }
 
 /// The noun whose list helps to find what was not found: the thing's own, or that of its place if the thing was listed or
@@ -342,6 +353,28 @@ mod tests {
         assert!(refused(409, "name_taken", "project_create").as_text().contains("`muster project list`"));
         assert!(refused(409, "not_empty", "tenant_delete").as_text().contains("--cascade"));
         assert!(!refused(409, "not_empty", "user_delete").as_text().contains("--cascade"));
+    }
+
+    #[test]
+    fn what_was_not_found_is_listed_also_where_a_flag_named_it() {
+        let next = |noun: &str| {
+            let detail = format!("there is no such {noun}, or you may not see it");
+            let problem = json!({"status": 404, "code": "not_found", "detail": detail});
+            let problem: Problem = serde_json::from_value(problem).unwrap();
+            let operation = Description::embedded().operation("cell_create");
+            Failure::call(operation, Error::Problem(Box::new(problem))).next.unwrap()
+        };
+        let listed = [
+            ("allocation", "allocation"),
+            ("project", "project"),
+            ("service account", "service-account"),
+            ("SSH key", "ssh-key"),
+            // Of what is never listed, the place is shown.
+            ("stream", "project"),
+        ];
+        for (noun, list) in listed {
+            assert_eq!(next(noun), format!("`muster {list} list` shows what there is"));
+        }
     }
 
     #[test]

@@ -19,6 +19,8 @@ use crate::pull::{create, prepare, refusal, reported, trust};
 use crate::server::Server;
 
 const CANARY: &str = "CANARY-3f-of-a-real-cell";
+/// An image that nobody has.
+const NOWHERE: &str = "sha256:0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f";
 
 fn settings(machine: &Machine) -> Settings {
     let missing = real::missing_tools();
@@ -110,6 +112,11 @@ async fn an_image_is_pulled_unpacked_and_guarded_and_secrets_are_in_the_cell_alo
     let layers_gone = !blob(&layer_digest).exists() && blob(&image).exists();
     let again = reported(&server, vec![of(TaskKind::CellCreate, 1)]).await;
 
+    // What the project has not published comes from the operator alone, who put nothing here.
+    let mut unpublished = create(&machine, a, machine.world.id(), NOWHERE, trust(false));
+    unpublished.details.cell.as_mut().unwrap().pull = None;
+    let nowhere = reported(&server, vec![unpublished]).await;
+
     // A repeated order changes nothing, also when the image was changed meanwhile: what runs, runs.
     let planted = std::fs::write(rootfs.join("bin/planted"), b"#!");
     let repeated = reported(&server, vec![of(TaskKind::CellCreate, 1)]).await;
@@ -136,6 +143,9 @@ async fn an_image_is_pulled_unpacked_and_guarded_and_secrets_are_in_the_cell_alo
     assert!(layers_gone, "layers go when they are unpacked, and documents stay");
     let cell_of = |report: &Report| report.findings.cell.clone().unwrap();
     assert_eq!(cell_of(&repeated[0]).pid, pid);
+    let (refused, why) = refusal(&nowhere[0]);
+    assert_eq!(refused, None, "{why}");
+    assert!(why.contains(NOWHERE) && why.ends_with("push it to a repository of the project"), "{why}");
     let (refused, why) = refusal(&damaged[1]);
     assert_eq!(refused, Some(Refusal::ArtifactDamaged), "{why}");
     assert!(why.contains("/bin/planted has come"), "{why}");

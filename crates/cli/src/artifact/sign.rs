@@ -85,10 +85,13 @@ pub(crate) async fn sign(context: &Context, matches: &ArgMatches) -> Result<()> 
     Ok(())
 }
 
-/// A private key that others may read is none.
+/// A private key that others may read is none. What the file holds is looked at first: of a public key everybody may know, and
+/// whoever named it is told that it is the wrong one of the two.
 fn read_key(path: &Path) -> Result<PrivateKey> {
     let shown = path.display();
     let failed = |error: std::io::Error| Failure::local(&format!("the key {shown} cannot be read"), error);
+    let text = Zeroizing::new(std::fs::read_to_string(path).map_err(failed)?);
+    let key = PrivateKey::from_pem(&text).map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
     let mode = std::fs::metadata(path).map_err(failed)?.permissions().mode();
     if mode & 0o077 != 0 {
         return Err(Failure::local(
@@ -97,8 +100,7 @@ fn read_key(path: &Path) -> Result<PrivateKey> {
         )
         .next(format!("chmod 600 {shown}")));
     }
-    let text = Zeroizing::new(std::fs::read_to_string(path).map_err(failed)?);
-    PrivateKey::from_pem(&text).map_err(|error| Failure::usage(format!("{shown}: {error}")))
+    Ok(key)
 }
 
 async fn attach_bundle(
@@ -196,7 +198,19 @@ mod tests {
         assert!(read_key(&path).unwrap_err().next.unwrap().starts_with("chmod 600"));
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
         assert!(read_key(&path).is_ok());
+    }
+
+    #[test]
+    fn a_public_key_is_called_one_whoever_may_read_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("k.pub");
         std::fs::write(&path, PrivateKey::generate().public().to_pem()).unwrap();
-        assert!(read_key(&path).unwrap_err().detail.contains("needs the private one"));
+        for mode in [0o600, 0o644] {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            let failure = read_key(&path).unwrap_err();
+            let said = "k.pub: this is a public key, and signing needs the private one";
+            assert!(failure.detail.ends_with(said), "{}", failure.detail);
+            assert_eq!(failure.next, None);
+        }
     }
 }

@@ -370,3 +370,15 @@ async fn a_smoke_test_makes_a_cell_of_the_digest_destroys_it_and_stages_with_it(
     assert!(desk.lines()[3].contains("/cells/cel_1"), "{:?}", desk.lines());
     assert_eq!(body(5), json!({"to": "staged", "reason": "its smoke test passed", "smoke_cell": "cel_1"}));
 }
+
+#[tokio::test]
+async fn a_smoke_test_in_no_allocation_says_where_allocations_are_listed() {
+    let artifact = json!({"id": "art_1", "repository": "base", "digest": format!("sha256:{}", "ab".repeat(32)), "kind": "oci"});
+    let absent = json!({"status": 404, "code": "not_found", "detail": "there is no such allocation, or you may not see it"});
+    let headers = vec![("content-type", "application/problem+json".to_owned())];
+    let desk = Desk::new(vec![ok(&artifact.to_string()), Reply::Answer(404, headers, absent.to_string())]);
+    let line = "muster artifact smoke base:2 --allocation nope --project acme.ml";
+    let failure = desk.type_in(line).await.unwrap_err();
+    assert_eq!(failure.exit, Exit::NotFound);
+    assert!(failure.next.unwrap().starts_with("`muster allocation list`"));
+}

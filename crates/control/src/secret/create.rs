@@ -1,9 +1,9 @@
 //! Keep a secret for a project's apps.
 
-use muster_api::Problem;
 use muster_api::secret::SecretCreate;
+use muster_api::{Code, Problem};
 use muster_authz::Permission;
-use muster_ids::SecretId;
+use muster_ids::{ProjectId, SecretId};
 use muster_model::event::EventType;
 use muster_model::secret::ProjectSecret;
 use serde_json::json;
@@ -11,6 +11,7 @@ use serde_json::json;
 use super::content::content;
 use super::{path, view};
 use crate::commit::target;
+use crate::refuse::refuse;
 use crate::tenant::counted;
 use crate::{Answer, Commit, Cx, Result};
 
@@ -19,6 +20,7 @@ pub async fn create(cx: &Cx, project: &str, body: SecretCreate) -> Result<Commit
     let (project_id, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::SecretCreate, scope, "project")?;
     let content = content(body.value, body.encoding)?;
+    refuse_taken(cx, project_id, &body.name).await?;
     let tenant_id = scope.tenant().ok_or_else(|| Problem::not_found("project"))?;
     let platform = &cx.platform;
     let id: SecretId = platform.world.id();
@@ -45,4 +47,18 @@ pub async fn create(cx: &Cx, project: &str, body: SecretCreate) -> Result<Commit
         })
     });
     Ok(commit.event(cx, EventType::SecretCreated, subject, told))
+}
+
+/// The unique index decides, but it cannot tell what to do: whoever makes a secret a second time mostly wants another content
+/// for the first.
+async fn refuse_taken(cx: &Cx, project: ProjectId, name: &str) -> Result<()> {
+    match cx.platform.store.secret_by_name(project, name).await.map_err(refuse)? {
+        None => Ok(()),
+        Some(_) => Err(Problem::new(
+            Code::NameTaken,
+            format!(
+                "there is a secret {name} already: give it another content with `muster secret rotate {name}`, or choose another name"
+            ),
+        )),
+    }
 }

@@ -4,7 +4,7 @@
 CREATE TABLE witnesses (
     id UUID NOT NULL PRIMARY KEY,
     subject_id UUID NOT NULL,
-    transition TEXT NOT NULL CHECK (transition IN ('active', 'gone', 'wiped', 'retired')),
+    transition TEXT NOT NULL CHECK (transition IN ('active', 'gone', 'wiped', 'retired', 'drained', 'removed', 'fenced', 'running', 'stopped')),
     kind TEXT NOT NULL CHECK (kind IN ('witnessed', 'attested')),
     incarnation BIGINT NOT NULL,
     operation_id UUID,
@@ -265,14 +265,15 @@ CREATE INDEX operations_by_subject ON operations (subject_id, id);
 CREATE INDEX operations_by_project ON operations (project_id, id);
 CREATE INDEX operations_by_parent ON operations (parent_id) WHERE parent_id IS NOT NULL;
 
--- What an operation touches. `held` is the right to work on it: one holder a thing.
+-- What an operation touches. `held` is the right to work on it: one holder a thing, or several that only share it.
 CREATE TABLE operation_touches (
     operation_id UUID NOT NULL REFERENCES operations (id),
     thing UUID NOT NULL,
     held BOOLEAN NOT NULL,
+    shared BOOLEAN NOT NULL,
     PRIMARY KEY (operation_id, thing)
 );
-CREATE UNIQUE INDEX operation_touches_held ON operation_touches (thing) WHERE held;
+CREATE UNIQUE INDEX operation_touches_held ON operation_touches (thing) WHERE held AND NOT shared;
 CREATE INDEX operation_touches_by_thing ON operation_touches (thing, operation_id);
 
 CREATE TABLE operations_finished (
@@ -295,7 +296,7 @@ CREATE TABLE node_tasks (
     node_id UUID NOT NULL REFERENCES nodes (id),
     operation_id UUID NOT NULL,
     key TEXT NOT NULL,
-    kind TEXT NOT NULL CHECK (kind IN ('prepare', 'inspect', 'resize', 'destroy', 'wipe', 'survey', 'cell_create', 'cell_inspect', 'cell_destroy', 'keep_logs', 'stream', 'sweep')),
+    kind TEXT NOT NULL CHECK (kind IN ('prepare', 'inspect', 'resize', 'destroy', 'wipe', 'survey', 'cell_create', 'cell_inspect', 'cell_destroy', 'keep_logs', 'stream', 'sweep', 'cell_files', 'cell_service', 'cell_command', 'cell_probe')),
     allocation_id UUID,
     incarnation BIGINT NOT NULL,
     generation BIGINT NOT NULL,

@@ -18,7 +18,8 @@ async fn a_secret_is_kept_rotated_and_removed_and_never_shown() {
         assert_eq!((&replayed.body, replayed.header("idempotency-replayed")), (&made.body, "true"));
         let other = json!({"name": "db-password", "value": "c4n4ry two"});
         admin.post_with_key(&secrets, other.clone(), "k").await.refused(422, "idempotency_key_reused");
-        admin.post(&secrets, other).await.refused(409, "name_taken");
+        let taken = admin.post(&secrets, other).await.refused(409, "name_taken");
+        assert!(taken.text.contains("`muster secret rotate db-password`"), "{}", taken.text);
 
         let id = made.text_of("id");
         let encoded = json!({"value": "/wA=", "encoding": "base64"});
