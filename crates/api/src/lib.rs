@@ -9,14 +9,19 @@ mod operation;
 pub mod problem;
 mod shape;
 
+pub mod adapter_step;
 pub mod allocation;
+pub mod app;
 pub mod artifact;
 pub mod audit;
 pub mod capacity;
 pub mod cell;
+pub mod entitlement;
 pub mod event;
+pub mod instance;
 pub mod key;
 pub mod me;
+pub mod member;
 pub mod network;
 pub mod node;
 pub mod operations;
@@ -65,6 +70,11 @@ pub fn operations() -> Vec<Operation> {
         artifact::OPERATIONS,
         key::OPERATIONS,
         secret::OPERATIONS,
+        app::OPERATIONS,
+        entitlement::OPERATIONS,
+        instance::OPERATIONS,
+        member::OPERATIONS,
+        adapter_step::OPERATIONS,
         operations::OPERATIONS,
         event::OPERATIONS,
         webhook::OPERATIONS,

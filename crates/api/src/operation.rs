@@ -160,6 +160,13 @@ impl Operation {
         operation
     }
 
+    /// What machines say to each other: fenced by what it carries, and so safe to repeat without a key.
+    pub const fn machine(id: &'static str, path: &'static str, body: Shape, answer: Shape) -> Self {
+        let mut operation = Self::new(Method::Post, Kind::Machine, id, path, 200, Answer::Json(answer));
+        operation.body = Some(body);
+        operation
+    }
+
     /// A change of some fields.
     pub const fn update(id: &'static str, path: &'static str, body: Shape, answer: Shape) -> Self {
         let mut operation = Self::new(Method::Patch, Kind::Command, id, path, 200, Answer::Json(answer));

@@ -151,6 +151,61 @@ permissions! {
     RuntimeSecretArtifactPull = "runtime_secret.artifact_pull": "S";
     RuntimeSecretClusterBootstrap = "runtime_secret.cluster_bootstrap": "S";
 
+    AppCreate = "app.create": "TAS";
+    AppList = "app.list": "OTAVS";
+    AppGet = "app.get": "OTAVS";
+    AppUpdate = "app.update": "TAS";
+    AppDelete = "app.delete": "TAS";
+    AppCompatibility = "app.compatibility": "OTAVS";
+    AppVersionPublish = "app_version.publish": "TAS";
+    AppVersionList = "app_version.list": "OTAVS";
+    AppVersionGet = "app_version.get": "OTAVS";
+    AppVersionPromote = "app_version.promote": "TAS";
+    AppVersionDemote = "app_version.demote": "TAS";
+
+    EntitlementGrant = "entitlement.grant": "TA";
+    EntitlementList = "entitlement.list": "OTAVS";
+    EntitlementGet = "entitlement.get": "OTAVS";
+    EntitlementRevoke = "entitlement.revoke": "TA";
+    // In a consumer's project, by the publisher's adapter.
+    OperatorTokenMint = "operator_token.mint": "S";
+    AdapterList = "adapter.list": "OTAVS";
+
+    InstanceCreate = "instance.create": "TAS";
+    InstanceApply = "instance.apply": "TAS";
+    InstanceList = "instance.list": "OTAVS";
+    InstanceGet = "instance.get": "OTAVS";
+    InstanceUpdate = "instance.update": "TAS";
+    InstanceScale = "instance.scale": "TAS";
+    InstanceUpgrade = "instance.upgrade": "TAS";
+    InstanceRollback = "instance.rollback": "TAS";
+    InstanceDecommission = "instance.decommission": "TAS";
+    InstanceEndpoints = "instance.endpoints": "OTAVS";
+
+    MemberList = "member.list": "OTAVS";
+    MemberGet = "member.get": "OTAVS";
+    MemberAdd = "member.add": "TAS";
+    MemberDrain = "member.drain": "TAS";
+    MemberResume = "member.resume": "TAS";
+    MemberRemove = "member.remove": "TAS";
+    MemberReplace = "member.replace": "TAS";
+    MemberRecover = "member.recover": "TAS";
+    // The forced ones apart: work that is on a member is lost with it.
+    MemberForceRemove = "member.force_remove": "OTAS";
+    MemberForceReplace = "member.force_replace": "OTAS";
+    InstanceForceDecommission = "instance.force_decommission": "OTAS";
+
+    // Only with a lease on that very instance, and the lease only for the account that operates it.
+    AdapterStepLease = "adapter_step.lease": "S";
+    AdapterStepList = "adapter_step.list": "OTAVS";
+    AdapterStepGet = "adapter_step.get": "OTAVS";
+    AdapterStepHeartbeat = "adapter_step.heartbeat": "S";
+    AdapterStepProgress = "adapter_step.progress": "S";
+    AdapterStepComplete = "adapter_step.complete": "S";
+    AdapterStepFail = "adapter_step.fail": "S";
+    AdapterTaskCreate = "adapter_task.create": "S";
+    AdapterTaskGet = "adapter_task.get": "S";
+
     OperationList = "operation.list": "OTAVS";
     OperationGet = "operation.get": "OTAVS";
     OperationCancel = "operation.cancel": "OTAS";
@@ -211,8 +266,20 @@ mod tests {
         for permission in Permission::ALL.iter().filter(|p| p.held_by(Role::ProjectViewer)) {
             let verb = permission.as_str().rsplit('.').next().unwrap();
             assert!(
-                ["list", "get", "stream", "timeline", "logs", "kept_logs", "tags", "references", "pull"]
-                    .contains(&verb),
+                [
+                    "list",
+                    "get",
+                    "stream",
+                    "timeline",
+                    "logs",
+                    "kept_logs",
+                    "tags",
+                    "references",
+                    "pull",
+                    "compatibility",
+                    "endpoints"
+                ]
+                .contains(&verb),
                 "{}",
                 permission.as_str()
             );

@@ -106,6 +106,7 @@ pub struct Details {
 
 /// Something to be done in a cell that is there, or beside it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = CellTask)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum CellAct {
     /// Files to write, and paths to remove.

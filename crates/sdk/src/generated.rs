@@ -7,6 +7,521 @@ use progenitor_client::{encode_path, ClientHooks, OperationInfo, RequestBuilderE
 /// Types used as operation parameters and responses.
 #[allow(clippy::all)]
 pub mod types {
+    ///An adapter: what it said of itself when it last asked for work.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct Adapter {
+        ///Its version.
+        pub adapter_version: ::std::string::String,
+        ///The version of the contract that it speaks.
+        pub contract_version: i64,
+        ///When it first asked.
+        pub created_at: ::jiff::Timestamp,
+        pub id: AdapterId,
+        ///How many steps it holds.
+        pub leases: i64,
+        ///Its own name.
+        pub name: ::std::string::String,
+        pub project_id: ProjectId,
+        ///When it last asked.
+        pub seen_at: ::jiff::Timestamp,
+        pub service_account_id: ServiceAccountId,
+    }
+    ///`AdapterId`
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    #[serde(transparent)]
+    pub struct AdapterId(pub ::std::string::String);
+    impl ::std::ops::Deref for AdapterId {
+        type Target = ::std::string::String;
+        fn deref(&self) -> &::std::string::String {
+            &self.0
+        }
+    }
+    impl ::std::convert::From<AdapterId> for ::std::string::String {
+        fn from(value: AdapterId) -> Self {
+            value.0
+        }
+    }
+    impl ::std::convert::From<::std::string::String> for AdapterId {
+        fn from(value: ::std::string::String) -> Self {
+            Self(value)
+        }
+    }
+    impl ::std::fmt::Display for AdapterId {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            self.0.fmt(f)
+        }
+    }
+    impl ::std::str::FromStr for AdapterId {
+        type Err = ::std::convert::Infallible;
+        fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
+            Ok(Self(value.to_string()))
+        }
+    }
+    ///Who asks for work.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[serde(deny_unknown_fields)]
+    pub struct AdapterIs {
+        ///The version of the contract that it speaks.
+        pub contract: i64,
+        ///Its own name: one process, one name.
+        pub name: ::std::string::String,
+        ///Its version.
+        pub version: ::std::string::String,
+    }
+    ///A page of adapters.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct AdapterPage {
+        ///This page, oldest first.
+        pub items: ::std::vec::Vec<Adapter>,
+        ///Give it as `page_token` to get the next page; absent on the last.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub next_page_token: ::std::option::Option<::std::string::String>,
+    }
+    ///A step that an adapter carries out.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct AdapterStep {
+        pub app_id: AppId,
+        ///How often it was leased.
+        pub attempts: i64,
+        ///The thread.
+        pub correlation_id: ::std::string::String,
+        ///When it was asked for.
+        pub created_at: ::jiff::Timestamp,
+        ///When nobody waits for it any more.
+        pub expires_at: ::jiff::Timestamp,
+        ///Raised whenever its lease changes hands; everything that is said of it must carry it.
+        pub generation: i64,
+        ///Who has it.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub holder: ::std::option::Option<::std::string::String>,
+        pub id: AdapterStepId,
+        ///The incarnation of that member.
+        pub incarnation: i64,
+        ///What is asked for beside the verb.
+        pub input: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+        pub instance_id: InstanceId,
+        ///Until when.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub leased_until: ::std::option::Option<::jiff::Timestamp>,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub member_id: ::std::option::Option<MemberId>,
+        ///What the adapter last said of it.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub message: ::std::option::Option<::std::string::String>,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub operation_id: ::std::option::Option<OperationId>,
+        ///How far it is, of a hundred.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub percent: ::std::option::Option<i64>,
+        pub project_id: ProjectId,
+        ///Why it failed: the adapter's own word.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub reason: ::std::option::Option<::std::string::String>,
+        pub state: AdapterStepState,
+        pub verb: AdapterVerb,
+    }
+    ///An adapter is done. The platform looks for itself before it believes that.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[serde(deny_unknown_fields)]
+    pub struct AdapterStepComplete {
+        ///What there is to say of the member, for people; it replaces what was said before.
+        #[serde(default, skip_serializing_if = "::serde_json::Map::is_empty")]
+        pub adapter_detail: ::serde_json::Map<
+            ::std::string::String,
+            ::serde_json::Value,
+        >,
+        ///The generation of the lease.
+        pub generation: i64,
+        ///How the members do, after a look at the instance.
+        #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
+        pub members: ::std::vec::Vec<MemberReport>,
+        ///What it did, for people.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub message: ::std::option::Option<::std::string::String>,
+        ///When it wants to look again, in seconds; as the manifest says, if not given.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub reconcile_after_seconds: ::std::option::Option<i64>,
+        ///How the adapter calls the topology.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub topology_mode: ::std::option::Option<::std::string::String>,
+    }
+    ///An adapter cannot do it.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[serde(deny_unknown_fields)]
+    pub struct AdapterStepFail {
+        ///What there is to say of the member, for people; it replaces what was said before.
+        #[serde(default, skip_serializing_if = "::serde_json::Map::is_empty")]
+        pub adapter_detail: ::serde_json::Map<
+            ::std::string::String,
+            ::serde_json::Value,
+        >,
+        ///The generation of the lease.
+        pub generation: i64,
+        ///The same in a sentence.
+        pub message: ::std::string::String,
+        ///Why: a word of the adapter's own.
+        pub reason: ::std::string::String,
+        ///Whether it may work later: then the step is offered again after a while instead of failing.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub retry_after_seconds: ::std::option::Option<i64>,
+    }
+    ///An adapter is still at it.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[serde(deny_unknown_fields)]
+    pub struct AdapterStepHeartbeat {
+        ///The generation of the lease.
+        pub generation: i64,
+        ///How long it is its own from now; 30 seconds if not given.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub lease_seconds: ::std::option::Option<i64>,
+    }
+    ///`AdapterStepId`
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    #[serde(transparent)]
+    pub struct AdapterStepId(pub ::std::string::String);
+    impl ::std::ops::Deref for AdapterStepId {
+        type Target = ::std::string::String;
+        fn deref(&self) -> &::std::string::String {
+            &self.0
+        }
+    }
+    impl ::std::convert::From<AdapterStepId> for ::std::string::String {
+        fn from(value: AdapterStepId) -> Self {
+            value.0
+        }
+    }
+    impl ::std::convert::From<::std::string::String> for AdapterStepId {
+        fn from(value: ::std::string::String) -> Self {
+            Self(value)
+        }
+    }
+    impl ::std::fmt::Display for AdapterStepId {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            self.0.fmt(f)
+        }
+    }
+    impl ::std::str::FromStr for AdapterStepId {
+        type Err = ::std::convert::Infallible;
+        fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
+            Ok(Self(value.to_string()))
+        }
+    }
+    ///A wish for work.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[serde(deny_unknown_fields)]
+    pub struct AdapterStepLease {
+        pub adapter: AdapterIs,
+        ///How long a step is its own without a heartbeat; 30 seconds if not given.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub lease_seconds: ::std::option::Option<i64>,
+        ///So many steps at most; 16 if not given.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub most: ::std::option::Option<i64>,
+        ///How long to wait for the first of them; not at all if not given.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub wait_seconds: ::std::option::Option<i64>,
+    }
+    ///A page of adapter steps.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct AdapterStepPage {
+        ///This page, oldest first.
+        pub items: ::std::vec::Vec<AdapterStep>,
+        ///Give it as `page_token` to get the next page; absent on the last.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub next_page_token: ::std::option::Option<::std::string::String>,
+    }
+    ///How far an adapter is.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[serde(deny_unknown_fields)]
+    pub struct AdapterStepProgress {
+        ///What there is to say of the member, for people; it replaces what was said before.
+        #[serde(default, skip_serializing_if = "::serde_json::Map::is_empty")]
+        pub adapter_detail: ::serde_json::Map<
+            ::std::string::String,
+            ::serde_json::Value,
+        >,
+        ///The generation of the lease.
+        pub generation: i64,
+        ///What it is at, for people.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub message: ::std::option::Option<::std::string::String>,
+        ///How far, of a hundred.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub percent: ::std::option::Option<i64>,
+    }
+    ///What an adapter's step is.
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Copy,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    pub enum AdapterStepState {
+        #[serde(rename = "queued")]
+        Queued,
+        #[serde(rename = "leased")]
+        Leased,
+        #[serde(rename = "done")]
+        Done,
+        #[serde(rename = "failed")]
+        Failed,
+        #[serde(rename = "cancelled")]
+        Cancelled,
+        /// A word that this client is too old to know.
+        #[serde(rename = "unrecognised", other)]
+        Unrecognised,
+    }
+    impl ::std::fmt::Display for AdapterStepState {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            match *self {
+                Self::Queued => f.write_str("queued"),
+                Self::Leased => f.write_str("leased"),
+                Self::Done => f.write_str("done"),
+                Self::Failed => f.write_str("failed"),
+                Self::Cancelled => f.write_str("cancelled"),
+                Self::Unrecognised => f.write_str("unrecognised"),
+            }
+        }
+    }
+    impl ::std::str::FromStr for AdapterStepState {
+        type Err = self::error::ConversionError;
+        fn from_str(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            match value {
+                "queued" => Ok(Self::Queued),
+                "leased" => Ok(Self::Leased),
+                "done" => Ok(Self::Done),
+                "failed" => Ok(Self::Failed),
+                "cancelled" => Ok(Self::Cancelled),
+                _ => Err("invalid value".into()),
+            }
+        }
+    }
+    impl ::std::convert::TryFrom<&str> for AdapterStepState {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    impl ::std::convert::TryFrom<::std::string::String> for AdapterStepState {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: ::std::string::String,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    ///Something that is done in a member's cell.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct AdapterTask {
+        ///When it ended.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub finished_at: ::std::option::Option<::jiff::Timestamp>,
+        pub id: TaskId,
+        ///What it is for.
+        pub key: ::std::string::String,
+        ///What the node says, above all why it failed.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub message: ::std::option::Option<::std::string::String>,
+        ///When it was asked for.
+        pub queued_at: ::jiff::Timestamp,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub ran: ::std::option::Option<Ran>,
+        pub state: AdapterTaskState,
+    }
+    ///What is to be done in a member's cell.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[serde(deny_unknown_fields)]
+    pub struct AdapterTaskCreate {
+        pub act: CellTask,
+        ///The generation of the lease.
+        pub generation: i64,
+        ///What it is for: who asks again with the same key under the same step is told of the same task.
+        pub key: ::std::string::String,
+        pub member_id: MemberId,
+        ///How long to wait for its end; not at all if not given.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub wait_seconds: ::std::option::Option<i64>,
+    }
+    ///What a task is.
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Copy,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    pub enum AdapterTaskState {
+        #[serde(rename = "queued")]
+        Queued,
+        #[serde(rename = "delivered")]
+        Delivered,
+        #[serde(rename = "running")]
+        Running,
+        #[serde(rename = "done")]
+        Done,
+        #[serde(rename = "failed")]
+        Failed,
+        #[serde(rename = "expired")]
+        Expired,
+        /// A word that this client is too old to know.
+        #[serde(rename = "unrecognised", other)]
+        Unrecognised,
+    }
+    impl ::std::fmt::Display for AdapterTaskState {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            match *self {
+                Self::Queued => f.write_str("queued"),
+                Self::Delivered => f.write_str("delivered"),
+                Self::Running => f.write_str("running"),
+                Self::Done => f.write_str("done"),
+                Self::Failed => f.write_str("failed"),
+                Self::Expired => f.write_str("expired"),
+                Self::Unrecognised => f.write_str("unrecognised"),
+            }
+        }
+    }
+    impl ::std::str::FromStr for AdapterTaskState {
+        type Err = self::error::ConversionError;
+        fn from_str(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            match value {
+                "queued" => Ok(Self::Queued),
+                "delivered" => Ok(Self::Delivered),
+                "running" => Ok(Self::Running),
+                "done" => Ok(Self::Done),
+                "failed" => Ok(Self::Failed),
+                "expired" => Ok(Self::Expired),
+                _ => Err("invalid value".into()),
+            }
+        }
+    }
+    impl ::std::convert::TryFrom<&str> for AdapterTaskState {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    impl ::std::convert::TryFrom<::std::string::String> for AdapterTaskState {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: ::std::string::String,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    ///What an adapter is asked for. Each must be safe to do again.
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Copy,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    pub enum AdapterVerb {
+        #[serde(rename = "join")]
+        Join,
+        #[serde(rename = "leave")]
+        Leave,
+        #[serde(rename = "drain")]
+        Drain,
+        #[serde(rename = "resume")]
+        Resume,
+        #[serde(rename = "remove")]
+        Remove,
+        #[serde(rename = "reconcile")]
+        Reconcile,
+        /// A word that this client is too old to know.
+        #[serde(rename = "unrecognised", other)]
+        Unrecognised,
+    }
+    impl ::std::fmt::Display for AdapterVerb {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            match *self {
+                Self::Join => f.write_str("join"),
+                Self::Leave => f.write_str("leave"),
+                Self::Drain => f.write_str("drain"),
+                Self::Resume => f.write_str("resume"),
+                Self::Remove => f.write_str("remove"),
+                Self::Reconcile => f.write_str("reconcile"),
+                Self::Unrecognised => f.write_str("unrecognised"),
+            }
+        }
+    }
+    impl ::std::str::FromStr for AdapterVerb {
+        type Err = self::error::ConversionError;
+        fn from_str(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            match value {
+                "join" => Ok(Self::Join),
+                "leave" => Ok(Self::Leave),
+                "drain" => Ok(Self::Drain),
+                "resume" => Ok(Self::Resume),
+                "remove" => Ok(Self::Remove),
+                "reconcile" => Ok(Self::Reconcile),
+                _ => Err("invalid value".into()),
+            }
+        }
+    }
+    impl ::std::convert::TryFrom<&str> for AdapterVerb {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    impl ::std::convert::TryFrom<::std::string::String> for AdapterVerb {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: ::std::string::String,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
     ///An allocation.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Allocation {
@@ -339,6 +854,226 @@ pub mod types {
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub protected: ::std::option::Option<bool>,
     }
+    ///An entry of the catalog.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct App {
+        ///The release that starts if none is named.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub active_version: ::std::option::Option<::std::string::String>,
+        pub audience: Audience,
+        ///The release that a part of the starts gets.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub canary_version: ::std::option::Option<::std::string::String>,
+        ///When it was made.
+        pub created_at: ::jiff::Timestamp,
+        ///What it is.
+        pub description: ::std::string::String,
+        ///Its name for people.
+        pub display_name: ::std::string::String,
+        ///Whether the project that asks may launch it.
+        pub entitled: bool,
+        pub id: AppId,
+        pub labels: Labels,
+        pub project_id: ProjectId,
+        ///Its name in the catalog, of which there is one.
+        pub slug: ::std::string::String,
+        pub tenant_id: TenantId,
+        ///When it last changed.
+        pub updated_at: ::jiff::Timestamp,
+        ///For `If-Match`.
+        pub version: i64,
+    }
+    ///Where an app fits.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct AppCompatibility {
+        ///An answer for each shape.
+        pub answers: ::std::vec::Vec<Fit>,
+        ///The release that was asked about.
+        pub version: ::std::string::String,
+    }
+    ///An app to be made.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[serde(deny_unknown_fields)]
+    pub struct AppCreate {
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub audience: ::std::option::Option<Audience>,
+        ///What it is.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub description: ::std::option::Option<::std::string::String>,
+        ///Its name for people.
+        pub display_name: ::std::string::String,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub labels: ::std::option::Option<Labels>,
+        ///Its name in the catalog, of which there is one.
+        pub slug: ::std::string::String,
+    }
+    ///`AppId`
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    #[serde(transparent)]
+    pub struct AppId(pub ::std::string::String);
+    impl ::std::ops::Deref for AppId {
+        type Target = ::std::string::String;
+        fn deref(&self) -> &::std::string::String {
+            &self.0
+        }
+    }
+    impl ::std::convert::From<AppId> for ::std::string::String {
+        fn from(value: AppId) -> Self {
+            value.0
+        }
+    }
+    impl ::std::convert::From<::std::string::String> for AppId {
+        fn from(value: ::std::string::String) -> Self {
+            Self(value)
+        }
+    }
+    impl ::std::fmt::Display for AppId {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            self.0.fmt(f)
+        }
+    }
+    impl ::std::str::FromStr for AppId {
+        type Err = ::std::convert::Infallible;
+        fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
+            Ok(Self(value.to_string()))
+        }
+    }
+    ///A page of apps.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct AppPage {
+        ///This page, oldest first.
+        pub items: ::std::vec::Vec<App>,
+        ///Give it as `page_token` to get the next page; absent on the last.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub next_page_token: ::std::option::Option<::std::string::String>,
+    }
+    ///What of an app can change.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+    #[serde(deny_unknown_fields)]
+    pub struct AppUpdate {
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub audience: ::std::option::Option<Audience>,
+        ///What it is.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub description: ::std::option::Option<::std::string::String>,
+        ///Its name for people.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub display_name: ::std::option::Option<::std::string::String>,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub labels: ::std::option::Option<Labels>,
+    }
+    ///A release of an app.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct AppVersion {
+        ///The app's slug.
+        pub app: ::std::string::String,
+        pub app_id: AppId,
+        ///To how many of a hundred starts a canary is offered.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub canary_percent: ::std::option::Option<i64>,
+        ///When it was published.
+        pub created_at: ::jiff::Timestamp,
+        ///The digest of the manifest.
+        pub digest: ::std::string::String,
+        pub id: AppVersionId,
+        ///How many instances run it or may roll back to it.
+        pub instances: i64,
+        ///The manifest, as it was published.
+        pub manifest: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+        ///Its name, unique within the app.
+        pub name: ::std::string::String,
+        pub state: ArtifactState,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub superseded_by: ::std::option::Option<AppVersionId>,
+        ///When its state last changed.
+        pub updated_at: ::jiff::Timestamp,
+        ///For `If-Match`.
+        pub version: i64,
+        ///What lint noticed when it was published, beside errors.
+        #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
+        pub warnings: ::std::vec::Vec<Fault>,
+    }
+    ///`AppVersionId`
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    #[serde(transparent)]
+    pub struct AppVersionId(pub ::std::string::String);
+    impl ::std::ops::Deref for AppVersionId {
+        type Target = ::std::string::String;
+        fn deref(&self) -> &::std::string::String {
+            &self.0
+        }
+    }
+    impl ::std::convert::From<AppVersionId> for ::std::string::String {
+        fn from(value: AppVersionId) -> Self {
+            value.0
+        }
+    }
+    impl ::std::convert::From<::std::string::String> for AppVersionId {
+        fn from(value: ::std::string::String) -> Self {
+            Self(value)
+        }
+    }
+    impl ::std::fmt::Display for AppVersionId {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            self.0.fmt(f)
+        }
+    }
+    impl ::std::str::FromStr for AppVersionId {
+        type Err = ::std::convert::Infallible;
+        fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
+            Ok(Self(value.to_string()))
+        }
+    }
+    ///A page of releases.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct AppVersionPage {
+        ///This page, oldest first.
+        pub items: ::std::vec::Vec<AppVersion>,
+        ///Give it as `page_token` to get the next page; absent on the last.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub next_page_token: ::std::option::Option<::std::string::String>,
+    }
+    ///A release to be published.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[serde(deny_unknown_fields)]
+    pub struct AppVersionPublish {
+        ///Only say what is wrong with it.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub dry_run: ::std::option::Option<bool>,
+        ///The manifest; `app_schema` says what it looks like.
+        pub manifest: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    }
+    ///A step of a release through its states.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[serde(deny_unknown_fields)]
+    pub struct AppVersionStep {
+        ///To how many of a hundred starts a canary is offered.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub percent: ::std::option::Option<i64>,
+        ///Why, for the record.
+        pub reason: ::std::string::String,
+        pub to: ArtifactState,
+    }
     ///An artifact: content by digest.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Artifact {
@@ -638,6 +1373,69 @@ pub mod types {
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
     #[serde(deny_unknown_fields)]
     pub struct ArtifactVerify {}
+    ///Who finds an app in the catalog.
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Copy,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    pub enum Audience {
+        #[serde(rename = "project")]
+        Project,
+        #[serde(rename = "tenant")]
+        Tenant,
+        #[serde(rename = "everyone")]
+        Everyone,
+        /// A word that this client is too old to know.
+        #[serde(rename = "unrecognised", other)]
+        Unrecognised,
+    }
+    impl ::std::fmt::Display for Audience {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            match *self {
+                Self::Project => f.write_str("project"),
+                Self::Tenant => f.write_str("tenant"),
+                Self::Everyone => f.write_str("everyone"),
+                Self::Unrecognised => f.write_str("unrecognised"),
+            }
+        }
+    }
+    impl ::std::str::FromStr for Audience {
+        type Err = self::error::ConversionError;
+        fn from_str(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            match value {
+                "project" => Ok(Self::Project),
+                "tenant" => Ok(Self::Tenant),
+                "everyone" => Ok(Self::Everyone),
+                _ => Err("invalid value".into()),
+            }
+        }
+    }
+    impl ::std::convert::TryFrom<&str> for Audience {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    impl ::std::convert::TryFrom<::std::string::String> for Audience {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: ::std::string::String,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
     ///Who asked.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct AuditActor {
@@ -1230,6 +2028,42 @@ pub mod types {
             value.parse()
         }
     }
+    ///Something to be done in a cell that is there, or beside it.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub enum CellTask {
+        ///Files to write, and paths to remove.
+        #[serde(rename = "files")]
+        Files(FilesOrder),
+        ///A service to start or to stop.
+        #[serde(rename = "service")]
+        Service(ServiceOrder),
+        ///A command to run to its end.
+        #[serde(rename = "command")]
+        Command(CommandOrder),
+        ///A check to run beside the cell.
+        #[serde(rename = "probe")]
+        Probe(ProbeOrder),
+    }
+    impl ::std::convert::From<FilesOrder> for CellTask {
+        fn from(value: FilesOrder) -> Self {
+            Self::Files(value)
+        }
+    }
+    impl ::std::convert::From<ServiceOrder> for CellTask {
+        fn from(value: ServiceOrder) -> Self {
+            Self::Service(value)
+        }
+    }
+    impl ::std::convert::From<CommandOrder> for CellTask {
+        fn from(value: CommandOrder) -> Self {
+            Self::Command(value)
+        }
+    }
+    impl ::std::convert::From<ProbeOrder> for CellTask {
+        fn from(value: ProbeOrder) -> Self {
+            Self::Probe(value)
+        }
+    }
     ///One difference between what was approved and what was found.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Change {
@@ -1457,6 +2291,65 @@ pub mod types {
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub working_directory: ::std::option::Option<::std::string::String>,
     }
+    ///A command to run to its end.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[serde(deny_unknown_fields)]
+    pub struct CommandOrder {
+        ///The program, by its path, and its arguments. No shell looks at them.
+        pub command: ::std::vec::Vec<::std::string::String>,
+        ///What it finds in its environment beside what the cell has.
+        #[serde(
+            default,
+            skip_serializing_if = ":: std :: collections :: BTreeMap::is_empty"
+        )]
+        pub environment: ::std::collections::BTreeMap<
+            ::std::string::String,
+            ::std::string::String,
+        >,
+        ///As which group of the cell.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub gid: ::std::option::Option<i32>,
+        ///What it reads.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub stdin: ::std::option::Option<::std::string::String>,
+        ///After so many seconds it is killed.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub timeout_seconds: ::std::option::Option<i32>,
+        ///As which user of the cell.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub uid: ::std::option::Option<i32>,
+    }
+    ///A component of an instance.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct Component {
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub allocation_id: ::std::option::Option<AllocationId>,
+        pub capacity: Capacity,
+        ///Its key, which means something to the app alone.
+        pub component_key: ::std::string::String,
+        ///How many are active.
+        pub current: i64,
+        ///How many members its owner wants.
+        pub desired: i64,
+        pub health: Health,
+        ///How many there are in all, those that are coming, going and failed included.
+        pub members: i64,
+    }
+    ///What is asked of a component.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[serde(deny_unknown_fields)]
+    pub struct ComponentAsk {
+        ///The allocation that they go into, by id or name; the platform makes one for each, if this is not said.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub allocation: ::std::option::Option<::std::string::String>,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub capacity: ::std::option::Option<Capacity>,
+        ///Which, by its key in the manifest.
+        pub component_key: ::std::string::String,
+        ///How many members; the manifest's own number, if this is not said.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub count: ::std::option::Option<i64>,
+    }
     ///The processors.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Cpus {
@@ -1567,6 +2460,34 @@ pub mod types {
             value.parse()
         }
     }
+    ///Where an instance can be reached.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct Endpoint {
+        ///Its address in the instance's network.
+        pub address: ::std::string::String,
+        ///Its component.
+        pub component_key: ::std::string::String,
+        ///Which member.
+        pub member: ::std::string::String,
+        ///What it is for, as the manifest calls it.
+        pub name: ::std::string::String,
+        ///The node's address, where a port of the node leads there.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub node_address: ::std::option::Option<::std::string::String>,
+        ///The node's port.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub node_port: ::std::option::Option<i64>,
+        ///The port there.
+        pub port: i64,
+        ///`tcp` or `udp`.
+        pub protocol: ::std::string::String,
+    }
+    ///Where an instance can be reached.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct Endpoints {
+        ///Of its active members.
+        pub endpoints: ::std::vec::Vec<Endpoint>,
+    }
     ///`EnrolmentId`
     #[derive(
         ::serde::Deserialize,
@@ -1607,6 +2528,92 @@ pub mod types {
         fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
             Ok(Self(value.to_string()))
         }
+    }
+    ///A project's right to launch an app.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct Entitlement {
+        ///The app's slug.
+        pub app: ::std::string::String,
+        pub app_id: AppId,
+        ///When it was granted.
+        pub created_at: ::jiff::Timestamp,
+        pub id: EntitlementId,
+        pub operator_account_id: ServiceAccountId,
+        ///What that account may do there: exactly what was consented to.
+        pub permissions: ::std::vec::Vec<::std::string::String>,
+        pub project_id: ProjectId,
+        ///Since when it starts nothing new; what runs stays operable until it is decommissioned.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub revoked_at: ::std::option::Option<::jiff::Timestamp>,
+        pub tenant_id: TenantId,
+        ///When it last changed.
+        pub updated_at: ::jiff::Timestamp,
+        ///For `If-Match`.
+        pub version: i64,
+    }
+    ///An app to be entitled to.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[serde(deny_unknown_fields)]
+    pub struct EntitlementGrant {
+        ///The app, by slug or id.
+        pub app: ::std::string::String,
+        /**The permissions that you consent to give the app's adapter here; they must be what its release asks for, which a dry
+run shows.*/
+        #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
+        pub consent: ::std::vec::Vec<::std::string::String>,
+        ///Only show what the app asks for.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub dry_run: ::std::option::Option<bool>,
+    }
+    ///`EntitlementId`
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    #[serde(transparent)]
+    pub struct EntitlementId(pub ::std::string::String);
+    impl ::std::ops::Deref for EntitlementId {
+        type Target = ::std::string::String;
+        fn deref(&self) -> &::std::string::String {
+            &self.0
+        }
+    }
+    impl ::std::convert::From<EntitlementId> for ::std::string::String {
+        fn from(value: EntitlementId) -> Self {
+            value.0
+        }
+    }
+    impl ::std::convert::From<::std::string::String> for EntitlementId {
+        fn from(value: ::std::string::String) -> Self {
+            Self(value)
+        }
+    }
+    impl ::std::fmt::Display for EntitlementId {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            self.0.fmt(f)
+        }
+    }
+    impl ::std::str::FromStr for EntitlementId {
+        type Err = ::std::convert::Infallible;
+        fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
+            Ok(Self(value.to_string()))
+        }
+    }
+    ///A page of entitlements.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct EntitlementPage {
+        ///This page, oldest first.
+        pub items: ::std::vec::Vec<Entitlement>,
+        ///Give it as `page_token` to get the next page; absent on the last.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub next_page_token: ::std::option::Option<::std::string::String>,
     }
     ///Something that happened, as a CloudEvent.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
@@ -1699,6 +2706,18 @@ pub mod types {
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub secret: ::std::option::Option<::std::string::String>,
     }
+    ///Something that a manifest has wrong.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct Fault {
+        ///Whether it keeps the release from being published.
+        pub error: bool,
+        ///Where, as a JSON pointer into the manifest.
+        pub path: ::std::string::String,
+        ///Which rule.
+        pub rule: ::std::string::String,
+        ///What is wrong, and what to do.
+        pub says: ::std::string::String,
+    }
     ///One fault of a request, by the place where it is.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct FieldError {
@@ -1741,6 +2760,32 @@ pub mod types {
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub uid: ::std::option::Option<i32>,
     }
+    ///Files to write and to remove in a cell. Each is whole or not there at all: it is renamed into its place.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+    #[serde(deny_unknown_fields)]
+    pub struct FilesOrder {
+        ///Files and empty directories to remove; what is not there is removed already.
+        #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
+        pub remove: ::std::vec::Vec<::std::string::String>,
+        ///Secrets to write, by reference, each as a file of mode 0400 in `/run/muster/secrets`.
+        #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
+        pub secrets: ::std::vec::Vec<SecretFile>,
+        ///What to write.
+        #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
+        pub write: ::std::vec::Vec<File>,
+    }
+    ///Whether an app fits a shape.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct Fit {
+        ///The smallest change that would make it fit.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub change: ::std::option::Option<::std::string::String>,
+        ///Whether it fits.
+        pub fits: bool,
+        ///Why, or why not.
+        pub reasons: ::std::vec::Vec<::std::string::String>,
+        pub shape: AllocationShape,
+    }
     ///A GPU.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Gpu {
@@ -1769,6 +2814,81 @@ pub mod types {
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub vfs: ::std::option::Option<Vfs>,
     }
+    ///What came of it.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct Granted {
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub entitlement: ::std::option::Option<Entitlement>,
+        ///What the app's adapter may do in the project.
+        pub permissions: ::std::vec::Vec<::std::string::String>,
+    }
+    ///How well something does.
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Copy,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    pub enum Health {
+        #[serde(rename = "healthy")]
+        Healthy,
+        #[serde(rename = "degraded")]
+        Degraded,
+        #[serde(rename = "unhealthy")]
+        Unhealthy,
+        #[serde(rename = "unknown")]
+        Unknown,
+        /// A word that this client is too old to know.
+        #[serde(rename = "unrecognised", other)]
+        Unrecognised,
+    }
+    impl ::std::fmt::Display for Health {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            match *self {
+                Self::Healthy => f.write_str("healthy"),
+                Self::Degraded => f.write_str("degraded"),
+                Self::Unhealthy => f.write_str("unhealthy"),
+                Self::Unknown => f.write_str("unknown"),
+                Self::Unrecognised => f.write_str("unrecognised"),
+            }
+        }
+    }
+    impl ::std::str::FromStr for Health {
+        type Err = self::error::ConversionError;
+        fn from_str(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            match value {
+                "healthy" => Ok(Self::Healthy),
+                "degraded" => Ok(Self::Degraded),
+                "unhealthy" => Ok(Self::Unhealthy),
+                "unknown" => Ok(Self::Unknown),
+                _ => Err("invalid value".into()),
+            }
+        }
+    }
+    impl ::std::convert::TryFrom<&str> for Health {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    impl ::std::convert::TryFrom<::std::string::String> for Health {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: ::std::string::String,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
     ///A role and where it counts.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct HeldRole {
@@ -1789,6 +2909,291 @@ pub mod types {
         pub port: i32,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub protocol: ::std::option::Option<Protocol>,
+    }
+    ///An app that runs in a project.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct Instance {
+        ///What to do about that.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub advice: ::std::option::Option<::std::string::String>,
+        ///The app's slug.
+        pub app: ::std::string::String,
+        pub app_id: AppId,
+        ///The name of that release.
+        pub app_version: ::std::string::String,
+        pub app_version_id: AppVersionId,
+        pub bound_capacity_shape: AllocationShape,
+        ///What it was configured with.
+        pub config: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+        ///When it was asked for.
+        pub created_at: ::jiff::Timestamp,
+        ///When it is decommissioned by itself.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub expires_at: ::std::option::Option<::jiff::Timestamp>,
+        pub health: Health,
+        pub id: InstanceId,
+        pub labels: Labels,
+        ///What happened, in a sentence.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub message: ::std::option::Option<::std::string::String>,
+        ///Its name, unique in the project among those that live.
+        pub name: ::std::string::String,
+        pub network_id: NetworkId,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub operation_id: ::std::option::Option<OperationId>,
+        pub operator_service_account: ServiceAccountId,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub previous_version_id: ::std::option::Option<AppVersionId>,
+        pub project_id: ProjectId,
+        ///Whether it is kept from being decommissioned.
+        pub protected: bool,
+        ///Why it failed: a word of a closed list.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub reason: ::std::option::Option<::std::string::String>,
+        ///When its adapter last looked at it.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub reconciled_at: ::std::option::Option<::jiff::Timestamp>,
+        pub repair: RepairMode,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub running_witness_id: ::std::option::Option<WitnessId>,
+        pub state: InstanceState,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub stopped_witness_id: ::std::option::Option<WitnessId>,
+        pub tenant_id: TenantId,
+        pub topology: Topology,
+        ///When it last changed.
+        pub updated_at: ::jiff::Timestamp,
+        ///For `If-Match`.
+        pub version: i64,
+    }
+    ///An order about an instance.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+    #[serde(deny_unknown_fields)]
+    pub struct InstanceAct {
+        ///Only show the plan.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub dry_run: ::std::option::Option<bool>,
+        ///Without waiting for members to be drained.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub force: ::std::option::Option<bool>,
+        ///Until when it must be done; two hours from now if this is not said.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub ready_until: ::std::option::Option<::jiff::Timestamp>,
+        ///Why, for the record.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub reason: ::std::option::Option<::std::string::String>,
+    }
+    ///An instance to be made.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[serde(deny_unknown_fields)]
+    pub struct InstanceCreate {
+        ///The app, by slug or id.
+        pub app: ::std::string::String,
+        ///The release, by name or id; the active one or the canary, if this is not said.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub app_version: ::std::option::Option<::std::string::String>,
+        ///The components that differ from what the manifest says.
+        #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
+        pub components: ::std::vec::Vec<ComponentAsk>,
+        ///What it is configured with; the manifest's schema says what that may be.
+        #[serde(default, skip_serializing_if = "::serde_json::Map::is_empty")]
+        pub config: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+        ///Only show the plan.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub dry_run: ::std::option::Option<bool>,
+        ///When it is decommissioned by itself.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub expires_at: ::std::option::Option<::jiff::Timestamp>,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub labels: ::std::option::Option<Labels>,
+        ///Its name, unique in the project among those that live.
+        pub name: ::std::string::String,
+        ///Whether it is kept from being decommissioned.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub protected: ::std::option::Option<bool>,
+        ///Until when it must run; an hour from now if this is not said.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub ready_until: ::std::option::Option<::jiff::Timestamp>,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub repair: ::std::option::Option<RepairMode>,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub shape: ::std::option::Option<AllocationShape>,
+    }
+    ///`InstanceId`
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    #[serde(transparent)]
+    pub struct InstanceId(pub ::std::string::String);
+    impl ::std::ops::Deref for InstanceId {
+        type Target = ::std::string::String;
+        fn deref(&self) -> &::std::string::String {
+            &self.0
+        }
+    }
+    impl ::std::convert::From<InstanceId> for ::std::string::String {
+        fn from(value: InstanceId) -> Self {
+            value.0
+        }
+    }
+    impl ::std::convert::From<::std::string::String> for InstanceId {
+        fn from(value: ::std::string::String) -> Self {
+            Self(value)
+        }
+    }
+    impl ::std::fmt::Display for InstanceId {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            self.0.fmt(f)
+        }
+    }
+    impl ::std::str::FromStr for InstanceId {
+        type Err = ::std::convert::Infallible;
+        fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
+            Ok(Self(value.to_string()))
+        }
+    }
+    ///A page of instances.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct InstancePage {
+        ///This page, oldest first.
+        pub items: ::std::vec::Vec<Instance>,
+        ///Give it as `page_token` to get the next page; absent on the last.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub next_page_token: ::std::option::Option<::std::string::String>,
+    }
+    ///How many members an instance should have.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[serde(deny_unknown_fields)]
+    pub struct InstanceScale {
+        ///The components that change.
+        pub components: ::std::vec::Vec<ComponentAsk>,
+        ///Only show the plan.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub dry_run: ::std::option::Option<bool>,
+        ///Until when it must be done; an hour from now if this is not said.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub ready_until: ::std::option::Option<::jiff::Timestamp>,
+        ///Why, for the record.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub reason: ::std::option::Option<::std::string::String>,
+    }
+    ///What an instance is.
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Copy,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    pub enum InstanceState {
+        #[serde(rename = "created")]
+        Created,
+        #[serde(rename = "starting")]
+        Starting,
+        #[serde(rename = "running")]
+        Running,
+        #[serde(rename = "stopping")]
+        Stopping,
+        #[serde(rename = "stopped")]
+        Stopped,
+        #[serde(rename = "failed")]
+        Failed,
+        /// A word that this client is too old to know.
+        #[serde(rename = "unrecognised", other)]
+        Unrecognised,
+    }
+    impl ::std::fmt::Display for InstanceState {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            match *self {
+                Self::Created => f.write_str("created"),
+                Self::Starting => f.write_str("starting"),
+                Self::Running => f.write_str("running"),
+                Self::Stopping => f.write_str("stopping"),
+                Self::Stopped => f.write_str("stopped"),
+                Self::Failed => f.write_str("failed"),
+                Self::Unrecognised => f.write_str("unrecognised"),
+            }
+        }
+    }
+    impl ::std::str::FromStr for InstanceState {
+        type Err = self::error::ConversionError;
+        fn from_str(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            match value {
+                "created" => Ok(Self::Created),
+                "starting" => Ok(Self::Starting),
+                "running" => Ok(Self::Running),
+                "stopping" => Ok(Self::Stopping),
+                "stopped" => Ok(Self::Stopped),
+                "failed" => Ok(Self::Failed),
+                _ => Err("invalid value".into()),
+            }
+        }
+    }
+    impl ::std::convert::TryFrom<&str> for InstanceState {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    impl ::std::convert::TryFrom<::std::string::String> for InstanceState {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: ::std::string::String,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    ///What of an instance can change without any of its members changing.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+    #[serde(deny_unknown_fields)]
+    pub struct InstanceUpdate {
+        ///When it is decommissioned by itself; a time that is long past takes an expiry away.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub expires_at: ::std::option::Option<::jiff::Timestamp>,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub labels: ::std::option::Option<Labels>,
+        ///Whether it is kept from being decommissioned.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub protected: ::std::option::Option<bool>,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub repair: ::std::option::Option<RepairMode>,
+    }
+    ///Another release for an instance.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+    #[serde(deny_unknown_fields)]
+    pub struct InstanceUpgrade {
+        ///The release, by name or id; the active one or the canary, if this is not said.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub app_version: ::std::option::Option<::std::string::String>,
+        ///What it is configured with from then on; as before, if this is not said.
+        #[serde(default, skip_serializing_if = "::serde_json::Map::is_empty")]
+        pub config: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+        ///Only show the plan.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub dry_run: ::std::option::Option<bool>,
+        ///Until when it must be done; two hours from now if this is not said.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub ready_until: ::std::option::Option<::jiff::Timestamp>,
+        ///Why, for the record.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub reason: ::std::option::Option<::std::string::String>,
     }
     ///What a machine has. `Inventory::hardware_digest` says which part of it an operator approves.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
@@ -2039,6 +3444,18 @@ the device they belong to says how many there are.*/
             Self(value)
         }
     }
+    ///Work.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct Leased {
+        ///The steps; none if there was nothing to do in that time.
+        pub steps: ::std::vec::Vec<LeasedStep>,
+    }
+    ///A step with everything that is needed to carry it out.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct LeasedStep {
+        pub snapshot: Snapshot,
+        pub step: AdapterStep,
+    }
     ///What lint found.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct LintFinding {
@@ -2125,6 +3542,302 @@ the device they belong to says how many there are.*/
         ///At most so many of the last lines.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub tail: ::std::option::Option<i32>,
+    }
+    ///What manifests look like.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct ManifestSchema {
+        ///A JSON Schema, draft 2020-12.
+        pub schema: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    }
+    ///One realised unit of a component.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct Member {
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub active_witness_id: ::std::option::Option<WitnessId>,
+        ///What its adapter says of it.
+        pub adapter_detail: ::serde_json::Map<
+            ::std::string::String,
+            ::serde_json::Value,
+        >,
+        ///Its address in the instance's network.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub address: ::std::option::Option<::std::string::String>,
+        ///What to do about that.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub advice: ::std::option::Option<::std::string::String>,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub allocation_id: ::std::option::Option<AllocationId>,
+        ///Whether the platform made that allocation for it.
+        pub allocation_made: bool,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub app_version_id: ::std::option::Option<AppVersionId>,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub bound_capacity_shape: ::std::option::Option<AllocationShape>,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub cell_id: ::std::option::Option<CellId>,
+        ///Of which component; the key means something to the app alone.
+        pub component_key: ::std::string::String,
+        ///Its thread.
+        pub correlation_id: ::std::string::String,
+        ///When it was asked for.
+        pub created_at: ::jiff::Timestamp,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub drained_witness_id: ::std::option::Option<WitnessId>,
+        ///Why it failed: a word of a closed list.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub failure_reason: ::std::option::Option<::std::string::String>,
+        ///Whether the rest of its network was told to forget it, because nobody hears from its node.
+        pub fenced: bool,
+        pub health: Health,
+        ///Why that is so.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub health_message: ::std::option::Option<::std::string::String>,
+        pub id: MemberId,
+        ///Raised whenever its cell is made.
+        pub incarnation: i64,
+        pub instance_id: InstanceId,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub last_operation_id: ::std::option::Option<OperationId>,
+        ///What happened, in a sentence.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub message: ::std::option::Option<::std::string::String>,
+        ///Its name, and its host name.
+        pub name: ::std::string::String,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub node_id: ::std::option::Option<NodeId>,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub removed_witness_id: ::std::option::Option<WitnessId>,
+        pub state: MemberState,
+        ///When it last changed.
+        pub updated_at: ::jiff::Timestamp,
+        ///For `If-Match`.
+        pub version: i64,
+    }
+    ///An order about members.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[serde(deny_unknown_fields)]
+    pub struct MemberAct {
+        ///Only show the plan.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub dry_run: ::std::option::Option<bool>,
+        ///Which, by id or name.
+        pub members: ::std::vec::Vec<::std::string::String>,
+        ///Until when it must be done; half an hour from now if this is not said.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub ready_until: ::std::option::Option<::jiff::Timestamp>,
+        ///Why, for the record.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub reason: ::std::option::Option<::std::string::String>,
+    }
+    ///Members to be added.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[serde(deny_unknown_fields)]
+    pub struct MemberAdd {
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub allocation: ::std::option::Option<MemberAllocation>,
+        ///To which component.
+        pub component_key: ::std::string::String,
+        ///How many; one if not given.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub count: ::std::option::Option<i64>,
+        ///Only show the plan.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub dry_run: ::std::option::Option<bool>,
+        ///Until when they must work; half an hour from now if this is not said.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub ready_until: ::std::option::Option<::jiff::Timestamp>,
+        ///Why, for the record.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub reason: ::std::option::Option<::std::string::String>,
+    }
+    ///Where a member goes: into an allocation that the project holds, or into one that the platform makes.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub enum MemberAllocation {
+        ///One that the project holds, by id or name.
+        #[serde(rename = "id")]
+        Id(::std::string::String),
+        ///One that the platform makes, with this capacity.
+        #[serde(rename = "capacity")]
+        Capacity(Capacity),
+    }
+    impl ::std::convert::From<Capacity> for MemberAllocation {
+        fn from(value: Capacity) -> Self {
+            Self::Capacity(value)
+        }
+    }
+    ///`MemberId`
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    #[serde(transparent)]
+    pub struct MemberId(pub ::std::string::String);
+    impl ::std::ops::Deref for MemberId {
+        type Target = ::std::string::String;
+        fn deref(&self) -> &::std::string::String {
+            &self.0
+        }
+    }
+    impl ::std::convert::From<MemberId> for ::std::string::String {
+        fn from(value: MemberId) -> Self {
+            value.0
+        }
+    }
+    impl ::std::convert::From<::std::string::String> for MemberId {
+        fn from(value: ::std::string::String) -> Self {
+            Self(value)
+        }
+    }
+    impl ::std::fmt::Display for MemberId {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            self.0.fmt(f)
+        }
+    }
+    impl ::std::str::FromStr for MemberId {
+        type Err = ::std::convert::Infallible;
+        fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
+            Ok(Self(value.to_string()))
+        }
+    }
+    ///A page of members.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct MemberPage {
+        ///This page, oldest first.
+        pub items: ::std::vec::Vec<Member>,
+        ///Give it as `page_token` to get the next page; absent on the last.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub next_page_token: ::std::option::Option<::std::string::String>,
+    }
+    ///What an adapter found of a member.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[serde(deny_unknown_fields)]
+    pub struct MemberReport {
+        ///What there is to say of it, for people; it replaces what was said before.
+        #[serde(default, skip_serializing_if = "::serde_json::Map::is_empty")]
+        pub adapter_detail: ::serde_json::Map<
+            ::std::string::String,
+            ::serde_json::Value,
+        >,
+        pub health: Health,
+        ///Which incarnation of it: what is said of another one does not count.
+        pub incarnation: i64,
+        pub member_id: MemberId,
+        ///Why.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub message: ::std::option::Option<::std::string::String>,
+    }
+    ///What a member is.
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Copy,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    pub enum MemberState {
+        #[serde(rename = "requested")]
+        Requested,
+        #[serde(rename = "provisioning")]
+        Provisioning,
+        #[serde(rename = "joining")]
+        Joining,
+        #[serde(rename = "active")]
+        Active,
+        #[serde(rename = "draining")]
+        Draining,
+        #[serde(rename = "drained")]
+        Drained,
+        #[serde(rename = "removing")]
+        Removing,
+        #[serde(rename = "removed")]
+        Removed,
+        #[serde(rename = "failed")]
+        Failed,
+        /// A word that this client is too old to know.
+        #[serde(rename = "unrecognised", other)]
+        Unrecognised,
+    }
+    impl ::std::fmt::Display for MemberState {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            match *self {
+                Self::Requested => f.write_str("requested"),
+                Self::Provisioning => f.write_str("provisioning"),
+                Self::Joining => f.write_str("joining"),
+                Self::Active => f.write_str("active"),
+                Self::Draining => f.write_str("draining"),
+                Self::Drained => f.write_str("drained"),
+                Self::Removing => f.write_str("removing"),
+                Self::Removed => f.write_str("removed"),
+                Self::Failed => f.write_str("failed"),
+                Self::Unrecognised => f.write_str("unrecognised"),
+            }
+        }
+    }
+    impl ::std::str::FromStr for MemberState {
+        type Err = self::error::ConversionError;
+        fn from_str(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            match value {
+                "requested" => Ok(Self::Requested),
+                "provisioning" => Ok(Self::Provisioning),
+                "joining" => Ok(Self::Joining),
+                "active" => Ok(Self::Active),
+                "draining" => Ok(Self::Draining),
+                "drained" => Ok(Self::Drained),
+                "removing" => Ok(Self::Removing),
+                "removed" => Ok(Self::Removed),
+                "failed" => Ok(Self::Failed),
+                _ => Err("invalid value".into()),
+            }
+        }
+    }
+    impl ::std::convert::TryFrom<&str> for MemberState {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    impl ::std::convert::TryFrom<::std::string::String> for MemberState {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: ::std::string::String,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    ///Members to be removed or replaced.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[serde(deny_unknown_fields)]
+    pub struct MemberTake {
+        ///Only show the plan.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub dry_run: ::std::option::Option<bool>,
+        ///Without waiting for them to be drained; needs a permission of its own. It takes over from a drain that is under way.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub force: ::std::option::Option<bool>,
+        ///Which, by id or name.
+        pub members: ::std::vec::Vec<::std::string::String>,
+        ///Until when it must be done; an hour from now if this is not said.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub ready_until: ::std::option::Option<::jiff::Timestamp>,
+        ///Why, for the record.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub reason: ::std::option::Option<::std::string::String>,
     }
     ///A network.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
@@ -2738,6 +4451,16 @@ It keeps its name, its labels and what it holds. Not together with `name` or `la
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub statement: ::std::option::Option<::std::string::String>,
     }
+    ///A token for an adapter in a consumer's project.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[serde(deny_unknown_fields)]
+    pub struct OperatorTokenMint {
+        ///The entitlement, by id.
+        pub entitlement: ::std::string::String,
+        ///How long it lives; 15 minutes at most, and if not given.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub expires_in_seconds: ::std::option::Option<i32>,
+    }
     ///Why an operation cannot go on, and who can change that.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Parked {
@@ -2857,6 +4580,34 @@ It keeps its name, its labels and what it holds. Not together with `name` or `la
         fn from(value: i32) -> Self {
             Self::Tcp(value)
         }
+    }
+    ///A check to run beside a cell.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[serde(deny_unknown_fields)]
+    pub struct ProbeOrder {
+        ///The program, by its path in the image, and its arguments.
+        pub command: ::std::vec::Vec<::std::string::String>,
+        ///Its whole environment.
+        #[serde(
+            default,
+            skip_serializing_if = ":: std :: collections :: BTreeMap::is_empty"
+        )]
+        pub environment: ::std::collections::BTreeMap<
+            ::std::string::String,
+            ::std::string::String,
+        >,
+        ///As which group of the cell.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub gid: ::std::option::Option<i32>,
+        ///Directories of the cell that it sees, to read; nothing in them is ever run.
+        #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
+        pub sees: ::std::vec::Vec<::std::string::String>,
+        ///After so many seconds it is killed.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub timeout_seconds: ::std::option::Option<i32>,
+        ///As which user of the cell.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub uid: ::std::option::Option<i32>,
     }
     ///Why a request was not carried out.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
@@ -3030,6 +4781,14 @@ It keeps its name, its labels and what it holds. Not together with `name` or `la
         ) -> ::std::result::Result<Self, self::error::ConversionError> {
             value.parse()
         }
+    }
+    ///What came of a manifest.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct Published {
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub app_version: ::std::option::Option<AppVersion>,
+        ///What lint found, all of it.
+        pub faults: ::std::vec::Vec<Fault>,
     }
     ///What a runtime secret is for: a closed list.
     #[derive(
@@ -3240,6 +4999,20 @@ It keeps its name, its labels and what it holds. Not together with `name` or `la
         ///Memory in MiB.
         pub memory_mb: i64,
     }
+    ///How a command or a check ended.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct Ran {
+        ///Its exit status; 128 and the signal's number for one that was killed.
+        pub exit: i32,
+        ///The last 16 KiB of what it complained of.
+        pub stderr: ::std::string::String,
+        ///The last 16 KiB of what it wrote.
+        pub stdout: ::std::string::String,
+        ///Whether it was killed because its time was over.
+        pub timed_out: bool,
+        ///Whether it wrote more than is said here.
+        pub truncated: bool,
+    }
     ///What a removal took with it.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Removed {
@@ -3247,6 +5020,69 @@ It keeps its name, its labels and what it holds. Not together with `name` or `la
         pub id: ::std::string::String,
         ///How many of each other noun went with it.
         pub removed: ::std::collections::BTreeMap<::std::string::String, i64>,
+    }
+    ///Who decides when a member fails.
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Copy,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    pub enum RepairMode {
+        #[serde(rename = "off")]
+        Off,
+        #[serde(rename = "propose")]
+        Propose,
+        #[serde(rename = "automatic")]
+        Automatic,
+        /// A word that this client is too old to know.
+        #[serde(rename = "unrecognised", other)]
+        Unrecognised,
+    }
+    impl ::std::fmt::Display for RepairMode {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            match *self {
+                Self::Off => f.write_str("off"),
+                Self::Propose => f.write_str("propose"),
+                Self::Automatic => f.write_str("automatic"),
+                Self::Unrecognised => f.write_str("unrecognised"),
+            }
+        }
+    }
+    impl ::std::str::FromStr for RepairMode {
+        type Err = self::error::ConversionError;
+        fn from_str(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            match value {
+                "off" => Ok(Self::Off),
+                "propose" => Ok(Self::Propose),
+                "automatic" => Ok(Self::Automatic),
+                _ => Err("invalid value".into()),
+            }
+        }
+    }
+    impl ::std::convert::TryFrom<&str> for RepairMode {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    impl ::std::convert::TryFrom<::std::string::String> for RepairMode {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: ::std::string::String,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
     }
     ///A server that shares the database.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
@@ -3843,6 +5679,8 @@ for this very incarnation of the cell.*/
         pub ready: ::std::option::Option<Probe>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub restart: ::std::option::Option<Restart>,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub start: ::std::option::Option<Start>,
         ///How long it may take to stop before it is killed.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub stop_seconds: ::std::option::Option<i32>,
@@ -3953,6 +5791,77 @@ for this very incarnation of the cell.*/
         ///The allow list; it replaces the old one.
         #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
         pub permissions: ::std::vec::Vec<::std::string::String>,
+    }
+    ///What to do with a service.
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Copy,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    pub enum ServiceAction {
+        #[serde(rename = "start")]
+        Start,
+        #[serde(rename = "stop")]
+        Stop,
+        #[serde(rename = "restart")]
+        Restart,
+        /// A word that this client is too old to know.
+        #[serde(rename = "unrecognised", other)]
+        Unrecognised,
+    }
+    impl ::std::fmt::Display for ServiceAction {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            match *self {
+                Self::Start => f.write_str("start"),
+                Self::Stop => f.write_str("stop"),
+                Self::Restart => f.write_str("restart"),
+                Self::Unrecognised => f.write_str("unrecognised"),
+            }
+        }
+    }
+    impl ::std::str::FromStr for ServiceAction {
+        type Err = self::error::ConversionError;
+        fn from_str(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            match value {
+                "start" => Ok(Self::Start),
+                "stop" => Ok(Self::Stop),
+                "restart" => Ok(Self::Restart),
+                _ => Err("invalid value".into()),
+            }
+        }
+    }
+    impl ::std::convert::TryFrom<&str> for ServiceAction {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    impl ::std::convert::TryFrom<::std::string::String> for ServiceAction {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: ::std::string::String,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    ///A service to start or to stop.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[serde(deny_unknown_fields)]
+    pub struct ServiceOrder {
+        pub action: ServiceAction,
+        ///Which, as the cell's own list has it.
+        pub name: ::std::string::String,
     }
     ///A session. The token itself travels only in the `muster_session` cookie.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone)]
@@ -4147,6 +6056,55 @@ for this very incarnation of the cell.*/
             value.parse()
         }
     }
+    ///Everything that an adapter needs to know of an instance, at the moment of the lease.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct Snapshot {
+        ///The app's slug.
+        pub app: ::std::string::String,
+        ///The name of that release.
+        pub app_version: ::std::string::String,
+        pub app_version_id: AppVersionId,
+        ///What it was configured with.
+        pub config: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+        ///Its name.
+        pub instance: ::std::string::String,
+        pub instance_id: InstanceId,
+        ///The release's manifest.
+        pub manifest: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+        ///Its members, those that are removed not among them.
+        pub members: ::std::vec::Vec<SnapshotMember>,
+    }
+    ///A member, as an adapter needs to know it.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct SnapshotMember {
+        ///What the adapter last said of it.
+        pub adapter_detail: ::serde_json::Map<
+            ::std::string::String,
+            ::serde_json::Value,
+        >,
+        ///Its address in the instance's network.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub address: ::std::option::Option<::std::string::String>,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub app_version_id: ::std::option::Option<AppVersionId>,
+        ///Of which component.
+        pub component_key: ::std::string::String,
+        ///Logical CPUs.
+        pub cpus: i64,
+        ///What it holds.
+        pub gpus: i64,
+        pub health: Health,
+        pub id: MemberId,
+        ///Raised whenever its cell is made.
+        pub incarnation: i64,
+        ///Memory in MiB.
+        pub memory_mb: i64,
+        ///Its name, and its host name.
+        pub name: ::std::string::String,
+        pub state: MemberState,
+        ///Whether nobody hears from its node.
+        pub unreachable: bool,
+    }
     ///A person's public key.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct SshKey {
@@ -4222,6 +6180,65 @@ for this very incarnation of the cell.*/
         ///Give it as `page_token` to get the next page; absent on the last.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub next_page_token: ::std::option::Option<::std::string::String>,
+    }
+    ///When a service is started.
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Copy,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    pub enum Start {
+        #[serde(rename = "with_cell")]
+        WithCell,
+        #[serde(rename = "on_request")]
+        OnRequest,
+        /// A word that this client is too old to know.
+        #[serde(rename = "unrecognised", other)]
+        Unrecognised,
+    }
+    impl ::std::fmt::Display for Start {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            match *self {
+                Self::WithCell => f.write_str("with_cell"),
+                Self::OnRequest => f.write_str("on_request"),
+                Self::Unrecognised => f.write_str("unrecognised"),
+            }
+        }
+    }
+    impl ::std::str::FromStr for Start {
+        type Err = self::error::ConversionError;
+        fn from_str(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            match value {
+                "with_cell" => Ok(Self::WithCell),
+                "on_request" => Ok(Self::OnRequest),
+                _ => Err("invalid value".into()),
+            }
+        }
+    }
+    impl ::std::convert::TryFrom<&str> for Start {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    impl ::std::convert::TryFrom<::std::string::String> for Start {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: ::std::string::String,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
     }
     ///An operation was accepted, or its plan was shown.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
@@ -4798,6 +6815,15 @@ for this very incarnation of the cell.*/
         ///How long the old one still works beside the new one; an hour if not given.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub overlap_seconds: ::std::option::Option<i32>,
+    }
+    ///What an instance is made of.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct Topology {
+        ///Its components.
+        pub components: ::std::vec::Vec<Component>,
+        ///How its adapter calls it: opaque.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub mode: ::std::option::Option<::std::string::String>,
     }
     ///What is known of its signatures.
     #[derive(
@@ -11105,6 +13131,2549 @@ Arguments:
             .build()?;
         let info = OperationInfo {
             operation_id: "runtime_secret_revoke",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**List the apps that a project finds in the catalog
+
+Sends a `GET` request to `/v1/projects/{project}/apps`
+
+Arguments:
+- `project`: An id or a name.
+- `labels`: Only those with these labels: `team=ml,stage!=test`.
+- `own`: Only what the project itself publishes.
+- `page_size`: How many at most; 50 if not given.
+- `page_token`: The token that the page before gave.
+*/
+    pub async fn app_list<'a>(
+        &'a self,
+        project: &'a str,
+        labels: Option<&'a str>,
+        own: Option<bool>,
+        page_size: Option<i32>,
+        page_token: Option<&'a str>,
+    ) -> Result<ResponseValue<types::AppPage>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/apps", self.baseurl, encode_path(& project.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .query(&progenitor_client::QueryParam::new("labels", &labels))
+            .query(&progenitor_client::QueryParam::new("own", &own))
+            .query(&progenitor_client::QueryParam::new("page_size", &page_size))
+            .query(&progenitor_client::QueryParam::new("page_token", &page_token))
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "app_list",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Make an app that this project publishes
+
+Sends a `POST` request to `/v1/projects/{project}/apps`
+
+Arguments:
+- `project`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn app_create<'a>(
+        &'a self,
+        project: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::AppCreate,
+    ) -> Result<ResponseValue<types::App>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/apps", self.baseurl, encode_path(& project.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "app_create",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            201u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Show an app
+
+Sends a `GET` request to `/v1/projects/{project}/apps/{app}`
+
+Arguments:
+- `project`: An id or a name.
+- `app`: An id or a name.
+*/
+    pub async fn app_get<'a>(
+        &'a self,
+        project: &'a str,
+        app: &'a str,
+    ) -> Result<ResponseValue<types::App>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/apps/{}", self.baseurl, encode_path(& project
+            .to_string()), encode_path(& app.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "app_get",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Remove an app that nobody uses, and its releases
+
+Sends a `DELETE` request to `/v1/projects/{project}/apps/{app}`
+
+Arguments:
+- `project`: An id or a name.
+- `app`: An id or a name.
+- `if_match`: The version that you read, in quotes, or * for whatever it is now.
+*/
+    pub async fn app_delete<'a>(
+        &'a self,
+        project: &'a str,
+        app: &'a str,
+        if_match: &'a str,
+    ) -> Result<ResponseValue<types::Removed>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/apps/{}", self.baseurl, encode_path(& project
+            .to_string()), encode_path(& app.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("If-Match", if_match.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .delete(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "app_delete",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Change an app's description or audience
+
+Sends a `PATCH` request to `/v1/projects/{project}/apps/{app}`
+
+Arguments:
+- `project`: An id or a name.
+- `app`: An id or a name.
+- `if_match`: The version that you read, in quotes, or * for whatever it is now.
+- `body`
+*/
+    pub async fn app_update<'a>(
+        &'a self,
+        project: &'a str,
+        app: &'a str,
+        if_match: &'a str,
+        body: &'a types::AppUpdate,
+    ) -> Result<ResponseValue<types::App>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/apps/{}", self.baseurl, encode_path(& project
+            .to_string()), encode_path(& app.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("If-Match", if_match.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .patch(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "app_update",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Ask where an app fits, before anything is spent
+
+Each answer has its reasons and, where it is no, the smallest change that would make it fit.
+
+Sends a `GET` request to `/v1/projects/{project}/apps/{app}/compatibility`
+
+Arguments:
+- `project`: An id or a name.
+- `app`: An id or a name.
+- `allocations`: In how many allocations; as many as there are members, if this is not said.
+- `components`: How many members of a component: `worker=4,controller=1`; the manifest's own numbers, if this is not said.
+- `shape`: In which shape; both, if this is not said.
+- `version`: Which release; the one that would start, if this is not said.
+*/
+    pub async fn app_compatibility<'a>(
+        &'a self,
+        project: &'a str,
+        app: &'a str,
+        allocations: Option<i64>,
+        components: Option<&'a str>,
+        shape: Option<types::AllocationShape>,
+        version: Option<&'a str>,
+    ) -> Result<ResponseValue<types::AppCompatibility>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/apps/{}/compatibility", self.baseurl, encode_path(&
+            project.to_string()), encode_path(& app.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .query(&progenitor_client::QueryParam::new("allocations", &allocations))
+            .query(&progenitor_client::QueryParam::new("components", &components))
+            .query(&progenitor_client::QueryParam::new("shape", &shape))
+            .query(&progenitor_client::QueryParam::new("version", &version))
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "app_compatibility",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Show the JSON schema of manifests
+
+Sends a `GET` request to `/v1/manifest-schema`
+
+*/
+    pub async fn app_schema<'a>(
+        &'a self,
+    ) -> Result<ResponseValue<types::ManifestSchema>, Error<types::Problem>> {
+        let url = format!("{}/v1/manifest-schema", self.baseurl,);
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "app_schema",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**List the releases of an app
+
+Sends a `GET` request to `/v1/projects/{project}/apps/{app}/versions`
+
+Arguments:
+- `project`: An id or a name.
+- `app`: An id or a name.
+- `labels`: Only those with these labels: `team=ml,stage!=test`.
+- `page_size`: How many at most; 50 if not given.
+- `page_token`: The token that the page before gave.
+*/
+    pub async fn app_version_list<'a>(
+        &'a self,
+        project: &'a str,
+        app: &'a str,
+        labels: Option<&'a str>,
+        page_size: Option<i32>,
+        page_token: Option<&'a str>,
+    ) -> Result<ResponseValue<types::AppVersionPage>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/apps/{}/versions", self.baseurl, encode_path(& project
+            .to_string()), encode_path(& app.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .query(&progenitor_client::QueryParam::new("labels", &labels))
+            .query(&progenitor_client::QueryParam::new("page_size", &page_size))
+            .query(&progenitor_client::QueryParam::new("page_token", &page_token))
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "app_version_list",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Publish a release
+
+Every fault of the manifest is told at once. What is published never changes but for how far it may be used.
+
+Sends a `POST` request to `/v1/projects/{project}/apps/{app}/versions`
+
+Arguments:
+- `project`: An id or a name.
+- `app`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn app_version_publish<'a>(
+        &'a self,
+        project: &'a str,
+        app: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::AppVersionPublish,
+    ) -> Result<ResponseValue<types::Published>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/apps/{}/versions", self.baseurl, encode_path(& project
+            .to_string()), encode_path(& app.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "app_version_publish",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            201u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Show a release with its manifest
+
+Sends a `GET` request to `/v1/projects/{project}/apps/{app}/versions/{app_version}`
+
+Arguments:
+- `project`: An id or a name.
+- `app`: An id or a name.
+- `app_version`: An id or a name.
+*/
+    pub async fn app_version_get<'a>(
+        &'a self,
+        project: &'a str,
+        app: &'a str,
+        app_version: &'a str,
+    ) -> Result<ResponseValue<types::AppVersion>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/apps/{}/versions/{}", self.baseurl, encode_path(& project
+            .to_string()), encode_path(& app.to_string()), encode_path(& app_version
+            .to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "app_version_get",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Take a release a step forward
+
+A release is never ahead of what it is made of. A new active one makes the one before it deprecated.
+
+Sends a `POST` request to `/v1/projects/{project}/apps/{app}/versions/{app_version}/promote`
+
+Arguments:
+- `project`: An id or a name.
+- `app`: An id or a name.
+- `app_version`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn app_version_promote<'a>(
+        &'a self,
+        project: &'a str,
+        app: &'a str,
+        app_version: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::AppVersionStep,
+    ) -> Result<ResponseValue<types::AppVersion>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/apps/{}/versions/{}/promote", self.baseurl, encode_path(&
+            project.to_string()), encode_path(& app.to_string()), encode_path(&
+            app_version.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "app_version_promote",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Take a release back or out of use
+
+What is retired has no instance that runs it or may roll back to it, and its grace is over.
+
+Sends a `POST` request to `/v1/projects/{project}/apps/{app}/versions/{app_version}/demote`
+
+Arguments:
+- `project`: An id or a name.
+- `app`: An id or a name.
+- `app_version`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn app_version_demote<'a>(
+        &'a self,
+        project: &'a str,
+        app: &'a str,
+        app_version: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::AppVersionStep,
+    ) -> Result<ResponseValue<types::AppVersion>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/apps/{}/versions/{}/demote", self.baseurl, encode_path(&
+            project.to_string()), encode_path(& app.to_string()), encode_path(&
+            app_version.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "app_version_demote",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**List what a project may launch, or who may launch what it publishes
+
+Sends a `GET` request to `/v1/projects/{project}/entitlements`
+
+Arguments:
+- `project`: An id or a name.
+- `page_size`: How many at most; 50 if not given.
+- `page_token`: The token that the page before gave.
+- `published`: Those of others to the apps that this project publishes, instead of its own to others' apps.
+*/
+    pub async fn entitlement_list<'a>(
+        &'a self,
+        project: &'a str,
+        page_size: Option<i32>,
+        page_token: Option<&'a str>,
+        published: Option<bool>,
+    ) -> Result<ResponseValue<types::EntitlementPage>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/entitlements", self.baseurl, encode_path(& project
+            .to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .query(&progenitor_client::QueryParam::new("page_size", &page_size))
+            .query(&progenitor_client::QueryParam::new("page_token", &page_token))
+            .query(&progenitor_client::QueryParam::new("published", &published))
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "entitlement_list",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Let a project launch an app, and consent to who operates it there
+
+An account is made in the project, with exactly the permissions consented to; the publisher's adapter may have short-lived tokens for it.
+
+Sends a `POST` request to `/v1/projects/{project}/entitlements`
+
+Arguments:
+- `project`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn entitlement_grant<'a>(
+        &'a self,
+        project: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::EntitlementGrant,
+    ) -> Result<ResponseValue<types::Granted>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/entitlements", self.baseurl, encode_path(& project
+            .to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "entitlement_grant",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            201u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Show an entitlement
+
+Sends a `GET` request to `/v1/projects/{project}/entitlements/{entitlement}`
+
+Arguments:
+- `project`: An id or a name.
+- `entitlement`: An id or a name.
+*/
+    pub async fn entitlement_get<'a>(
+        &'a self,
+        project: &'a str,
+        entitlement: &'a str,
+    ) -> Result<ResponseValue<types::Entitlement>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/entitlements/{}", self.baseurl, encode_path(& project
+            .to_string()), encode_path(& entitlement.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "entitlement_get",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Let nothing new be launched; what runs stays operable until it is decommissioned
+
+Sends a `POST` request to `/v1/projects/{project}/entitlements/{entitlement}/revoke`
+
+Arguments:
+- `project`: An id or a name.
+- `entitlement`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn entitlement_revoke<'a>(
+        &'a self,
+        project: &'a str,
+        entitlement: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::Nothing,
+    ) -> Result<ResponseValue<types::Entitlement>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/entitlements/{}/revoke", self.baseurl, encode_path(&
+            project.to_string()), encode_path(& entitlement.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "entitlement_revoke",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Get a short-lived token for an app's operator account in a consumer's project
+
+For the publisher's adapter. It lives for 15 minutes at most, and is audited in both projects.
+
+Sends a `POST` request to `/v1/projects/{project}/operator-tokens`
+
+Arguments:
+- `project`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn operator_token_mint<'a>(
+        &'a self,
+        project: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::OperatorTokenMint,
+    ) -> Result<ResponseValue<types::Token>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/operator-tokens", self.baseurl, encode_path(& project
+            .to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "operator_token_mint",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            201u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**List the adapters that work in a project, with when they were last seen
+
+Sends a `GET` request to `/v1/projects/{project}/adapters`
+
+Arguments:
+- `project`: An id or a name.
+- `labels`: Only those with these labels: `team=ml,stage!=test`.
+- `page_size`: How many at most; 50 if not given.
+- `page_token`: The token that the page before gave.
+*/
+    pub async fn adapter_list<'a>(
+        &'a self,
+        project: &'a str,
+        labels: Option<&'a str>,
+        page_size: Option<i32>,
+        page_token: Option<&'a str>,
+    ) -> Result<ResponseValue<types::AdapterPage>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/adapters", self.baseurl, encode_path(& project
+            .to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .query(&progenitor_client::QueryParam::new("labels", &labels))
+            .query(&progenitor_client::QueryParam::new("page_size", &page_size))
+            .query(&progenitor_client::QueryParam::new("page_token", &page_token))
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "adapter_list",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**List a project's instances
+
+Sends a `GET` request to `/v1/projects/{project}/app-instances`
+
+Arguments:
+- `project`: An id or a name.
+- `labels`: Only those with these labels: `team=ml,stage!=test`.
+- `page_size`: How many at most; 50 if not given.
+- `page_token`: The token that the page before gave.
+- `state`: In this state only.
+*/
+    pub async fn instance_list<'a>(
+        &'a self,
+        project: &'a str,
+        labels: Option<&'a str>,
+        page_size: Option<i32>,
+        page_token: Option<&'a str>,
+        state: Option<types::InstanceState>,
+    ) -> Result<ResponseValue<types::InstancePage>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/app-instances", self.baseurl, encode_path(& project
+            .to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .query(&progenitor_client::QueryParam::new("labels", &labels))
+            .query(&progenitor_client::QueryParam::new("page_size", &page_size))
+            .query(&progenitor_client::QueryParam::new("page_token", &page_token))
+            .query(&progenitor_client::QueryParam::new("state", &state))
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "instance_list",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Launch an app
+
+It is running when every component has as many active members as it needs, each of them witnessed. What does not come to be is taken down again.
+
+Sends a `POST` request to `/v1/projects/{project}/app-instances`
+
+Arguments:
+- `project`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn instance_create<'a>(
+        &'a self,
+        project: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::InstanceCreate,
+    ) -> Result<ResponseValue<types::Started>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/app-instances", self.baseurl, encode_path(& project
+            .to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "instance_create",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            202u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Have an instance be as this says: launch it, or upgrade and scale the one with this name
+
+What is as it should be is left alone; the plan says what differs.
+
+Sends a `POST` request to `/v1/projects/{project}/app-instances/apply`
+
+Arguments:
+- `project`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn instance_apply<'a>(
+        &'a self,
+        project: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::InstanceCreate,
+    ) -> Result<ResponseValue<types::Started>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/app-instances/apply", self.baseurl, encode_path(& project
+            .to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "instance_apply",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            202u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Show an instance with its topology
+
+Sends a `GET` request to `/v1/projects/{project}/app-instances/{instance}`
+
+Arguments:
+- `project`: An id or a name.
+- `instance`: An id or a name.
+*/
+    pub async fn instance_get<'a>(
+        &'a self,
+        project: &'a str,
+        instance: &'a str,
+    ) -> Result<ResponseValue<types::Instance>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/app-instances/{}", self.baseurl, encode_path(& project
+            .to_string()), encode_path(& instance.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "instance_get",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Change an instance's labels, protection, expiry or repair mode
+
+Sends a `PATCH` request to `/v1/projects/{project}/app-instances/{instance}`
+
+Arguments:
+- `project`: An id or a name.
+- `instance`: An id or a name.
+- `if_match`: The version that you read, in quotes, or * for whatever it is now.
+- `body`
+*/
+    pub async fn instance_update<'a>(
+        &'a self,
+        project: &'a str,
+        instance: &'a str,
+        if_match: &'a str,
+        body: &'a types::InstanceUpdate,
+    ) -> Result<ResponseValue<types::Instance>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/app-instances/{}", self.baseurl, encode_path(& project
+            .to_string()), encode_path(& instance.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("If-Match", if_match.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .patch(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "instance_update",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Say how many members the components of an instance should have
+
+Sends a `POST` request to `/v1/projects/{project}/app-instances/{instance}/scale`
+
+Arguments:
+- `project`: An id or a name.
+- `instance`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn instance_scale<'a>(
+        &'a self,
+        project: &'a str,
+        instance: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::InstanceScale,
+    ) -> Result<ResponseValue<types::Started>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/app-instances/{}/scale", self.baseurl, encode_path(&
+            project.to_string()), encode_path(& instance.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "instance_scale",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            202u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Have an instance run another release
+
+Member by member, in the order and at the pace that the manifest says; what fails is parked, and can be rolled back.
+
+Sends a `POST` request to `/v1/projects/{project}/app-instances/{instance}/upgrade`
+
+Arguments:
+- `project`: An id or a name.
+- `instance`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn instance_upgrade<'a>(
+        &'a self,
+        project: &'a str,
+        instance: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::InstanceUpgrade,
+    ) -> Result<ResponseValue<types::Started>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/app-instances/{}/upgrade", self.baseurl, encode_path(&
+            project.to_string()), encode_path(& instance.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "instance_upgrade",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            202u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Have an instance run the release that it ran before
+
+Sends a `POST` request to `/v1/projects/{project}/app-instances/{instance}/rollback`
+
+Arguments:
+- `project`: An id or a name.
+- `instance`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn instance_rollback<'a>(
+        &'a self,
+        project: &'a str,
+        instance: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::InstanceAct,
+    ) -> Result<ResponseValue<types::Started>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/app-instances/{}/rollback", self.baseurl, encode_path(&
+            project.to_string()), encode_path(& instance.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "instance_rollback",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            202u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Take an instance down, and see that nothing of it is left
+
+Sends a `POST` request to `/v1/projects/{project}/app-instances/{instance}/decommission`
+
+Arguments:
+- `project`: An id or a name.
+- `instance`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn instance_decommission<'a>(
+        &'a self,
+        project: &'a str,
+        instance: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::InstanceAct,
+    ) -> Result<ResponseValue<types::Started>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/app-instances/{}/decommission", self.baseurl,
+            encode_path(& project.to_string()), encode_path(& instance.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "instance_decommission",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            202u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Show where an instance can be reached
+
+Sends a `GET` request to `/v1/projects/{project}/app-instances/{instance}/endpoints`
+
+Arguments:
+- `project`: An id or a name.
+- `instance`: An id or a name.
+*/
+    pub async fn instance_endpoints<'a>(
+        &'a self,
+        project: &'a str,
+        instance: &'a str,
+    ) -> Result<ResponseValue<types::Endpoints>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/app-instances/{}/endpoints", self.baseurl, encode_path(&
+            project.to_string()), encode_path(& instance.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "instance_endpoints",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**List the members of an instance
+
+Sends a `GET` request to `/v1/projects/{project}/app-instances/{instance}/members`
+
+Arguments:
+- `project`: An id or a name.
+- `instance`: An id or a name.
+- `component`: Of this component only.
+- `page_size`: How many at most; 50 if not given.
+- `page_token`: The token that the page before gave.
+- `state`: In this state only; those that are removed are not shown otherwise.
+*/
+    pub async fn member_list<'a>(
+        &'a self,
+        project: &'a str,
+        instance: &'a str,
+        component: Option<&'a str>,
+        page_size: Option<i32>,
+        page_token: Option<&'a str>,
+        state: Option<types::MemberState>,
+    ) -> Result<ResponseValue<types::MemberPage>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/app-instances/{}/members", self.baseurl, encode_path(&
+            project.to_string()), encode_path(& instance.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .query(&progenitor_client::QueryParam::new("component", &component))
+            .query(&progenitor_client::QueryParam::new("page_size", &page_size))
+            .query(&progenitor_client::QueryParam::new("page_token", &page_token))
+            .query(&progenitor_client::QueryParam::new("state", &state))
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "member_list",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Show a member
+
+Sends a `GET` request to `/v1/projects/{project}/app-instances/{instance}/members/{member}`
+
+Arguments:
+- `project`: An id or a name.
+- `instance`: An id or a name.
+- `member`: An id or a name.
+*/
+    pub async fn member_get<'a>(
+        &'a self,
+        project: &'a str,
+        instance: &'a str,
+        member: &'a str,
+    ) -> Result<ResponseValue<types::Member>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/app-instances/{}/members/{}", self.baseurl, encode_path(&
+            project.to_string()), encode_path(& instance.to_string()), encode_path(&
+            member.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "member_get",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Add members to a component
+
+A member is active when the platform has seen for itself that it works. One that does not come to work is taken down again, and the component wants one less.
+
+Sends a `POST` request to `/v1/projects/{project}/app-instances/{instance}/member-operations/add`
+
+Arguments:
+- `project`: An id or a name.
+- `instance`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn member_add<'a>(
+        &'a self,
+        project: &'a str,
+        instance: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::MemberAdd,
+    ) -> Result<ResponseValue<types::Started>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/app-instances/{}/member-operations/add", self.baseurl,
+            encode_path(& project.to_string()), encode_path(& instance.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "member_add",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            202u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Take members out of work, and see that none is left on them
+
+Refused where it would break a component's quorum.
+
+Sends a `POST` request to `/v1/projects/{project}/app-instances/{instance}/member-operations/drain`
+
+Arguments:
+- `project`: An id or a name.
+- `instance`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn member_drain<'a>(
+        &'a self,
+        project: &'a str,
+        instance: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::MemberAct,
+    ) -> Result<ResponseValue<types::Started>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/app-instances/{}/member-operations/drain", self.baseurl,
+            encode_path(& project.to_string()), encode_path(& instance.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "member_drain",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            202u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Put drained members back to work
+
+Sends a `POST` request to `/v1/projects/{project}/app-instances/{instance}/member-operations/resume`
+
+Arguments:
+- `project`: An id or a name.
+- `instance`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn member_resume<'a>(
+        &'a self,
+        project: &'a str,
+        instance: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::MemberAct,
+    ) -> Result<ResponseValue<types::Started>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/app-instances/{}/member-operations/resume", self.baseurl,
+            encode_path(& project.to_string()), encode_path(& instance.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "member_resume",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            202u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Drain and remove members, and see that nothing is left of them
+
+Sends a `POST` request to `/v1/projects/{project}/app-instances/{instance}/member-operations/remove`
+
+Arguments:
+- `project`: An id or a name.
+- `instance`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn member_remove<'a>(
+        &'a self,
+        project: &'a str,
+        instance: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::MemberTake,
+    ) -> Result<ResponseValue<types::Started>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/app-instances/{}/member-operations/remove", self.baseurl,
+            encode_path(& project.to_string()), encode_path(& instance.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "member_remove",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            202u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Have new members take the place of these
+
+Which comes first is the component's business. A member whose node nobody hears from is cut off first, and stays `removing` until the node returns or an operator attests.
+
+Sends a `POST` request to `/v1/projects/{project}/app-instances/{instance}/member-operations/replace`
+
+Arguments:
+- `project`: An id or a name.
+- `instance`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn member_replace<'a>(
+        &'a self,
+        project: &'a str,
+        instance: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::MemberTake,
+    ) -> Result<ResponseValue<types::Started>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/app-instances/{}/member-operations/replace", self.baseurl,
+            encode_path(& project.to_string()), encode_path(& instance.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "member_replace",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            202u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Make failed members anew where they are
+
+Sends a `POST` request to `/v1/projects/{project}/app-instances/{instance}/member-operations/recover`
+
+Arguments:
+- `project`: An id or a name.
+- `instance`: An id or a name.
+- `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
+- `body`
+*/
+    pub async fn member_recover<'a>(
+        &'a self,
+        project: &'a str,
+        instance: &'a str,
+        idempotency_key: &'a str,
+        body: &'a types::MemberAct,
+    ) -> Result<ResponseValue<types::Started>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/app-instances/{}/member-operations/recover", self.baseurl,
+            encode_path(& project.to_string()), encode_path(& instance.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        header_map.append("Idempotency-Key", idempotency_key.to_string().try_into()?);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "member_recover",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            202u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Lease steps of the instances that this account operates
+
+It waits for the first of them. A step whose lease lapsed is offered again, with a higher generation.
+
+Sends a `POST` request to `/v1/projects/{project}/adapter-steps/lease`
+
+Arguments:
+- `project`: An id or a name.
+- `body`
+*/
+    pub async fn adapter_step_lease<'a>(
+        &'a self,
+        project: &'a str,
+        body: &'a types::AdapterStepLease,
+    ) -> Result<ResponseValue<types::Leased>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/adapter-steps/lease", self.baseurl, encode_path(& project
+            .to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "adapter_step_lease",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**List adapter steps, with who holds them
+
+Sends a `GET` request to `/v1/projects/{project}/adapter-steps`
+
+Arguments:
+- `project`: An id or a name.
+- `instance`: Of this instance only, by id or name.
+- `page_size`: How many at most; 50 if not given.
+- `page_token`: The token that the page before gave.
+- `state`: In this state only.
+*/
+    pub async fn adapter_step_list<'a>(
+        &'a self,
+        project: &'a str,
+        instance: Option<&'a str>,
+        page_size: Option<i32>,
+        page_token: Option<&'a str>,
+        state: Option<types::AdapterStepState>,
+    ) -> Result<ResponseValue<types::AdapterStepPage>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/adapter-steps", self.baseurl, encode_path(& project
+            .to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .query(&progenitor_client::QueryParam::new("instance", &instance))
+            .query(&progenitor_client::QueryParam::new("page_size", &page_size))
+            .query(&progenitor_client::QueryParam::new("page_token", &page_token))
+            .query(&progenitor_client::QueryParam::new("state", &state))
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "adapter_step_list",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Show an adapter step, with the instance as it is now
+
+Sends a `GET` request to `/v1/projects/{project}/adapter-steps/{adapter_step}`
+
+Arguments:
+- `project`: An id or a name.
+- `adapter_step`: An id or a name.
+*/
+    pub async fn adapter_step_get<'a>(
+        &'a self,
+        project: &'a str,
+        adapter_step: &'a str,
+    ) -> Result<ResponseValue<types::LeasedStep>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/adapter-steps/{}", self.baseurl, encode_path(& project
+            .to_string()), encode_path(& adapter_step.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "adapter_step_get",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Keep a lease
+
+Sends a `POST` request to `/v1/projects/{project}/adapter-steps/{adapter_step}/heartbeat`
+
+Arguments:
+- `project`: An id or a name.
+- `adapter_step`: An id or a name.
+- `body`
+*/
+    pub async fn adapter_step_heartbeat<'a>(
+        &'a self,
+        project: &'a str,
+        adapter_step: &'a str,
+        body: &'a types::AdapterStepHeartbeat,
+    ) -> Result<ResponseValue<types::AdapterStep>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/adapter-steps/{}/heartbeat", self.baseurl, encode_path(&
+            project.to_string()), encode_path(& adapter_step.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "adapter_step_heartbeat",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Say how far a step is
+
+Sends a `POST` request to `/v1/projects/{project}/adapter-steps/{adapter_step}/progress`
+
+Arguments:
+- `project`: An id or a name.
+- `adapter_step`: An id or a name.
+- `body`
+*/
+    pub async fn adapter_step_progress<'a>(
+        &'a self,
+        project: &'a str,
+        adapter_step: &'a str,
+        body: &'a types::AdapterStepProgress,
+    ) -> Result<ResponseValue<types::AdapterStep>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/adapter-steps/{}/progress", self.baseurl, encode_path(&
+            project.to_string()), encode_path(& adapter_step.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "adapter_step_progress",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Say that a step is done
+
+The platform then looks for itself: a state is reached by evidence, not by this.
+
+Sends a `POST` request to `/v1/projects/{project}/adapter-steps/{adapter_step}/complete`
+
+Arguments:
+- `project`: An id or a name.
+- `adapter_step`: An id or a name.
+- `body`
+*/
+    pub async fn adapter_step_complete<'a>(
+        &'a self,
+        project: &'a str,
+        adapter_step: &'a str,
+        body: &'a types::AdapterStepComplete,
+    ) -> Result<ResponseValue<types::AdapterStep>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/adapter-steps/{}/complete", self.baseurl, encode_path(&
+            project.to_string()), encode_path(& adapter_step.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "adapter_step_complete",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Say that a step cannot be done
+
+Sends a `POST` request to `/v1/projects/{project}/adapter-steps/{adapter_step}/fail`
+
+Arguments:
+- `project`: An id or a name.
+- `adapter_step`: An id or a name.
+- `body`
+*/
+    pub async fn adapter_step_fail<'a>(
+        &'a self,
+        project: &'a str,
+        adapter_step: &'a str,
+        body: &'a types::AdapterStepFail,
+    ) -> Result<ResponseValue<types::AdapterStep>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/adapter-steps/{}/fail", self.baseurl, encode_path(&
+            project.to_string()), encode_path(& adapter_step.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "adapter_step_fail",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Have something done in the cell of a member of that very instance
+
+Sends a `POST` request to `/v1/projects/{project}/adapter-steps/{adapter_step}/tasks`
+
+Arguments:
+- `project`: An id or a name.
+- `adapter_step`: An id or a name.
+- `body`
+*/
+    pub async fn adapter_task_create<'a>(
+        &'a self,
+        project: &'a str,
+        adapter_step: &'a str,
+        body: &'a types::AdapterTaskCreate,
+    ) -> Result<ResponseValue<types::AdapterTask>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/adapter-steps/{}/tasks", self.baseurl, encode_path(&
+            project.to_string()), encode_path(& adapter_step.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "adapter_task_create",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200u16 => ResponseValue::from_response(response).await,
+            400u16..=499u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            500u16..=599u16 => {
+                Err(Error::ErrorResponse(ResponseValue::from_response(response).await?))
+            }
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    /**Show how something stands that is done in a cell
+
+Sends a `GET` request to `/v1/projects/{project}/adapter-steps/{adapter_step}/tasks/{task}`
+
+Arguments:
+- `project`: An id or a name.
+- `adapter_step`: An id or a name.
+- `task`: An id or a name.
+- `wait_seconds`: How long to wait for its end; not at all if not given.
+*/
+    pub async fn adapter_task_get<'a>(
+        &'a self,
+        project: &'a str,
+        adapter_step: &'a str,
+        task: &'a str,
+        wait_seconds: Option<i64>,
+    ) -> Result<ResponseValue<types::AdapterTask>, Error<types::Problem>> {
+        let url = format!(
+            "{}/v1/projects/{}/adapter-steps/{}/tasks/{}", self.baseurl, encode_path(&
+            project.to_string()), encode_path(& adapter_step.to_string()), encode_path(&
+            task.to_string()),
+        );
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .query(&progenitor_client::QueryParam::new("wait_seconds", &wait_seconds))
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "adapter_task_get",
         };
         self.pre(&mut request, &info).await?;
         let result = self.exec(request, &info).await;

@@ -21,6 +21,8 @@ pub(crate) enum Handler {
     Command(fn(Cx, Input) -> BoxFuture<'static, Result<Commit>>),
     /// A read answers.
     Read(fn(Cx, Input) -> BoxFuture<'static, Result<Answer>>),
+    /// A machine speaks: what it says carries its own fence, so nothing is kept of the request.
+    Machine(fn(Cx, Input) -> BoxFuture<'static, Result<Answer>>),
     /// A stream writes its own body.
     Stream(fn(Cx, Input) -> BoxFuture<'static, Result<Response<Body>>>),
     /// A socket is joined; the door makes it once the use-case has agreed.

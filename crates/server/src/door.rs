@@ -164,7 +164,9 @@ impl Server {
             secret,
         };
         match handler {
-            Handler::Read(read) => Ok(respond::answer(operation.status, &read(cx, input).await?)),
+            Handler::Read(read) | Handler::Machine(read) => {
+                Ok(respond::answer(operation.status, &read(cx, input).await?))
+            }
             Handler::Stream(stream) => stream(cx, input).await,
             // Whether it can become a socket is read first: a stream is joined once, and must not be used up by a mistake.
             Handler::Socket(join) => {
