@@ -10,6 +10,7 @@ mod sql;
 mod tx;
 mod writer;
 
+mod adapter_step;
 mod allocation;
 mod artifact;
 mod audit;
@@ -17,9 +18,11 @@ mod cell;
 mod enrolment;
 mod event;
 mod idempotency;
+mod instance;
 mod key;
 mod lease;
 mod manifest;
+mod member;
 mod network;
 mod node;
 mod operation;
@@ -50,6 +53,7 @@ use std::sync::Arc;
 
 use sqlx::{PgPool, SqlitePool};
 
+pub use adapter_step::{AdapterStepFilter, StepEnd};
 pub use allocation::AllocationFilter;
 pub use artifact::{ArtifactCell, ArtifactFilter};
 pub use audit::AuditFilter;
@@ -59,8 +63,10 @@ pub use error::StoreError;
 pub use event::EventFilter;
 pub use fault::{Fault, Faults};
 pub use idempotency::{Door, Replay};
+pub use instance::InstanceFilter;
 pub use lease::Lease;
 pub use manifest::{ManifestContent, Referrer};
+pub use member::{MemberCount, MemberFilter};
 pub use network::NetworkNeighbour;
 pub use node::{Heard, Joining, KeyHash, NodeCount, Standing};
 pub use open::{Location, newest_migration};
@@ -185,6 +191,7 @@ impl Store {
 /// Every statement of the store, and every fused form of an insert.
 pub fn statements() -> Vec<Sql> {
     let mut all: Vec<Sql> = [
+        adapter_step::ALL,
         allocation::ALL,
         artifact::ALL,
         audit::ALL,
@@ -192,9 +199,11 @@ pub fn statements() -> Vec<Sql> {
         enrolment::ALL,
         event::ALL,
         idempotency::ALL,
+        instance::ALL,
         key::ALL,
         lease::ALL,
         manifest::ALL,
+        member::ALL,
         network::ALL,
         node::ALL,
         operation::ALL,
