@@ -11,10 +11,10 @@ use crate::{Page, Result, Store, StoreError, Tx};
 
 macro_rules! columns {
     () => {
-        "i.id, i.tenant_id, i.project_id, i.app_id, a.slug, i.app_version_id, i.previous_version_id, i.name, i.labels, i.config,
-         i.operator_account_id, i.network_id, i.topology_mode, i.shape, i.state, i.health, i.repair, i.repairs, i.protected,
-         i.expires_at, i.reason, i.message, i.running_witness_id, i.stopped_witness_id, i.operation_id, i.reconcile_due_at,
-         i.reconciled_at, i.created_at, i.updated_at, i.version"
+        "id, tenant_id, project_id, app_id, (SELECT slug FROM apps WHERE apps.id = instances.app_id), app_version_id, previous_version_id, name, labels, config,
+         operator_account_id, network_id, topology_mode, shape, state, health, repair, repairs, protected,
+         expires_at, reason, message, running_witness_id, stopped_witness_id, operation_id, reconcile_due_at,
+         reconciled_at, created_at, updated_at, version"
     };
 }
 
@@ -24,17 +24,17 @@ statements! {
             operator_account_id, network_id, topology_mode, shape, state, health, repair, repairs, protected, expires_at,
             operation_id, reconcile_due_at, created_at, updated_at, version)
          VALUES ($1, $2, $3, $4, $5, NULL, $6, $7, $8, $9, $10, NULL, $11, $12, $13, $14, $15, $16, $17, $18, NULL, $19, $19, 1)");
-    INSTANCE_GET = both(concat!("SELECT ", columns!(), " FROM instances i JOIN apps a ON a.id = i.app_id WHERE i.id = $1"));
+    INSTANCE_GET = both(concat!("SELECT ", columns!(), " FROM instances WHERE id = $1"));
     // One that lives comes first; of those that are stopped, the last.
-    INSTANCE_BY_NAME = both(concat!("SELECT ", columns!(), " FROM instances i JOIN apps a ON a.id = i.app_id
-         WHERE i.project_id = $1 AND i.name = $2
-         ORDER BY CASE WHEN i.state = 'stopped' THEN 1 ELSE 0 END, i.id DESC LIMIT 1"));
+    INSTANCE_BY_NAME = both(concat!("SELECT ", columns!(), " FROM instances
+         WHERE project_id = $1 AND name = $2
+         ORDER BY CASE WHEN state = 'stopped' THEN 1 ELSE 0 END, id DESC LIMIT 1"));
     // $1 after, $2 limit, $3 and $4 labels, $5 project, $6 state or null.
     INSTANCE_LIST = pair(
-        concat!("SELECT ", columns!(), " FROM instances i JOIN apps a ON a.id = i.app_id WHERE i.id > $1 AND i.project_id = $5
-            AND ($6::text IS NULL OR i.state = $6) AND ", labels_match!(pg "$3" "$4"), " ORDER BY i.id LIMIT $2"),
-        concat!("SELECT ", columns!(), " FROM instances i JOIN apps a ON a.id = i.app_id WHERE i.id > $1 AND i.project_id = $5
-            AND ($6 IS NULL OR i.state = $6) AND ", labels_match!(sqlite "$3" "$4"), " ORDER BY i.id LIMIT $2"));
+        concat!("SELECT ", columns!(), " FROM instances WHERE id > $1 AND project_id = $5
+            AND ($6::text IS NULL OR state = $6) AND ", labels_match!(pg "$3" "$4"), " ORDER BY id LIMIT $2"),
+        concat!("SELECT ", columns!(), " FROM instances WHERE id > $1 AND project_id = $5
+            AND ($6 IS NULL OR state = $6) AND ", labels_match!(sqlite "$3" "$4"), " ORDER BY id LIMIT $2"));
     // Everything that may change, on the version that was seen.
     INSTANCE_MOVE = both(
         "UPDATE instances SET app_version_id = $2, previous_version_id = $3, labels = $4, config = $5, topology_mode = $6,
@@ -42,8 +42,8 @@ statements! {
             running_witness_id = $15, stopped_witness_id = $16, operation_id = $17, reconcile_due_at = $18,
             updated_at = $19, version = version + 1
          WHERE id = $1 AND version = $20");
-    INSTANCE_EXPIRED = both(concat!("SELECT ", columns!(), " FROM instances i JOIN apps a ON a.id = i.app_id
-         WHERE i.expires_at <= $1 AND i.state NOT IN ('stopping', 'stopped') AND NOT i.protected ORDER BY i.expires_at LIMIT $2"));
+    INSTANCE_EXPIRED = both(concat!("SELECT ", columns!(), " FROM instances
+         WHERE expires_at <= $1 AND state NOT IN ('stopping', 'stopped') AND NOT protected ORDER BY expires_at LIMIT $2"));
     // Taken by whoever leases next: the row itself says until when nobody else looks.
     INSTANCE_RECONCILE_TAKE = pair(
         "UPDATE instances SET reconcile_due_at = $3 WHERE id = ANY (ARRAY(

@@ -39,8 +39,12 @@ const MIGRATIONS: &[(i64, &str, &str, &str)] = &[
         4,
         "artifacts",
         include_str!("../migrations/postgres/0004_artifacts.sql"),
-        include_str!("../migrations/postgres/0005_apps.sql"),
         include_str!("../migrations/sqlite/0004_artifacts.sql"),
+    ),
+    (
+        5,
+        "apps",
+        include_str!("../migrations/postgres/0005_apps.sql"),
         include_str!("../migrations/sqlite/0005_apps.sql"),
     ),
 ];
