@@ -37,7 +37,7 @@ pub(crate) async fn order(
     cell: &Cell,
     allocation: &Allocation,
     kind: TaskKind,
-    purpose: &'static str,
+    purpose: impl Into<std::borrow::Cow<'static, str>>,
 ) -> Result<Ask> {
     let mut details = details(allocation, devices(cx, allocation).await?);
     let (mut spec, mut attachment, mut pulled) = (None, None, None);
@@ -57,7 +57,7 @@ pub(crate) async fn order(
     Ok(Ask {
         node: cell.node_id,
         kind,
-        purpose,
+        purpose: purpose.into(),
         allocation: Some(allocation.id),
         incarnation: allocation.incarnation,
         details,
