@@ -10,11 +10,15 @@ mod sql;
 mod tx;
 mod writer;
 
+mod adapter;
 mod allocation;
+mod app;
+mod app_version;
 mod artifact;
 mod audit;
 mod cell;
 mod enrolment;
+mod entitlement;
 mod event;
 mod idempotency;
 mod key;
@@ -50,11 +54,15 @@ use std::sync::Arc;
 
 use sqlx::{PgPool, SqlitePool};
 
+pub use adapter::FoundAdapter;
 pub use allocation::AllocationFilter;
+pub use app::{AppHolds, FoundApp};
+pub use app_version::{AppVersionUse, ArtifactRelease, FoundVersion};
 pub use artifact::{ArtifactCell, ArtifactFilter};
 pub use audit::AuditFilter;
 pub use cell::CellFilter;
 pub use enrolment::{Authority, Enrolment};
+pub use entitlement::FoundEntitlement;
 pub use error::StoreError;
 pub use event::EventFilter;
 pub use fault::{Fault, Faults};
@@ -185,11 +193,15 @@ impl Store {
 /// Every statement of the store, and every fused form of an insert.
 pub fn statements() -> Vec<Sql> {
     let mut all: Vec<Sql> = [
+        adapter::ALL,
         allocation::ALL,
+        app::ALL,
+        app_version::ALL,
         artifact::ALL,
         audit::ALL,
         cell::ALL,
         enrolment::ALL,
+        entitlement::ALL,
         event::ALL,
         idempotency::ALL,
         key::ALL,
