@@ -62,8 +62,6 @@ statements! {
     APP_HELD = both(
         "SELECT (SELECT COUNT(*) FROM entitlements WHERE app_id = $1 AND revoked_at IS NULL),
                 (SELECT COUNT(*) FROM instances WHERE app_id = $1)");
-    INSTANCE_LIVE_OF_PROJECT = both("SELECT COUNT(*) FROM instances WHERE project_id = $1 AND state <> 'stopped'");
-    INSTANCE_LIVE_OF_TENANT = both("SELECT COUNT(*) FROM instances WHERE tenant_id = $1 AND state <> 'stopped'");
 }
 
 /// An app, and what of it matters to the project that looks.
@@ -227,17 +225,5 @@ impl Tx {
         self.entitlement_delete_to_tenant(tenant).await?;
         self.app_version_delete_of_tenant(tenant).await?;
         self.execute(&APP_DELETE_OF_TENANT, args![tenant]).await
-    }
-
-    /// How many instances of a project have not stopped.
-    pub async fn instance_live_of_project(&mut self, project: ProjectId) -> Result<i64> {
-        let rows = self.fetch_all(&INSTANCE_LIVE_OF_PROJECT, args![project]).await?;
-        rows.first().map_or(Ok(0), |row| row.get(0))
-    }
-
-    /// How many instances of a tenant have not stopped.
-    pub async fn instance_live_of_tenant(&mut self, tenant: TenantId) -> Result<i64> {
-        let rows = self.fetch_all(&INSTANCE_LIVE_OF_TENANT, args![tenant]).await?;
-        rows.first().map_or(Ok(0), |row| row.get(0))
     }
 }

@@ -11,6 +11,7 @@ mod tx;
 mod writer;
 
 mod adapter;
+mod adapter_step;
 mod allocation;
 mod app;
 mod app_version;
@@ -21,9 +22,12 @@ mod enrolment;
 mod entitlement;
 mod event;
 mod idempotency;
+mod instance;
+mod instance_history;
 mod key;
 mod lease;
 mod manifest;
+mod member;
 mod network;
 mod node;
 mod operation;
@@ -55,6 +59,7 @@ use std::sync::Arc;
 use sqlx::{PgPool, SqlitePool};
 
 pub use adapter::FoundAdapter;
+pub use adapter_step::{AdapterStepFilter, StepEnd};
 pub use allocation::AllocationFilter;
 pub use app::{AppHolds, FoundApp};
 pub use app_version::{AppVersionUse, ArtifactRelease, FoundVersion};
@@ -67,8 +72,10 @@ pub use error::StoreError;
 pub use event::EventFilter;
 pub use fault::{Fault, Faults};
 pub use idempotency::{Door, Replay};
+pub use instance::InstanceFilter;
 pub use lease::Lease;
 pub use manifest::{ManifestContent, Referrer};
+pub use member::{MemberCount, MemberFilter};
 pub use network::NetworkNeighbour;
 pub use node::{Heard, Joining, KeyHash, NodeCount, Standing};
 pub use open::{Location, newest_migration};
@@ -194,6 +201,7 @@ impl Store {
 pub fn statements() -> Vec<Sql> {
     let mut all: Vec<Sql> = [
         adapter::ALL,
+        adapter_step::ALL,
         allocation::ALL,
         app::ALL,
         app_version::ALL,
@@ -204,9 +212,12 @@ pub fn statements() -> Vec<Sql> {
         entitlement::ALL,
         event::ALL,
         idempotency::ALL,
+        instance::ALL,
+        instance_history::ALL,
         key::ALL,
         lease::ALL,
         manifest::ALL,
+        member::ALL,
         network::ALL,
         node::ALL,
         operation::ALL,

@@ -13,14 +13,14 @@ macro_rules! columns {
     () => {
         "id, kind, tenant_id, project_id, subject_kind, subject_id, subject_name, asked_by, correlation_id, state, input,
          touches, steps, items, waiting, parked, reason, message, cancel_requested, supersedes, parent_id, due_at,
-         deadline_at, generation, wakes, created_at, updated_at, version"
+         deadline_at, generation, wakes, created_at, updated_at, version, shares"
     };
 }
 
 statements! {
     OPERATION_OPEN = both(concat!("INSERT INTO operations (", columns!(), ", holder, leased_until)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23,
-                 $24, $25, $26, $27, $28, '', $29)"));
+                 $24, $25, $26, $27, $28, $29, '', $30)"));
     OPERATION_GET = both(concat!("SELECT ", columns!(), " FROM operations WHERE id = $1"));
     OPERATION_OF_SUBJECT = both(concat!("SELECT ", columns!(), " FROM operations WHERE subject_id = $1 ORDER BY id"));
     OPERATION_FINISHED_GET = both("SELECT document FROM operations_finished WHERE id = $1");
@@ -84,10 +84,11 @@ statements! {
         "UPDATE operations SET wakes = wakes + 1, due_at = $1
          WHERE subject_id IN (SELECT id FROM allocations WHERE state = 'placing' ORDER BY id LIMIT $2)");
     OPERATION_COUNT = both("SELECT state, COUNT(*) FROM operations GROUP BY state ORDER BY state");
-    TOUCH_INSERT = both("INSERT INTO operation_touches (operation_id, thing, held) VALUES ($1, $2, $3)");
+    TOUCH_INSERT = both("INSERT INTO operation_touches (operation_id, thing, held, shared) VALUES ($1, $2, $3, $4)");
     TOUCH_EARLIER = both(
         "SELECT o.operation_id FROM operation_touches o JOIN operation_touches m ON m.thing = o.thing
          WHERE m.operation_id = $1 AND o.operation_id <> $1 AND (o.held OR o.operation_id < $1)
+            AND NOT (o.shared AND m.shared)
          ORDER BY o.operation_id LIMIT 1");
     TOUCH_HOLD = both("UPDATE operation_touches SET held = $2 WHERE operation_id = $1");
     TOUCH_END = both("DELETE FROM operation_touches WHERE operation_id = $1");
@@ -133,6 +134,7 @@ fn operation(row: &Row) -> Result<Operation> {
         updated_at: row.get(26)?,
         finished_at: None,
         version: row.get(27)?,
+        shares: json(row.get(28)?, "shares")?,
     })
 }
 
@@ -256,11 +258,14 @@ impl Tx {
             operation.created_at,
             operation.updated_at,
             operation.version,
+            to_json(&operation.shares),
             Timestamp::UNIX_EPOCH
         ];
         self.execute(&OPERATION_OPEN, args).await?;
-        for thing in &operation.touches {
-            self.execute(&TOUCH_INSERT, args![operation.id, *thing, false]).await?;
+        for (things, shared) in [(&operation.touches, false), (&operation.shares, true)] {
+            for thing in things {
+                self.execute(&TOUCH_INSERT, args![operation.id, *thing, false, shared]).await?;
+            }
         }
         Ok(())
     }

@@ -140,11 +140,6 @@ values! {
     muster_ids::KeyId => Uuid TypedId::uuid;
     muster_ids::SecretId => Uuid TypedId::uuid;
     muster_ids::RuntimeSecretId => Uuid TypedId::uuid;
-    muster_ids::ClaimId => Uuid TypedId::uuid;
-    muster_ids::OperationId => Uuid TypedId::uuid;
-    muster_ids::WitnessId => Uuid TypedId::uuid;
-    muster_ids::TaskId => Uuid TypedId::uuid;
-    muster_ids::EnrolmentId => Uuid TypedId::uuid;
     muster_ids::AppId => Uuid TypedId::uuid;
     muster_ids::AppVersionId => Uuid TypedId::uuid;
     muster_ids::EntitlementId => Uuid TypedId::uuid;
@@ -152,6 +147,11 @@ values! {
     muster_ids::AdapterStepId => Uuid TypedId::uuid;
     muster_ids::InstanceId => Uuid TypedId::uuid;
     muster_ids::MemberId => Uuid TypedId::uuid;
+    muster_ids::ClaimId => Uuid TypedId::uuid;
+    muster_ids::OperationId => Uuid TypedId::uuid;
+    muster_ids::WitnessId => Uuid TypedId::uuid;
+    muster_ids::TaskId => Uuid TypedId::uuid;
+    muster_ids::EnrolmentId => Uuid TypedId::uuid;
 }
 
 impl From<&muster_model::Labels> for Value {

@@ -150,6 +150,8 @@ pub(crate) mod tests {
             spec: json!({}),
             ssh_keys: false,
             artifact_id: None,
+            member_id: None,
+            fenced: false,
             host: 2,
             state: CellState::Provisioning,
             incarnation: 2,
