@@ -10,15 +10,20 @@ mod sql;
 mod tx;
 mod writer;
 
+mod adapter;
 mod adapter_step;
 mod allocation;
+mod app;
+mod app_version;
 mod artifact;
 mod audit;
 mod cell;
 mod enrolment;
+mod entitlement;
 mod event;
 mod idempotency;
 mod instance;
+mod instance_history;
 mod key;
 mod lease;
 mod manifest;
@@ -53,12 +58,16 @@ use std::sync::Arc;
 
 use sqlx::{PgPool, SqlitePool};
 
+pub use adapter::FoundAdapter;
 pub use adapter_step::{AdapterStepFilter, StepEnd};
 pub use allocation::AllocationFilter;
+pub use app::{AppHolds, FoundApp};
+pub use app_version::{AppVersionUse, ArtifactRelease, FoundVersion};
 pub use artifact::{ArtifactCell, ArtifactFilter};
 pub use audit::AuditFilter;
 pub use cell::CellFilter;
 pub use enrolment::{Authority, Enrolment};
+pub use entitlement::FoundEntitlement;
 pub use error::StoreError;
 pub use event::EventFilter;
 pub use fault::{Fault, Faults};
@@ -191,15 +200,20 @@ impl Store {
 /// Every statement of the store, and every fused form of an insert.
 pub fn statements() -> Vec<Sql> {
     let mut all: Vec<Sql> = [
+        adapter::ALL,
         adapter_step::ALL,
         allocation::ALL,
+        app::ALL,
+        app_version::ALL,
         artifact::ALL,
         audit::ALL,
         cell::ALL,
         enrolment::ALL,
+        entitlement::ALL,
         event::ALL,
         idempotency::ALL,
         instance::ALL,
+        instance_history::ALL,
         key::ALL,
         lease::ALL,
         manifest::ALL,
