@@ -26,7 +26,10 @@ mod root_key;
 mod sealer;
 mod sweeper;
 mod tail;
+mod telling;
 
+pub mod adapter_step;
+pub mod adapter_task;
 pub mod allocation;
 pub mod artifact;
 pub mod audit;
