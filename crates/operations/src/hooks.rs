@@ -15,7 +15,7 @@ pub struct Hooks {
     pub unsealed: Arc<dyn Fn() + Send + Sync>,
     /// A node has a new task.
     pub task_for: Arc<dyn Fn(NodeId) + Send + Sync>,
-    /// There is a new step for the adapter that works under this account.
+    /// An adapter of this account has a new step.
     pub step_for: Arc<dyn Fn(ServiceAccountId) + Send + Sync>,
     /// A write was refused, because the lease had changed hands.
     pub fenced: Arc<dyn Fn() + Send + Sync>,

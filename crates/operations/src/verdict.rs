@@ -72,7 +72,7 @@ pub struct Told {
     pub events: Vec<(EventType, String, Value)>,
     /// Nodes that have a new task.
     pub tasks_for: Vec<NodeId>,
-    /// Accounts for whose adapters there is a new step.
+    /// Accounts for whose adapters a step waits.
     pub steps_for: Vec<ServiceAccountId>,
     /// The parts of a bulk operation, as they are now.
     pub items: Option<Vec<Item>>,

@@ -46,11 +46,13 @@ statements! {
          WHERE id IN (SELECT id FROM adapter_steps WHERE operator_account_id = $1 AND state IN ('queued', 'leased')
                 AND due_at <= $3 AND (state = 'queued' OR leased_until < $3) ORDER BY id LIMIT $5) RETURNING ", columns!()));
     // The fence of everything that an adapter says: the generation that it was given, and a lease that has not lapsed.
+    // A lease only ever becomes longer by it.
     ADAPTER_STEP_KEEP = pair(
-        concat!("UPDATE adapter_steps SET leased_until = now() + make_interval(secs => $4 / 1000.0),
+        concat!("UPDATE adapter_steps SET leased_until = GREATEST(leased_until, now() + make_interval(secs => $4 / 1000.0)),
             message = COALESCE($5, message), percent = COALESCE($6, percent)
          WHERE id = $1 AND generation = $2 AND state = 'leased' AND leased_until >= now() AND $3::timestamptz IS NOT NULL RETURNING ", columns!()),
-        concat!("UPDATE adapter_steps SET leased_until = $3 + $4 * 1000, message = COALESCE($5, message), percent = COALESCE($6, percent)
+        concat!("UPDATE adapter_steps SET leased_until = MAX(leased_until, $3 + $4 * 1000), message = COALESCE($5, message),
+            percent = COALESCE($6, percent)
          WHERE id = $1 AND generation = $2 AND state = 'leased' AND leased_until >= $3 RETURNING ", columns!()));
     // The same for what is done under a lease: nobody takes the step before the transaction ends.
     ADAPTER_STEP_FENCE = pair(

@@ -327,6 +327,11 @@ impl Tx {
         self.execute(&COMPONENT_REQUEST, args).await.map(drop)
     }
 
+    /// An instance's components, by key, inside this transaction.
+    pub async fn component_list_now(&mut self, id: InstanceId) -> Result<Vec<Component>> {
+        self.fetch_all(&COMPONENT_LIST, args![id]).await?.iter().map(component).collect()
+    }
+
     /// Wants so many members more or less of a component, and takes so many numbers for names; says how it stands then. The
     /// component is locked until this transaction ends.
     pub async fn component_want(

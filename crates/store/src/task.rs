@@ -55,6 +55,7 @@ statements! {
     TASK_EXPIRE_OF = both(
         "UPDATE node_tasks SET state = 'expired', finished_at = $2
          WHERE operation_id = $1 AND state IN ('queued', 'delivered', 'running')");
+    TASK_FORGET_OF = both("DELETE FROM node_tasks WHERE operation_id = $1");
     TASK_PRUNE = both("DELETE FROM node_tasks WHERE finished_at IS NOT NULL AND finished_at < $1");
 }
 
@@ -194,5 +195,10 @@ impl Tx {
     /// Nobody waits for the tasks of this operation any more.
     pub async fn task_expire_of(&mut self, operation: OperationId, at: Timestamp) -> Result<()> {
         self.execute(&TASK_EXPIRE_OF, args![operation, at]).await.map(drop)
+    }
+
+    /// Forgets the tasks of something that is over and left no trace.
+    pub async fn task_forget_of(&mut self, operation: OperationId) -> Result<()> {
+        self.execute(&TASK_FORGET_OF, args![operation]).await.map(drop)
     }
 }
