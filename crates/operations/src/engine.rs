@@ -403,6 +403,9 @@ impl Engine {
         for node in &told.tasks_for {
             (self.hooks.task_for)(*node);
         }
+        for account in &told.steps_for {
+            (self.hooks.step_for)(*account);
+        }
     }
 }
 

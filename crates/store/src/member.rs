@@ -40,6 +40,8 @@ statements! {
             SELECT id FROM allocations WHERE node_id = $1 AND state NOT IN ('released', 'failed')) ORDER BY id"));
     MEMBER_COUNT = both("SELECT component_key, state, health, COUNT(*) FROM members
          WHERE instance_id = $1 AND state <> 'removed' GROUP BY component_key, state, health ORDER BY component_key, state, health");
+    MEMBER_ATTESTED = both("SELECT w.actor_id FROM members m JOIN witnesses w ON w.id = m.removed_witness_id
+         WHERE m.instance_id = $1 AND w.kind = 'attested' ORDER BY w.at LIMIT 1");
     // Everything that may change, on the version that was seen.
     MEMBER_MOVE = both(
         "UPDATE members SET state = $2, health = $3, health_message = $4, health_incarnation = $5, allocation_id = $6,
@@ -159,6 +161,11 @@ impl Store {
     /// The members on a node.
     pub async fn member_on(&self, node: NodeId) -> Result<Vec<Member>> {
         self.fetch_all(&MEMBER_ON, args![node]).await?.iter().map(member).collect()
+    }
+
+    /// Whose word stands in for evidence that a member of an instance is gone, if somebody's does.
+    pub async fn member_attested(&self, instance: InstanceId) -> Result<Option<String>> {
+        self.fetch_optional(&MEMBER_ATTESTED, args![instance]).await?.map_or(Ok(None), |row| row.get(0))
     }
 
     /// How many members of each component are in which state and health; those that are removed are not counted.
