@@ -102,7 +102,7 @@ pub enum Change {
     Gpus {
         /// The component's key.
         component: String,
-        /// So many each.
+        /// So many each, at least.
         each: i64,
     },
     /// Have another number of members of a component.

@@ -6,6 +6,9 @@ use serde_json::Value;
 /// No document is told more faults than this: whoever made so many mends the first ones and asks again.
 pub(crate) const MOST: usize = 200;
 
+/// The most entries that any list of a manifest may have.
+const LONGEST_LIST: usize = 256;
+
 /// One thing that is wrong with a document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Fault {
@@ -63,10 +66,12 @@ impl<'a> At<'a> {
         At { value, path: format!("{}/{}", self.path, escaped(name)) }
     }
 
+    /// The entries of a list. No list of a manifest may have more than these, and the schema says so of one that does: what it
+    /// has beyond them is looked at by no rule, so that no rule takes longer than it would for a good one.
     pub(crate) fn items(&self) -> Vec<At<'a>> {
         let items = self.value.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let item = |(index, value)| At { value: Some(value), path: format!("{}/{index}", self.path) };
-        items.iter().enumerate().map(item).collect()
+        items.iter().take(LONGEST_LIST).enumerate().map(item).collect()
     }
 
     pub(crate) fn text(&self) -> Option<&'a str> {

@@ -24,8 +24,16 @@ pub struct Context<'a> {
     pub grantable: &'a [&'a str],
 }
 
+/// A manifest may be so long, written without spaces.
+const LONGEST: usize = 256 * 1024;
+
 /// Everything that is wrong with a manifest. It can be published if none of it is an error.
 pub fn lint(document: &Value, context: &Context<'_>) -> Vec<Fault> {
+    if document.to_string().len() > LONGEST {
+        let says =
+            format!("it is longer than {LONGEST} bytes: shorten it, or put what is long into an artifact");
+        return vec![Fault::error("", "too_long", says)];
+    }
     let mut faults = schema::shape_faults(document);
     let shapely = faults.is_empty();
     let root = At::root(document);

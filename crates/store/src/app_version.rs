@@ -5,6 +5,8 @@ use muster_ids::{AppId, AppVersionId, ArtifactId, ProjectId, TenantId};
 use muster_model::app::AppVersion;
 use muster_model::artifact::{ArtifactState, Change};
 
+use serde_json::Value as Json;
+
 use crate::sql::{Row, args, both, statements};
 use crate::{Page, Result, Store, StoreError, Tx};
 
@@ -37,6 +39,7 @@ statements! {
     APP_VERSION_ARTIFACTS = both(
         "SELECT name, artifact_id FROM app_version_artifacts WHERE app_version_id = $1 ORDER BY name");
     APP_VERSION_GET = both(concat!(columns!(), "WHERE ", shown!(), "AND v.id = $2"));
+    APP_VERSION_MANIFEST = both("SELECT name, manifest FROM app_versions WHERE id = $1");
     APP_VERSION_BY_NAME = both(concat!(columns!(), "WHERE ", shown!(), "AND v.app_id = $2 AND v.name = $3"));
     APP_VERSION_IN_STATE = both(concat!(columns!(), "WHERE ", shown!(), "AND v.app_id = $2 AND v.state = $3
          ORDER BY v.id DESC LIMIT 1"));
@@ -160,6 +163,12 @@ impl Store {
     ) -> Result<Option<FoundVersion>> {
         let row = self.fetch_optional(&APP_VERSION_GET, args![project, id]).await?;
         row.as_ref().map(found_version).transpose()
+    }
+
+    /// The name and the manifest of a release, for those who work for an instance of it.
+    pub async fn app_version_manifest(&self, id: AppVersionId) -> Result<Option<(String, Json)>> {
+        let row = self.fetch_optional(&APP_VERSION_MANIFEST, args![id]).await?;
+        row.map(|row| Ok((row.get(0)?, row.get(1)?))).transpose()
     }
 
     /// The release of an app with this name, as a project sees it.

@@ -79,7 +79,7 @@ pub use member::{MemberCount, MemberFilter, MemberPlace};
 pub use network::NetworkNeighbour;
 pub use node::{Heard, Joining, KeyHash, NodeCount, Standing};
 pub use open::{Location, newest_migration};
-pub use operation::OperationFilter;
+pub use operation::{OperationChild, OperationFilter};
 pub use presence::Presence;
 pub use project::ProjectsOf;
 pub use quota::Quota;

@@ -48,6 +48,8 @@ statements! {
          FROM members m LEFT JOIN cells c ON c.id = m.cell_id AND c.state NOT IN ('gone', 'failed')
             LEFT JOIN allocations a ON a.id = m.allocation_id LEFT JOIN nodes n ON n.id = a.node_id
          WHERE m.instance_id = $1 AND m.state <> 'removed' ORDER BY m.id");
+    MEMBER_ATTESTED = both("SELECT w.actor_id FROM members m JOIN witnesses w ON w.id = m.removed_witness_id
+         WHERE m.instance_id = $1 AND w.kind = 'attested' ORDER BY w.at LIMIT 1");
     // Everything that may change, on the version that was seen.
     MEMBER_MOVE = both(
         "UPDATE members SET state = $2, health = $3, health_message = $4, health_incarnation = $5, allocation_id = $6,
@@ -204,6 +206,11 @@ impl Store {
     /// Where the members of an instance are that are not removed, in one read.
     pub async fn member_places(&self, instance: InstanceId) -> Result<Vec<MemberPlace>> {
         self.fetch_all(&MEMBER_PLACES, args![instance]).await?.iter().map(place).collect()
+    }
+
+    /// Whose word stands in for evidence that a member of an instance is gone, if somebody's does.
+    pub async fn member_attested(&self, instance: InstanceId) -> Result<Option<String>> {
+        self.fetch_optional(&MEMBER_ATTESTED, args![instance]).await?.map_or(Ok(None), |row| row.get(0))
     }
 
     /// How many members of each component are in which state and health; those that are removed are not counted.

@@ -35,8 +35,11 @@ statements! {
             AND ($3::uuid IS NULL OR subject_id = $3) AND ($5::text IS NULL OR state = $5) ORDER BY id LIMIT $4",
         "SELECT document FROM operations_finished WHERE id > $1 AND ($2 IS NULL OR project_id = $2)
             AND ($3 IS NULL OR subject_id = $3) AND ($5 IS NULL OR state = $5) ORDER BY id LIMIT $4");
-    OPERATION_CHILDREN = both("SELECT id, state FROM operations WHERE parent_id = $1
-         UNION ALL SELECT id, state FROM operations_finished WHERE parent_id = $1");
+    OPERATION_CHILDREN = both(
+        "SELECT id, kind, subject_id, state, input ->> 'for', reason, COALESCE(parked ->> 'reason', waiting, message)
+            FROM operations WHERE parent_id = $1
+         UNION ALL SELECT id, kind, subject_id, state, document -> 'input' ->> 'for', document ->> 'reason', document ->> 'message'
+            FROM operations_finished WHERE parent_id = $1");
     OPERATION_ANY_DUE = both("SELECT id FROM operations WHERE due_at <= $1 ORDER BY due_at LIMIT 1");
     // With several replicas only the database's clock is everybody's. An array, because PostgreSQL would join a subquery with
     // the whole table, and is free to run it more than once, each time with other rows.
@@ -149,6 +152,25 @@ pub struct OperationFilter {
     pub state: Option<OperationState>,
 }
 
+/// A part of another operation, as that one needs to know it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OperationChild {
+    /// Its id.
+    pub id: OperationId,
+    /// Its kind.
+    pub kind: String,
+    /// What it works on.
+    pub subject_id: Uuid,
+    /// What it is.
+    pub state: OperationState,
+    /// What the other opened it for.
+    pub opened_for: String,
+    /// Why it failed: a word of a closed list.
+    pub reason: Option<String>,
+    /// Why it waits, is parked or failed, in a sentence.
+    pub says: Option<String>,
+}
+
 impl Store {
     /// The operation with this id, finished or not.
     pub async fn operation_lookup(&self, id: OperationId) -> Result<Option<Operation>> {
@@ -184,15 +206,27 @@ impl Store {
         Ok(found)
     }
 
-    /// The parts of a bulk operation: their ids and states.
-    pub async fn operation_children(
-        &self,
-        parent: OperationId,
-    ) -> Result<Vec<(OperationId, OperationState)>> {
+    /// The operations that were opened as parts of another, oldest first.
+    pub async fn operation_children(&self, parent: OperationId) -> Result<Vec<OperationChild>> {
         let rows = self.fetch_all(&OPERATION_CHILDREN, args![parent]).await?;
         let state =
             |text: String| OperationState::parse(&text).ok_or(StoreError::Corrupt("a state of an operation"));
-        rows.iter().map(|row| Ok((row.get(0)?, state(row.get(1)?)?))).collect()
+        let child = |row: &Row| -> Result<OperationChild> {
+            Ok(OperationChild {
+                id: row.get(0)?,
+                kind: row.get(1)?,
+                subject_id: row.get(2)?,
+                state: state(row.get(3)?)?,
+                opened_for: row.get::<Option<String>>(4)?.unwrap_or_default(),
+                reason: row.get(5)?,
+                says: row.get(6)?,
+            })
+        };
+        let mut children: Vec<OperationChild> = rows.iter().map(child).collect::<Result<_>>()?;
+        children.sort_by_key(|child| child.id);
+        // One that ended between the two reads stands in both.
+        children.dedup_by_key(|child| child.id);
+        Ok(children)
     }
 
     /// Whether anything is due: a read, so that looking costs no commit.

@@ -87,6 +87,31 @@ fn every_reason_is_told_and_the_change_mends_them_all() {
 }
 
 #[test]
+fn members_that_are_missing_are_counted_as_the_manifest_has_them() {
+    let app = manifest(&BOTH, 3, false, json!([component("a", "none", (0, 0, 9), 1)]));
+    // A seat that nobody sits in says nothing of what a member asks for.
+    let nobody = Seat { component: "a".to_owned(), count: 0, each: NOTHING };
+    let place = Place {
+        capacity: Capacity { gpus: 8, cpus: 64, memory_mb: 65_536, disk_mb: 0 },
+        seats: vec![nobody],
+    };
+    let mut ask = Ask { shape: Shape::GpuSlice, places: vec![place], site: PLAIN };
+    let change = compatible(&app, &ask).change.unwrap();
+    assert_eq!(change.changes, [Change::Members { component: "a".to_owned(), count: 3 }]);
+    assert_eq!(change.says, "have 3 of a");
+    // Of two that ask for unlike much, the one with less is raised.
+    let each = |gpus| Seat {
+        component: "a".to_owned(),
+        count: 1,
+        each: Capacity { gpus, ..app.components[0].capacity },
+    };
+    ask.places[0].seats = vec![each(0), each(2)];
+    let change = compatible(&app, &ask).change.unwrap();
+    assert_eq!(change.changes, [Change::Gpus { component: "a".to_owned(), each: 2 }]);
+    assert_eq!(change.ask.places[0].need().gpus, 4);
+}
+
+#[test]
 fn nothing_is_suggested_where_nothing_helps() {
     let app = manifest(&["gpu_slice"], 0, true, json!([component("a", "none", (1, 1, 1), 1)]));
     let refused = answer(&app, Shape::GpuSlice, Spread::Together, PLAIN);

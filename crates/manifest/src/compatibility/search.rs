@@ -113,13 +113,14 @@ fn more_gpus(manifest: &Manifest, ask: &mut Ask) -> Vec<Change> {
     let present = || manifest.components.iter().filter(|component| ask.count(&component.key) > 0);
     let chosen = present().find(|component| component.capacity.gpus > 0).or_else(|| present().next());
     let Some(component) = chosen.filter(|_| missing > 0) else { return Vec::new() };
-    let count = ask.count(&component.key);
-    let more = missing / count + i64::from(missing % count != 0);
-    let mut each = 0;
+    let seats =
+        || ask.places.iter().flat_map(|place| &place.seats).filter(|seat| seat.component == component.key);
+    let have: i64 = seats().map(|seat| seat.each.gpus.saturating_mul(seat.count.max(0))).sum();
+    let (wanted, count) = (have + missing, ask.count(&component.key));
+    let each = wanted / count + i64::from(wanted % count != 0);
     for seat in ask.places.iter_mut().flat_map(|place| &mut place.seats) {
         if seat.component == component.key {
-            seat.each.gpus += more;
-            each = each.max(seat.each.gpus);
+            seat.each.gpus = seat.each.gpus.max(each);
         }
     }
     vec![Change::Gpus { component: component.key.clone(), each }]

@@ -10,16 +10,19 @@ use crate::variables::variables;
 
 /// A compiled expression may take so much memory.
 const EXPRESSION_BYTES: usize = 256 * 1024;
+/// The schema allows so many components, and so many checks of a state; expressions of more are not compiled.
+const MOST_COMPONENTS: usize = 32;
+const MOST_CHECKS: usize = 16;
 /// No check is asked again for longer than this.
 const LONGEST_WITHIN: i64 = 24 * 60 * 60;
 
 pub(super) fn all(root: &At<'_>, faults: &mut Vec<Fault>) {
     let launchable = root.get("artifact_kind").text() == Some("launchable");
     let keys = known(&fields(&root.get("components"), "key"));
-    for component in root.get("components").items() {
+    for component in root.get("components").items().into_iter().take(MOST_COMPONENTS) {
         let witnesses = component.get("witnesses");
         for state in ["active", "drained", "removed"] {
-            for check in witnesses.get(state).items() {
+            for check in witnesses.get(state).items().into_iter().take(MOST_CHECKS) {
                 place(&check.get("in"), launchable, keys.as_ref(), faults);
                 exec(&check.get("exec"), faults);
                 expect(&check.get("expect").get("stdout"), faults);

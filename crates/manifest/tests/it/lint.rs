@@ -1,5 +1,7 @@
 //! One broken manifest for each rule; each has that fault and no other.
 
+use std::time::{Duration, Instant};
+
 use muster_manifest::{AppKind, lint, read};
 use serde_json::{Value, json};
 
@@ -395,4 +397,28 @@ fn a_flood_of_faults_is_cut_and_says_so() {
     let faults = lint(&with("/permissions", json!(many)), &CONTEXT);
     assert_eq!(faults.len(), 201);
     assert_eq!(faults.last().unwrap().rule, "too_many_faults");
+}
+
+#[test]
+fn a_hostile_document_is_answered_soon() {
+    let begun = Instant::now();
+    assert_eq!(told(&json!({"notes": "x".repeat(300_000)})), [(String::new(), "too_long", true)]);
+    // Many expressions, each about as costly as it may be.
+    let check = json!({"exec": ["/x"], "expect": {"stdout": "(\\w\\d\\s){20}"}});
+    let checks: Vec<Value> = (0..16).map(|_| check.clone()).collect();
+    let mut document = good();
+    let mut worker = document["components"][1].clone();
+    worker["witnesses"] = json!({"active": checks, "drained": checks, "removed": checks});
+    for index in 2..8 {
+        worker["key"] = json!(format!("w{index}"));
+        document["components"].as_array_mut().unwrap().push(worker.clone());
+    }
+    lint(&document, &CONTEXT);
+    // Lists far longer than any may be.
+    let many: Vec<String> = (0..20_000).map(|_| "/a".to_owned()).collect();
+    lint(&with("/components/0/state", json!(many)), &CONTEXT);
+    let services: Vec<Value> =
+        (0..3_000).map(|n| json!({"name": format!("s{n}"), "command": ["/x"], "after": ["s1"]})).collect();
+    lint(&with("/components/0/runtime/services", json!(services)), &CONTEXT);
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
 }

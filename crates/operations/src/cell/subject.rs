@@ -68,8 +68,9 @@ pub(crate) async fn order(
 async fn pull(cx: &StepCx<'_>, cell: &Cell) -> Result<Option<Pull>> {
     let Some(id) = cell.artifact_id else { return Ok(None) };
     let artifact = cx.store.artifact_lookup(id).await?.ok_or(StoreError::Gone("artifact".to_owned()))?;
-    let policy = cx.store.trust_policy_lookup(cell.project_id).await?.unwrap_or_default();
-    let keys = cx.store.key_of_project(cell.project_id).await?;
+    // Whoever publishes it says whose signatures count on it: that is its own project, or that of the app it is a part of.
+    let policy = cx.store.trust_policy_lookup(artifact.project_id).await?.unwrap_or_default();
+    let keys = cx.store.key_of_project(artifact.project_id).await?;
     let found = artifact.verdict.as_ref().map(|verdict| verdict.trust.as_str()).unwrap_or_default();
     Ok(Some(Pull {
         repository: format!("{}/{}", artifact.project_id, artifact.repository),
