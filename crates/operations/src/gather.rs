@@ -143,7 +143,9 @@ fn item(member: &Member, child: Option<&OperationChild>) -> Item {
         name: member.name.clone(),
         state,
         operation_id: child.map(|child| child.id),
-        message: child.filter(|child| child.state != OperationState::Succeeded).and_then(|child| child.says.clone()),
+        message: child
+            .filter(|child| child.state != OperationState::Succeeded)
+            .and_then(|child| child.says.clone()),
     }
 }
 

@@ -103,7 +103,8 @@ async fn go(cx: &StepCx<'_>, old: &Member) -> Result<Act> {
         return Ok(match child.state {
             OperationState::Succeeded => Verdict::said(format!("{} is removed", old.name)).into(),
             _ if fenced => {
-                let says = format!("{} is cut off, and is removed by {} when its node is heard", old.name, child.id);
+                let says =
+                    format!("{} is cut off, and is removed by {} when its node is heard", old.name, child.id);
                 Verdict::said(says).into()
             }
             state if !state.is_final() => child::wait(cx, &child),
