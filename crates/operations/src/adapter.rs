@@ -66,7 +66,10 @@ fn waiting(step: &AdapterStep, now: Timestamp) -> String {
             format!("the adapter {} works on it{at}{far}", step.holder)
         }
         (AdapterStepState::Leased, _) => {
-            format!("the adapter {} has not been heard from; its lease lapsed and is offered again", step.holder)
+            format!(
+                "the adapter {} has not been heard from; its lease lapsed and is offered again",
+                step.holder
+            )
         }
         _ if step.due_at > now => {
             let says = step.message.as_deref().unwrap_or("it gave no reason");

@@ -294,8 +294,10 @@ mod tests {
     use super::*;
 
     fn check(exit: i32, stdout: Option<&str>) -> Check {
-        serde_json::from_value(json!({"exec": ["/bin/cat", "/x"], "expect": {"exit": exit, "stdout": stdout}}))
-            .unwrap()
+        serde_json::from_value(
+            json!({"exec": ["/bin/cat", "/x"], "expect": {"exit": exit, "stdout": stdout}}),
+        )
+        .unwrap()
     }
 
     fn ran(exit: i32, stdout: &str) -> Ran {

@@ -155,7 +155,11 @@ impl Tx {
     }
 
     /// Ends everything that was issued to an instance.
-    pub async fn runtime_secret_revoke_of_instance(&mut self, instance: InstanceId, at: Timestamp) -> Result<()> {
+    pub async fn runtime_secret_revoke_of_instance(
+        &mut self,
+        instance: InstanceId,
+        at: Timestamp,
+    ) -> Result<()> {
         self.execute(&RUNTIME_SECRET_REVOKE_OF_INSTANCE, args![instance, at]).await.map(drop)
     }
 

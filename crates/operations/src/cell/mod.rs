@@ -16,6 +16,6 @@ pub use destroy::DESTROY;
 pub(crate) use keep_logs::keep;
 pub use restart::RESTART;
 pub(crate) use subject::{order, path, seen};
-pub(crate) use verify_running::{Judged as CellJudged, judge as judge_cell};
 #[cfg(test)]
 pub(crate) use verify_running::tests;
+pub(crate) use verify_running::{Judged as CellJudged, judge as judge_cell};

@@ -35,7 +35,8 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         let mut members = cx.store.member_living(instance.id).await?;
         members.retain(|member| {
             let runs = member.app_version_id == Some(version) && member.state == MemberState::Active;
-            let concerned = !matches!(member.state, MemberState::Removing | MemberState::Failed | MemberState::Requested);
+            let concerned =
+                !matches!(member.state, MemberState::Removing | MemberState::Failed | MemberState::Requested);
             concerned && !done(&member.id.to_string()) && (changed || !runs)
         });
         let Some(wave) = members.iter().map(|member| order(&manifest, member)).min() else {

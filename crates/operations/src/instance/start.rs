@@ -43,7 +43,11 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                 Box::pin(async move {
                     let after = Instance { state: InstanceState::Starting, ..instance.clone() };
                     tx.instance_move(&instance, &after, now).await?;
-                    told.events.push((EventType::InstanceStarting, path(&after), json!({"name": instance.name})));
+                    told.events.push((
+                        EventType::InstanceStarting,
+                        path(&after),
+                        json!({"name": instance.name}),
+                    ));
                     Ok(Verdict::Wait { reason: "its state is written down".to_owned(), until: now })
                 })
             }));
@@ -55,7 +59,8 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             let item = cx.operation.items.iter().find(|item| item.id == item_of.id.to_string());
             item.is_some_and(|item| matches!(item.state, ItemState::Succeeded | ItemState::Failed))
         };
-        let wave = members.iter().filter(|member| !through(member)).map(|member| order(&manifest, member)).min();
+        let wave =
+            members.iter().filter(|member| !through(member)).map(|member| order(&manifest, member)).min();
         let planned: Vec<Planned> = members
             .into_iter()
             .filter(|member| wave.is_none_or(|wave| order(&manifest, member) <= wave))
@@ -81,7 +86,9 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                 told.items = Some(all);
                 Ok(match (failed, whole) {
                     (0, true) => Verdict::said("all of its members work"),
-                    (0, false) => Verdict::Wait { reason: "the next components follow".to_owned(), until: now },
+                    (0, false) => {
+                        Verdict::Wait { reason: "the next components follow".to_owned(), until: now }
+                    }
                     _ => Verdict::Refused { reason: "below_minimum", message: why },
                 })
             })

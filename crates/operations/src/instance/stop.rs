@@ -37,7 +37,11 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                         ..instance.clone()
                     };
                     tx.instance_move(&instance, &after, now).await?;
-                    told.events.push((EventType::InstanceStopping, path(&after), json!({"name": instance.name})));
+                    told.events.push((
+                        EventType::InstanceStopping,
+                        path(&after),
+                        json!({"name": instance.name}),
+                    ));
                     Ok(Verdict::Wait { reason: "its state is written down".to_owned(), until: now })
                 })
             }));

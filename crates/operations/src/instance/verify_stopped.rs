@@ -26,11 +26,8 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         let living = cx.store.member_living(instance.id).await?;
         let neighbours = cx.store.network_neighbours(instance.network_id).await?;
         if !living.is_empty() || !neighbours.is_empty() {
-            let message = format!(
-                "{} members and {} cells of its network are left",
-                living.len(),
-                neighbours.len()
-            );
+            let message =
+                format!("{} members and {} cells of its network are left", living.len(), neighbours.len());
             return Ok(Verdict::Refused { reason: "some_failed", message }.into());
         }
         let word = cx.store.member_attested(instance.id).await?;

@@ -85,7 +85,8 @@ async fn make(cx: &StepCx<'_>, member: Member) -> Result<Act> {
     let shape = cx.operation.input["shape"].as_str().and_then(AllocationShape::parse);
     let taken = cx.store.allocation_by_name(member.project_id, &member.name).await?;
     if taken.is_some_and(|taken| !taken.state.is_final()) {
-        let why = format!("the project has an allocation called {} already: release or rename it", member.name);
+        let why =
+            format!("the project has an allocation called {} already: release or rename it", member.name);
         return Ok(refused(MemberFailure::ProvisionFailed, why).into());
     }
     let id: AllocationId = cx.world.id();
@@ -127,7 +128,8 @@ async fn make(cx: &StepCx<'_>, member: Member) -> Result<Act> {
                 ..member.clone()
             };
             tx.member_move(&member, &after, now).await?;
-            let data = json!({"name": allocation.name, "capacity": allocation.capacity, "member_id": member.id});
+            let data =
+                json!({"name": allocation.name, "capacity": allocation.capacity, "member_id": member.id});
             told.events.push((EventType::AllocationRequested, allocation_path(&allocation), data));
             Ok(Verdict::Wait { reason: "its allocation is being made".to_owned(), until: now + look })
         })

@@ -30,7 +30,8 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             return Ok(Verdict::said("it has no cell").into());
         };
         let node = cx.store.node_lookup(cell.node_id).await?;
-        let Some((node, since)) = node.and_then(|node| node.unreachable_since.map(|since| (node, since))) else {
+        let Some((node, since)) = node.and_then(|node| node.unreachable_since.map(|since| (node, since)))
+        else {
             return Ok(match member.fenced {
                 true => Verdict::said("it was cut off"),
                 false => Verdict::said("its node is heard: there is nothing to cut off"),
@@ -45,7 +46,10 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                     tx.runtime_secret_revoke_of_cell(cell.id, cell.incarnation + 1, now).await?;
                     tx.wanted_raise(cell.network_id, cell.node_id).await?;
                     told.tasks_for.push(cell.node_id);
-                    Ok(Verdict::Wait { reason: "its neighbours are told to forget it".to_owned(), until: now })
+                    Ok(Verdict::Wait {
+                        reason: "its neighbours are told to forget it".to_owned(),
+                        until: now,
+                    })
                 })
             }));
         }

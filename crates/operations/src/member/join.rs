@@ -12,13 +12,8 @@ use crate::adapter::{Answered, ask_adapter, asked};
 use crate::definition::{Step, StepCx, Undo};
 use crate::{Act, Verdict};
 
-pub(super) const JOIN: Step = Step {
-    name: "join",
-    does: "has the adapter take it in",
-    verifies: false,
-    run,
-    undo: Undo::Run(undo),
-};
+pub(super) const JOIN: Step =
+    Step { name: "join", does: "has the adapter take it in", verifies: false, run, undo: Undo::Run(undo) };
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
     Box::pin(async move {

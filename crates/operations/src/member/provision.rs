@@ -47,9 +47,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         let artifacts = cx.store.app_version_artifacts(version).await?;
         let spec = spec_of(&manifest, component, &member, &instance.name)?;
         let artifact = match &component.runtime.root {
-            RootFrom::Artifact(name) => {
-                artifacts.iter().find(|(of, _)| of == name).map(|(_, id)| *id)
-            }
+            RootFrom::Artifact(name) => artifacts.iter().find(|(of, _)| of == name).map(|(_, id)| *id),
             RootFrom::Host(_) => None,
         };
         let living = cell_of(cx, &member).await?.filter(|cell| !cell.state.is_final());
@@ -61,13 +59,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
 }
 
 /// A cell that is there is made anew in its place: state directories, name and address stay.
-fn remake(
-    cx: &StepCx<'_>,
-    member: Member,
-    cell: Cell,
-    spec: &CellSpec,
-    artifact: Option<ArtifactId>,
-) -> Act {
+fn remake(cx: &StepCx<'_>, member: Member, cell: Cell, spec: &CellSpec, artifact: Option<ArtifactId>) -> Act {
     let spec = json!(spec);
     let opened = child::make(cx, "cell", part(cx, &RESTART, &cell));
     let (now, look, operation_id) = (cx.now, cx.timing.look, cx.operation.id);
@@ -75,8 +67,11 @@ fn remake(
         Box::pin(async move {
             tx.cell_remake(&cell, &spec, artifact, now).await?;
             tx.operation_open(&opened).await?;
-            let after =
-                Member { state: MemberState::Provisioning, operation_id: Some(operation_id), ..member.clone() };
+            let after = Member {
+                state: MemberState::Provisioning,
+                operation_id: Some(operation_id),
+                ..member.clone()
+            };
             tx.member_move(&member, &after, now).await?;
             Ok(Verdict::Wait { reason: "its cell is being made anew".to_owned(), until: now + look })
         })
@@ -94,7 +89,8 @@ async fn make(
         Some(id) => cx.store.allocation_lookup(id).await?,
         None => None,
     };
-    let Some((allocation, node_id)) = allocation.and_then(|held| held.node_id.map(|node| (held, node))) else {
+    let Some((allocation, node_id)) = allocation.and_then(|held| held.node_id.map(|node| (held, node)))
+    else {
         return Ok(refused(MemberFailure::AllocationEnded, "it has no allocation").into());
     };
     let network = cx.store.network_lookup(network_id).await?.ok_or(StoreError::Gone("network".to_owned()))?;
@@ -131,8 +127,9 @@ async fn make(
     Ok(Act::write(move |tx, told| {
         Box::pin(async move {
             // Also the lock under which an address is given out.
-            let network =
-                tx.network_ensure(network.id, network.tenant_id, network.project_id, &network.name, now).await?;
+            let network = tx
+                .network_ensure(network.id, network.tenant_id, network.project_id, &network.name, now)
+                .await?;
             let Some(host) = free_host(&tx.cell_hosts(network.id).await?) else {
                 let why = "every address of the instance's network is taken: remove a member first";
                 return Ok(refused(MemberFailure::ProvisionFailed, why));
@@ -146,7 +143,8 @@ async fn make(
             tx.operation_open(&opened).await?;
             let after = Member { cell_id: Some(id), operation_id: Some(operation_id), ..member.clone() };
             tx.member_move(&member, &after, now).await?;
-            let data = json!({"name": cell.name, "allocation_id": cell.allocation_id, "member_id": member.id});
+            let data =
+                json!({"name": cell.name, "allocation_id": cell.allocation_id, "member_id": member.id});
             told.events.push((EventType::CellRequested, cell_path(&cell), data));
             Ok(Verdict::Wait { reason: "its cell is being made".to_owned(), until: now + look })
         })
@@ -210,12 +208,7 @@ fn reason_of(child: &OperationChild) -> MemberFailure {
 }
 
 /// What a member's cell is made of: pure, from what the release says.
-fn spec_of(
-    manifest: &Manifest,
-    component: &Component,
-    member: &Member,
-    instance: &str,
-) -> Result<CellSpec> {
+fn spec_of(manifest: &Manifest, component: &Component, member: &Member, instance: &str) -> Result<CellSpec> {
     let runtime = &component.runtime;
     let root = match &runtime.root {
         RootFrom::Host(directories) => Root::Host(directories.clone()),
@@ -225,11 +218,9 @@ fn spec_of(
         }
     };
     let mut environment = runtime.environment.clone();
-    for (key, value) in [
-        ("MUSTER_INSTANCE", instance),
-        ("MUSTER_COMPONENT", &component.key),
-        ("MUSTER_MEMBER", &member.name),
-    ] {
+    for (key, value) in
+        [("MUSTER_INSTANCE", instance), ("MUSTER_COMPONENT", &component.key), ("MUSTER_MEMBER", &member.name)]
+    {
         environment.insert(key.to_owned(), value.to_owned());
     }
     let exposed = runtime.ports.iter().filter(|port| port.expose == Expose::Node);

@@ -40,10 +40,7 @@ pub(crate) async fn manifest_of(cx: &StepCx<'_>, version: AppVersionId) -> Resul
 
 /// Its path.
 pub(crate) fn path(member: &Member) -> String {
-    format!(
-        "/v1/projects/{}/app-instances/{}/members/{}",
-        member.project_id, member.instance_id, member.id
-    )
+    format!("/v1/projects/{}/app-instances/{}/members/{}", member.project_id, member.instance_id, member.id)
 }
 
 pub(super) fn refused(reason: MemberFailure, message: impl Into<String>) -> Verdict {

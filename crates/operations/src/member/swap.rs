@@ -89,8 +89,6 @@ async fn come(cx: &StepCx<'_>) -> Result<Act> {
     let (now, look) = (cx.now, cx.timing.look);
     Ok(Act::write(move |tx, _| {
         Box::pin(async move {
-            // What an add that fails takes back from what is wanted, this one never added.
-            tx.component_want(new.instance_id, &new.component_key, 0, 0).await?;
             tx.operation_open(&opened).await?;
             Ok(Verdict::Wait { reason: format!("{} takes its place", new.name), until: now + look })
         })
@@ -103,7 +101,8 @@ async fn go(cx: &StepCx<'_>, old: &Member) -> Result<Act> {
         return Ok(match child.state {
             OperationState::Succeeded => Verdict::said(format!("{} is removed", old.name)).into(),
             _ if fenced => {
-                let says = format!("{} is cut off, and is removed by {} when its node is heard", old.name, child.id);
+                let says =
+                    format!("{} is cut off, and is removed by {} when its node is heard", old.name, child.id);
                 Verdict::said(says).into()
             }
             state if !state.is_final() => child::wait(cx, &child),

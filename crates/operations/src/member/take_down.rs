@@ -44,7 +44,9 @@ pub(super) async fn take_down(cx: &StepCx<'_>, member: &Member) -> Result<Act> {
     // A node that nobody hears from is not waited for where the whole allocation goes anyway: that looks for itself.
     let lost = cx.store.node_lookup(cell.node_id).await?.is_some_and(|node| node.unreachable_since.is_some());
     if lost && member.allocation_made {
-        return Ok(Verdict::said("nobody hears from its node: its allocation's release takes it along").into());
+        return Ok(
+            Verdict::said("nobody hears from its node: its allocation's release takes it along").into()
+        );
     }
     let under_way = cx.store.operation_open_on(cell.id.uuid()).await?.pop();
     let mut destroy = child::make(

@@ -42,7 +42,9 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         let asked = |check: &&Check| {
             check.place == "self"
                 || others.iter().any(|other| {
-                    other.component_key == check.place && other.id != member.id && other.state == MemberState::Active
+                    other.component_key == check.place
+                        && other.id != member.id
+                        && other.state == MemberState::Active
                 })
         };
         let checks: Vec<Check> = declared

@@ -11,13 +11,8 @@ use crate::gather::{Gathered, Planned, failures, gather};
 use crate::member::{manifest_of, of};
 use crate::{Act, Verdict};
 
-pub(super) const EACH: Step = Step {
-    name: "each",
-    does: "does it with each of them",
-    verifies: false,
-    run,
-    undo: Undo::Run(undo),
-};
+pub(super) const EACH: Step =
+    Step { name: "each", does: "does it with each of them", verifies: false, run, undo: Undo::Run(undo) };
 
 /// So many are under way at once where nothing says otherwise.
 const AT_ONCE: usize = 64;
@@ -29,7 +24,8 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         let verb = verb.ok_or(StoreError::Corrupt("a verb of members"))?;
         let mut planned = Vec::new();
         for item in &cx.operation.items {
-            let id: MemberId = item.id.parse().map_err(|_| StoreError::Corrupt("a member of an operation"))?;
+            let id: MemberId =
+                item.id.parse().map_err(|_| StoreError::Corrupt("a member of an operation"))?;
             let member = cx.store.member_lookup(id).await?.ok_or(StoreError::Gone("member".to_owned()))?;
             let mut input = cx.operation.input.clone();
             // Each has its own successor, rounds and purpose.
