@@ -50,7 +50,18 @@ impl Cells {
             settings,
         };
         cells.drop_half_told()?;
+        cells.drop_witnesses()?;
         Ok(cells)
+    }
+
+    /// Removes what a crash left of checks: nobody waits for their verdict any more, and who wants one asks anew.
+    fn drop_witnesses(&self) -> CellResult<()> {
+        for cell in record::known(&self.settings.folder)? {
+            if let Err(error) = self.clear_witnesses(cell) {
+                tracing::warn!(%cell, %error, "what is left of a check stays until the cell is destroyed");
+            }
+        }
+        Ok(())
     }
 
     /// Removes what a crash left half made of cells with secrets: nobody may ever come who makes them to the end, and what they

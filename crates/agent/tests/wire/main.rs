@@ -1,5 +1,6 @@
 //! The agent against a scripted server that speaks the wire over real TLS.
 
+mod acts;
 mod cells;
 mod crash;
 mod fleet;
