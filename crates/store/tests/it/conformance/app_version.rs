@@ -117,33 +117,26 @@ async fn a_release_moves_as_it_can_and_on_the_version_that_was_seen(store: Store
 }
 
 async fn an_app_has_one_active_release_and_one_canary(store: Store) {
-    let (_, app) = shelf(&store).await;
-    for state in [ArtifactState::Canary, ArtifactState::Active] {
-        let word = state.as_str();
-        let one = published(&store, &app, &format!("{word}-1")).await;
-        let two = published(&store, &app, &format!("{word}-2")).await;
-        brought(&store, &one, state).await;
-        let two = match state {
-            ArtifactState::Canary => brought(&store, &two, ArtifactState::Staged).await,
-            // The canary of before makes room.
-            _ => {
-                let held = store.app_version_in_state(app.project_id, app.id, ArtifactState::Canary).await;
-                let held = held.unwrap().unwrap().version;
-                step(&store, &held, &to(&held, ArtifactState::Staged)).await.unwrap();
-                brought(&store, &two, ArtifactState::Canary).await
-            }
-        };
+    let (project, _) = shelf(&store).await;
+    for (state, before) in
+        [(ArtifactState::Canary, ArtifactState::Staged), (ArtifactState::Active, ArtifactState::Canary)]
+    {
+        let app = offered(&store, &project, state.as_str(), Audience::Project).await;
+        let (one, two) = (published(&store, &app, "1").await, published(&store, &app, "2").await);
+        let one = brought(&store, &one, state).await;
+        let two = brought(&store, &two, before).await;
         is_conflict(step(&store, &two, &to(&two, state)).await);
-        if state == ArtifactState::Canary {
-            let held = store.app_version_lookup(app.project_id, one.id).await.unwrap().unwrap().version;
-            step(&store, &held, &to(&held, ArtifactState::Staged)).await.unwrap();
-            brought(&store, &two, ArtifactState::Canary).await;
-            let two = store.app_version_lookup(app.project_id, two.id).await.unwrap().unwrap().version;
-            step(&store, &two, &to(&two, ArtifactState::Staged)).await.unwrap();
-            brought(&store, &one, ArtifactState::Canary).await;
-            let held = store.app_version_lookup(app.project_id, one.id).await.unwrap().unwrap().version;
-            step(&store, &held, &to(&held, ArtifactState::Staged)).await.unwrap();
-        }
+        // It makes room, and in the same transaction the other takes its place.
+        let back = match state {
+            ArtifactState::Canary => ArtifactState::Staged,
+            _ => ArtifactState::Deprecated,
+        };
+        put(&store, async |tx| {
+            tx.app_version_move(&one, &to(&one, back), made::at(9)).await?;
+            tx.app_version_move(&two, &to(&two, state), made::at(9)).await
+        })
+        .await
+        .unwrap();
     }
 }
 
