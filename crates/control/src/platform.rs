@@ -64,6 +64,8 @@ pub struct Options {
     pub registries_to_private: bool,
     /// Whether other registries may be referenced at all.
     pub registries: bool,
+    /// Whether members in slices of several allocations share one network, as if on one wire; whole machines always do.
+    pub slice_network_crosses_allocations: bool,
 }
 
 impl Default for Options {
@@ -90,6 +92,7 @@ impl Default for Options {
             largest_blob: 1 << 40,
             registries_to_private: false,
             registries: true,
+            slice_network_crosses_allocations: false,
         }
     }
 }
