@@ -131,7 +131,13 @@ fn grammar<A: Adapter>(adapter: &A) -> Command {
 
 fn settings() -> Vec<Arg> {
     let setting = |name: &'static str, variable: &'static str, value: &'static str, help: &'static str| {
-        Arg::new(name).long(name).env(variable).value_name(value).help(help).global(true)
+        Arg::new(name)
+            .long(name)
+            .env(variable)
+            .value_name(value)
+            .help(help)
+            .hide_env_values(true)
+            .global(true)
     };
     let number = |arg: Arg, default: &'static str| {
         arg.default_value(default).value_parser(value_parser!(u64).range(1..))

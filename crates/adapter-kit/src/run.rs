@@ -1,7 +1,9 @@
 //! The loop: many steps at once, one task each, for every project in which the adapter may work.
 
+use std::path::Path;
 use std::sync::Arc;
 
+use muster_sdk::Error;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -9,7 +11,7 @@ use crate::adapter::Adapter;
 use crate::backoff::{Backoff, Chance};
 use crate::carry::carry;
 use crate::credential::Credential;
-use crate::identity::{connect_with, read_token};
+use crate::identity::{Account, connect_with, read_token};
 use crate::platform::{Platform, Then, then};
 use crate::publisher;
 use crate::stop::Stop;
@@ -20,14 +22,17 @@ pub(crate) const LEASE: &str = "adapter_step.lease";
 /// What a publisher's account needs to work in the projects of others.
 pub(crate) const MINT: &str = "operator_token.mint";
 
-/// Runs an adapter until it is told to stop. It fails only where it cannot begin: a platform that goes away later is waited
-/// for.
+/// Runs an adapter until it is told to stop. It fails only where it is refused at the beginning: a platform that is not there,
+/// then or later, is waited for.
 pub async fn run<A: Adapter>(adapter: Arc<A>, options: Options, stop: Stop) -> Result<(), StartError> {
     let chance = Chance::new(options.seed);
     let options = Arc::new(options);
+    if options.token_files.is_empty() {
+        return Err(StartError::NotSet("MUSTER_TOKEN_FILE"));
+    }
     let mut loops = JoinSet::new();
     for file in &options.token_files {
-        let account = connect_with(&options, &read_token(file)?).await?;
+        let Some(account) = introduce(&options, file, &chance, &stop).await? else { break };
         let identity = account.identity;
         tracing::info!(account = %identity.name, id = %identity.id, project = %identity.project_id, "connected");
         if !identity.may(LEASE) && !identity.may(MINT) {
@@ -50,6 +55,36 @@ pub async fn run<A: Adapter>(adapter: Arc<A>, options: Options, stop: Stop) -> R
     loops.join_all().await;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Connects. An adapter may well be started before the platform is: one that is not there is waited for, one that says no is
+/// an error. Nothing comes of it after the order to stop.
+async fn introduce(
+    options: &Options,
+    file: &Path,
+    chance: &Chance,
+    stop: &Stop,
+) -> Result<Option<Account>, StartError> {
+    let mut backoff = Backoff::new(chance);
+    loop {
+        let error = match connect_with(options, &read_token(file)?).await {
+            Ok(account) => return Ok(Some(account)),
+            Err(error) => error,
+        };
+        let passing = match &error {
+            StartError::Platform { error: Error::Unreachable { .. } | Error::Lost { .. }, .. } => true,
+            StartError::Platform { error: Error::Problem(problem), .. } => problem.retryable,
+            _ => false,
+        };
+        if !passing {
+            return Err(error);
+        }
+        tracing::warn!(%error, "waiting for the platform");
+        tokio::select! {
+            () = backoff.pause(None) => {}
+            () = stop.ordered() => return Ok(None),
+        }
+    }
 }
 
 /// Leases and carries out steps in one project, until it is told to stop; what runs then has a while to end.
