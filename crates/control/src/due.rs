@@ -49,6 +49,7 @@ impl Platform {
                 subject_id: id.uuid(),
                 subject_name: allocation.name.clone(),
                 touches: vec![id.uuid()],
+                shares: Vec::new(),
                 asked_by: AskedBy {
                     kind: "platform".to_owned(),
                     id: "platform".to_owned(),

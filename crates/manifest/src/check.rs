@@ -75,20 +75,25 @@ fn half_a_minute() -> String {
 impl Check {
     /// How long it is asked again, in seconds; nothing if that is not written as it should be.
     pub fn within_seconds(&self) -> Option<i64> {
-        let (digits, unit) = self.within.split_at_checked(self.within.len().checked_sub(1)?)?;
-        let number: i64 = digits.parse().ok().filter(|number| *number > 0)?;
-        let factor = match unit {
-            "s" => 1,
-            "m" => 60,
-            "h" => 3600,
-            _ => return None,
-        };
-        number.checked_mul(factor)
+        seconds(&self.within)
     }
 }
 
+/// A time in seconds: `30s`, `10m`, `2h`.
+pub(crate) fn seconds(text: &str) -> Option<i64> {
+    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let number: i64 = digits.parse().ok().filter(|number| *number > 0)?;
+    let factor = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        _ => return None,
+    };
+    number.checked_mul(factor)
+}
+
 /// What must come of a check.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Expect {
     /// Its exit status.
@@ -99,10 +104,4 @@ pub struct Expect {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false, nullable = false, max_length = 1000)]
     pub stdout: Option<String>,
-}
-
-impl Default for Expect {
-    fn default() -> Self {
-        Self { exit: 0, stdout: None }
-    }
 }

@@ -204,7 +204,7 @@ pub struct Port {
     #[schema(pattern = "^[a-z]([a-z0-9-]{0,30}[a-z0-9])?$", example = "http")]
     pub name: String,
     /// The port.
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 65_535)]
     pub port: u16,
     /// How it is spoken to.
     #[serde(default)]

@@ -31,7 +31,8 @@ pub struct Manifest {
     /// Its parts.
     #[schema(min_items = 1, max_items = 32)]
     pub components: Vec<Component>,
-    /// What an instance's `config` must be: a JSON Schema, draft 2020-12. Anything, if this is not said.
+    /// What an instance's `config` must be: a JSON Schema, draft 2020-12, that refers to nothing outside itself. Anything, if
+    /// this is not said.
     #[serde(default = "anything")]
     #[schema(required = false, value_type = Object)]
     pub config_schema: Value,
@@ -58,7 +59,7 @@ pub struct Manifest {
 }
 
 fn anything() -> Value {
-    Value::Bool(true)
+    Value::Object(serde_json::Map::new())
 }
 
 fn a_minute() -> u32 {

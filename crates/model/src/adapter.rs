@@ -101,6 +101,8 @@ pub struct AdapterStep {
     pub holder: String,
     /// Until when.
     pub leased_until: Option<Timestamp>,
+    /// From when on it is offered.
+    pub due_at: Timestamp,
     /// How often it was leased.
     pub attempts: i64,
     /// What the adapter last said of it.

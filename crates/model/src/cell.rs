@@ -4,8 +4,8 @@ use std::net::Ipv4Addr;
 
 use jiff::Timestamp;
 use muster_ids::{
-    AllocationId, ArtifactId, CellId, NetworkId, NodeId, OperationId, ProjectId, SshKeyId, TenantId, UserId,
-    WitnessId,
+    AllocationId, ArtifactId, CellId, MemberId, NetworkId, NodeId, OperationId, ProjectId, SshKeyId,
+    TenantId, UserId, WitnessId,
 };
 use serde_json::Value;
 
@@ -72,6 +72,10 @@ pub struct Cell {
     pub spec: Value,
     /// The artifact that its image is, where the platform has it.
     pub artifact_id: Option<ArtifactId>,
+    /// Whose it is, where it is a member's.
+    pub member_id: Option<MemberId>,
+    /// Whether its neighbours were told to forget it.
+    pub fenced: bool,
     /// Whether it is given the keys of the project's people.
     pub ssh_keys: bool,
     /// Its place among the addresses of its network.

@@ -17,6 +17,7 @@ pub mod node;
 pub mod operation;
 pub mod placement;
 mod reason;
+pub mod release;
 pub mod role;
 pub mod scope;
 pub mod secret;

@@ -210,6 +210,9 @@ pub struct Operation {
     pub input: Value,
     /// What it touches; disjoint operations run at once, others in order.
     pub touches: Vec<Uuid>,
+    /// What it touches only in part, beside others that do the same: it waits for those who touch all of it, and they for it.
+    #[serde(default)]
+    pub shares: Vec<Uuid>,
     /// The steps, planned and done.
     pub steps: Vec<StepRecord>,
     /// The parts of a bulk operation.

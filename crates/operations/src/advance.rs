@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use muster_model::operation::{Operation, OperationState, Parked, StepState, Unblock};
 use serde_json::Value;
 
-use crate::{Abandon, AtDeadline, Definition, OnFailure, Timing, Verdict};
+use crate::{Abandon, AtDeadline, Definition, Timing, Verdict};
 
 /// When what waits for a person is due again by itself: at no time that anybody will see, and one that both databases keep.
 const NEVER: Timestamp = Timestamp::constant(253_370_764_800, 0);
@@ -144,9 +144,9 @@ pub(crate) fn advance(
             operation.reason = Some(reason.to_owned());
             operation.message = Some(message.clone());
             let turns = !definition.is_past_return(operation);
-            match definition.on_failure {
-                OnFailure::Undo if turns => compensate(operation, timing, now),
-                OnFailure::Undo | OnFailure::Park => park(operation, definition, timing, now, &message),
+            match definition.on_failure.undoes(reason) && turns {
+                true => compensate(operation, timing, now),
+                false => park(operation, definition, timing, now, &message),
             }
         }
     }
@@ -200,7 +200,7 @@ pub(crate) fn park(
     let undoing = operation.state == OperationState::Compensating;
     let past_return = definition.is_past_return(operation);
     let mut choices = vec![Unblock::Retry];
-    if !undoing && definition.on_failure == OnFailure::Undo && !past_return {
+    if !undoing && definition.on_failure.can_undo() && !past_return {
         choices.push(Unblock::Compensate);
     }
     if !operation.items.is_empty() {

@@ -59,6 +59,24 @@ pub enum OnFailure {
     Undo,
     /// Somebody has to look.
     Park,
+    /// Somebody has to look if it was for one of these reasons; otherwise what was done is undone.
+    ParkFor(&'static [&'static str]),
+}
+
+impl OnFailure {
+    /// Whether a step that was refused for this reason leads to an undoing.
+    pub fn undoes(self, reason: &str) -> bool {
+        match self {
+            Self::Undo => true,
+            Self::Park => false,
+            Self::ParkFor(reasons) => !reasons.contains(&reason),
+        }
+    }
+
+    /// Whether there is an undoing at all.
+    pub fn can_undo(self) -> bool {
+        self != Self::Park
+    }
 }
 
 /// What happens when the deadline passes.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use muster_ids::{NodeId, OperationId};
+use muster_ids::{NodeId, OperationId, ServiceAccountId};
 use muster_model::operation::OperationState;
 
 /// Hears of an operation, its kind and how it ended.
@@ -15,6 +15,8 @@ pub struct Hooks {
     pub unsealed: Arc<dyn Fn() + Send + Sync>,
     /// A node has a new task.
     pub task_for: Arc<dyn Fn(NodeId) + Send + Sync>,
+    /// An adapter of this account has a new step.
+    pub step_for: Arc<dyn Fn(ServiceAccountId) + Send + Sync>,
     /// A write was refused, because the lease had changed hands.
     pub fenced: Arc<dyn Fn() + Send + Sync>,
     /// An operation of this kind ended so.
@@ -26,6 +28,7 @@ impl Default for Hooks {
         Self {
             unsealed: Arc::new(|| {}),
             task_for: Arc::new(|_| {}),
+            step_for: Arc::new(|_| {}),
             fenced: Arc::new(|| {}),
             ended: Arc::new(|_, _, _| {}),
         }

@@ -1,7 +1,7 @@
 //! Every kind of operation there is.
 
 use crate::definition::Definition;
-use crate::{allocation, cell, node};
+use crate::{allocation, cell, instance, member, members, node};
 
 /// All of them. A journal of an older release names its kind and its steps, so neither is ever renamed.
 pub const KINDS: &[Definition] = &[
@@ -16,6 +16,24 @@ pub const KINDS: &[Definition] = &[
     node::DRAIN,
     node::RETIRE,
     node::AUDIT,
+    member::ADD,
+    member::DRAIN,
+    member::RESUME,
+    member::REMOVE,
+    member::REPLACE,
+    member::RECOVER,
+    member::UPGRADE,
+    members::ADD,
+    members::DRAIN,
+    members::RESUME,
+    members::REMOVE,
+    members::REPLACE,
+    members::RECOVER,
+    instance::CREATE,
+    instance::SCALE,
+    instance::UPGRADE,
+    instance::ROLLBACK,
+    instance::DECOMMISSION,
 ];
 
 /// The definition of a kind.

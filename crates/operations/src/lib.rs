@@ -9,14 +9,18 @@
 //! In-process futures that are replayed from a log (the usual saga library) were rejected: our waits last hours, and an
 //! operator must be able to read, park, supersede and unblock them.
 
+mod adapter;
 mod advance;
+mod child;
 mod definition;
 mod engine;
+mod gather;
 mod hooks;
 mod kinds;
 mod placement;
 mod plan;
 mod point;
+mod proof;
 mod supersede;
 mod task;
 mod telling;
@@ -26,6 +30,9 @@ mod verdict;
 
 pub mod allocation;
 pub mod cell;
+pub mod instance;
+pub mod member;
+pub mod members;
 pub mod node;
 
 pub use definition::{Abandon, AtDeadline, Definition, OnFailure, Run, Settle, Step, StepCx, Undo};

@@ -24,6 +24,8 @@ pub struct Open {
     pub subject_name: String,
     /// Everything it touches, the subject included.
     pub touches: Vec<Uuid>,
+    /// What it touches only in part, beside others that do the same.
+    pub shares: Vec<Uuid>,
     /// Who asks.
     pub asked_by: AskedBy,
     /// The thread.
@@ -53,6 +55,7 @@ pub fn open(definition: &Definition, open: Open) -> Operation {
         state: OperationState::Accepted,
         input: open.input,
         touches: open.touches,
+        shares: open.shares,
         steps: definition.steps.iter().map(|step| StepRecord::pending(step.name)).collect(),
         items: Vec::new(),
         waiting: None,

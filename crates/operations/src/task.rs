@@ -1,5 +1,7 @@
 //! Asking something of a node: the task is written with the journal, and its answer is waited for.
 
+use std::borrow::Cow;
+
 use muster_ids::{AllocationId, NodeId, TaskId};
 use muster_model::task::{Task, TaskKind, TaskState};
 use muster_node_api::task::{Details, Findings, Refusal};
@@ -14,7 +16,7 @@ pub(crate) struct Ask {
     /// What.
     pub(crate) kind: TaskKind,
     /// What for, within the step: a step may ask for several things, each once.
-    pub(crate) purpose: &'static str,
+    pub(crate) purpose: Cow<'static, str>,
     /// For whom.
     pub(crate) allocation: Option<AllocationId>,
     /// Which incarnation.
@@ -107,6 +109,7 @@ fn words(kind: TaskKind) -> &'static str {
         TaskKind::CellInspect => "look at the cell",
         TaskKind::CellDestroy => "destroy the cell",
         TaskKind::KeepLogs => "hand over the logs",
+        TaskKind::CellProbe => "run a check beside the cell",
         kind => kind.as_str(),
     }
 }

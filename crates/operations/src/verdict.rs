@@ -2,7 +2,7 @@
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
-use muster_ids::{NodeId, WitnessId};
+use muster_ids::{NodeId, ServiceAccountId, WitnessId};
 use muster_model::event::EventType;
 use muster_model::operation::Item;
 use muster_store::{StoreError, Tx};
@@ -72,6 +72,8 @@ pub struct Told {
     pub events: Vec<(EventType, String, Value)>,
     /// Nodes that have a new task.
     pub tasks_for: Vec<NodeId>,
+    /// Accounts for whose adapters a step waits.
+    pub steps_for: Vec<ServiceAccountId>,
     /// The parts of a bulk operation, as they are now.
     pub items: Option<Vec<Item>>,
 }

@@ -45,6 +45,10 @@ statements! {
     // Changes nothing, and holds the row: whoever retires it at the same moment waits, and then finds what was started.
     ARTIFACT_START = both(
         "UPDATE artifacts SET updated_at = updated_at WHERE id = $1 AND state NOT IN ('deprecated', 'retired')");
+    // The same for a release that goes so far ($2, from draft as 0 to active as 3): what it is made of is as far, and stays.
+    ARTIFACT_SERVES = both(
+        "UPDATE artifacts SET updated_at = updated_at WHERE id = $1
+            AND CASE state WHEN 'draft' THEN 0 WHEN 'staged' THEN 1 WHEN 'canary' THEN 2 WHEN 'active' THEN 3 ELSE -1 END >= $2");
     ARTIFACT_SUPERSEDES = both("SELECT id FROM artifacts WHERE superseded_by = $1 ORDER BY id");
     ARTIFACT_CELLS = both(
         "SELECT id, name, state, incarnation FROM cells WHERE artifact_id = $1 AND state NOT IN ('gone', 'failed') ORDER BY id");
@@ -243,6 +247,19 @@ impl Tx {
         Ok(self.execute(&ARTIFACT_START, args![id]).await? == 1)
     }
 
+    /// Goes on only if an artifact is at least so far and not out of use, and keeps that so until the end of the transaction.
+    pub async fn artifact_serves(&mut self, id: ArtifactId, at_least: ArtifactState) -> Result<bool> {
+        let rank: i64 = match at_least {
+            ArtifactState::Draft => 0,
+            ArtifactState::Staged => 1,
+            ArtifactState::Canary => 2,
+            ArtifactState::Active => 3,
+            // Nothing new is made of what is out of use.
+            ArtifactState::Deprecated | ArtifactState::Retired => return Ok(false),
+        };
+        Ok(self.execute(&ARTIFACT_SERVES, args![id, rank]).await? == 1)
+    }
+
     /// The living cells that were made from an artifact, as this transaction sees them.
     pub async fn artifact_cells_now(&mut self, id: ArtifactId) -> Result<Vec<String>> {
         self.fetch_all(&ARTIFACT_CELLS, args![id]).await?.iter().map(|row| row.get(1)).collect()
@@ -285,10 +302,12 @@ impl Tx {
         self.execute(&ARTIFACT_CHANGE_PUT, args).await.map(drop)
     }
 
-    /// Removes an artifact; its content stays in the repository. `Gone` if a living cell was made from it.
+    /// Removes an artifact; its content stays in the repository. `Gone` if a living cell was made from it, or a
+    /// release that is not retired.
     pub async fn artifact_delete(&mut self, id: ArtifactId, version: i64) -> Result<()> {
         self.execute(&ARTIFACT_CELLS_FORGET, args![id]).await?;
         self.execute(&ARTIFACT_SUPERSEDED_FORGET, args![id]).await?;
+        self.artifact_releases_forget(id).await?;
         self.execute(&ARTIFACT_CHANGES_DELETE, args![id]).await?;
         self.execute_one(&ARTIFACT_DELETE, args![id, version], StoreError::Stale).await
     }

@@ -1,9 +1,10 @@
 //! Cells, the ports that lead to them, and the last of what their services wrote.
 
 use jiff::Timestamp;
-use muster_ids::{AllocationId, CellId, NetworkId, NodeId, ProjectId, TenantId};
+use muster_ids::{AllocationId, ArtifactId, CellId, NetworkId, NodeId, ProjectId, TenantId};
 use muster_model::LabelSelector;
 use muster_model::cell::{Cell, CellFailure, CellLog, CellState, NodePort};
+use serde_json::Value;
 
 use crate::sql::{Row, args, both, labels_match, pair, statements};
 use crate::{Page, Result, Store, StoreError, Tx};
@@ -12,13 +13,13 @@ macro_rules! columns {
     () => {
         "id, tenant_id, project_id, allocation_id, node_id, network_id, name, labels, spec, ssh_keys, host, state, incarnation,
          reason, message, running_witness_id, gone_witness_id, operation_id, created_at, updated_at, version,
-         artifact_id"
+         artifact_id, member_id, fenced"
     };
 }
 
 statements! {
     CELL_REQUEST = both(concat!("INSERT INTO cells (", columns!(), ")
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, NULL, NULL, NULL, NULL, $14, $15, $15, 1, $16)"));
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, NULL, NULL, NULL, NULL, $14, $15, $15, 1, $16, $17, $18)"));
     CELL_GET = both(concat!("SELECT ", columns!(), " FROM cells WHERE id = $1"));
     // One that lives comes first; of those that are gone, the last.
     CELL_BY_NAME = both(concat!("SELECT ", columns!(), " FROM cells WHERE project_id = $1 AND name = $2
@@ -41,6 +42,10 @@ statements! {
         "UPDATE cells SET state = $2, incarnation = $3, reason = $4, message = $5, running_witness_id = $6, gone_witness_id = $7,
             operation_id = $8, updated_at = $9, version = version + 1
          WHERE id = $1 AND version = $10");
+    CELL_FENCE = both("UPDATE cells SET fenced = $2, updated_at = $3, version = version + 1 WHERE id = $1");
+    // What a cell is made of changes only between two incarnations.
+    CELL_REMAKE = both(
+        "UPDATE cells SET spec = $2, artifact_id = $3, updated_at = $4, version = version + 1 WHERE id = $1 AND version = $5");
     // A cell's incarnation neither ends nor changes before whoever holds it is done.
     CELL_HOLD = pair(
         "SELECT id FROM cells WHERE id = $1 AND incarnation = $2 AND state IN ('requested', 'provisioning', 'running') FOR SHARE",
@@ -90,6 +95,8 @@ fn cell(row: &Row) -> Result<Cell> {
         updated_at: row.get(19)?,
         version: row.get(20)?,
         artifact_id: row.get(21)?,
+        member_id: row.get(22)?,
+        fenced: row.get(23)?,
     })
 }
 
@@ -187,7 +194,9 @@ impl Tx {
             cell.incarnation,
             cell.operation_id,
             cell.created_at,
-            cell.artifact_id
+            cell.artifact_id,
+            cell.member_id,
+            cell.fenced
         ];
         self.execute(&CELL_REQUEST, args).await.map(drop)
     }
@@ -218,6 +227,23 @@ impl Tx {
             self.runtime_secret_revoke_of_cell(after.id, after.incarnation, at).await?;
         }
         Ok(())
+    }
+
+    /// Has its neighbours forget a cell; the caller raises what their nodes follow.
+    pub async fn cell_fence(&mut self, id: CellId, at: Timestamp) -> Result<()> {
+        self.execute(&CELL_FENCE, args![id, true, at]).await.map(drop)
+    }
+
+    /// Says what the next incarnation of a cell is made of.
+    pub async fn cell_remake(
+        &mut self,
+        before: &Cell,
+        spec: &Value,
+        artifact: Option<ArtifactId>,
+        at: Timestamp,
+    ) -> Result<()> {
+        let args = args![before.id, spec.clone(), artifact, at, before.version];
+        self.execute_one(&CELL_REMAKE, args, StoreError::Stale).await
     }
 
     /// Keeps this incarnation of a cell as it is until the transaction ends; `Fenced` if it is over or about to be.

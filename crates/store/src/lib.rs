@@ -10,16 +10,24 @@ mod sql;
 mod tx;
 mod writer;
 
+mod adapter;
+mod adapter_step;
 mod allocation;
+mod app;
+mod app_version;
 mod artifact;
 mod audit;
 mod cell;
 mod enrolment;
+mod entitlement;
 mod event;
 mod idempotency;
+mod instance;
+mod instance_history;
 mod key;
 mod lease;
 mod manifest;
+mod member;
 mod network;
 mod node;
 mod operation;
@@ -50,21 +58,28 @@ use std::sync::Arc;
 
 use sqlx::{PgPool, SqlitePool};
 
+pub use adapter::FoundAdapter;
+pub use adapter_step::{AdapterStepFilter, StepEnd};
 pub use allocation::AllocationFilter;
+pub use app::{AppHolds, FoundApp};
+pub use app_version::{AppVersionUse, ArtifactRelease, FoundVersion};
 pub use artifact::{ArtifactCell, ArtifactFilter};
 pub use audit::AuditFilter;
 pub use cell::CellFilter;
 pub use enrolment::{Authority, Enrolment};
+pub use entitlement::FoundEntitlement;
 pub use error::StoreError;
 pub use event::EventFilter;
 pub use fault::{Fault, Faults};
 pub use idempotency::{Door, Replay};
+pub use instance::InstanceFilter;
 pub use lease::Lease;
 pub use manifest::{ManifestContent, Referrer};
+pub use member::{MemberCount, MemberFilter};
 pub use network::NetworkNeighbour;
 pub use node::{Heard, Joining, KeyHash, NodeCount, Standing};
 pub use open::{Location, newest_migration};
-pub use operation::OperationFilter;
+pub use operation::{OperationChild, OperationFilter};
 pub use presence::Presence;
 pub use project::ProjectsOf;
 pub use quota::Quota;
@@ -185,16 +200,24 @@ impl Store {
 /// Every statement of the store, and every fused form of an insert.
 pub fn statements() -> Vec<Sql> {
     let mut all: Vec<Sql> = [
+        adapter::ALL,
+        adapter_step::ALL,
         allocation::ALL,
+        app::ALL,
+        app_version::ALL,
         artifact::ALL,
         audit::ALL,
         cell::ALL,
         enrolment::ALL,
+        entitlement::ALL,
         event::ALL,
         idempotency::ALL,
+        instance::ALL,
+        instance_history::ALL,
         key::ALL,
         lease::ALL,
         manifest::ALL,
+        member::ALL,
         network::ALL,
         node::ALL,
         operation::ALL,

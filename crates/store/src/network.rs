@@ -28,7 +28,7 @@ statements! {
             SELECT network_id FROM cells WHERE node_id = $1 AND state NOT IN ('gone', 'failed')) ORDER BY id"));
     NETWORK_NEIGHBOURS = both(
         "SELECT c.id, c.name, c.host, c.node_id, n.address FROM cells c JOIN nodes n ON n.id = c.node_id
-         WHERE c.network_id = $1 AND c.state NOT IN ('gone', 'failed') ORDER BY c.host");
+         WHERE c.network_id = $1 AND c.state NOT IN ('gone', 'failed') AND NOT c.fenced ORDER BY c.host");
     // In order, because two that lock the same rows the other way round lock each other out.
     WANTED_RAISE_NETWORK = both(
         "INSERT INTO node_wanted (node_id, wanted, applied)
@@ -53,7 +53,8 @@ statements! {
     WANTED_BEHIND = both(
         "SELECT n.name FROM node_wanted w JOIN nodes n ON n.id = w.node_id
          WHERE w.applied < w.wanted AND n.unreachable_since IS NULL AND n.retired_at IS NULL AND w.node_id IN (
-            SELECT node_id FROM cells WHERE network_id = $1 AND state NOT IN ('gone', 'failed')) ORDER BY n.name LIMIT 10");
+            SELECT node_id FROM cells WHERE network_id = $1 AND state NOT IN ('gone', 'failed') AND NOT fenced)
+         ORDER BY n.name LIMIT 10");
     NETWORK_DELETE_OF_PROJECT = both("DELETE FROM networks WHERE project_id = $1");
     NETWORK_DELETE_OF_TENANT = both("DELETE FROM networks WHERE tenant_id = $1");
 }

@@ -41,6 +41,12 @@ const MIGRATIONS: &[(i64, &str, &str, &str)] = &[
         include_str!("../migrations/postgres/0004_artifacts.sql"),
         include_str!("../migrations/sqlite/0004_artifacts.sql"),
     ),
+    (
+        5,
+        "apps",
+        include_str!("../migrations/postgres/0005_apps.sql"),
+        include_str!("../migrations/sqlite/0005_apps.sql"),
+    ),
 ];
 
 fn migrator(texts: fn(&(i64, &'static str, &'static str, &'static str)) -> &'static str) -> Migrator {

@@ -13,14 +13,14 @@ macro_rules! columns {
     () => {
         "id, kind, tenant_id, project_id, subject_kind, subject_id, subject_name, asked_by, correlation_id, state, input,
          touches, steps, items, waiting, parked, reason, message, cancel_requested, supersedes, parent_id, due_at,
-         deadline_at, generation, wakes, created_at, updated_at, version"
+         deadline_at, generation, wakes, created_at, updated_at, version, shares"
     };
 }
 
 statements! {
     OPERATION_OPEN = both(concat!("INSERT INTO operations (", columns!(), ", holder, leased_until)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23,
-                 $24, $25, $26, $27, $28, '', $29)"));
+                 $24, $25, $26, $27, $28, $29, '', $30)"));
     OPERATION_GET = both(concat!("SELECT ", columns!(), " FROM operations WHERE id = $1"));
     OPERATION_OF_SUBJECT = both(concat!("SELECT ", columns!(), " FROM operations WHERE subject_id = $1 ORDER BY id"));
     OPERATION_FINISHED_GET = both("SELECT document FROM operations_finished WHERE id = $1");
@@ -35,8 +35,11 @@ statements! {
             AND ($3::uuid IS NULL OR subject_id = $3) AND ($5::text IS NULL OR state = $5) ORDER BY id LIMIT $4",
         "SELECT document FROM operations_finished WHERE id > $1 AND ($2 IS NULL OR project_id = $2)
             AND ($3 IS NULL OR subject_id = $3) AND ($5 IS NULL OR state = $5) ORDER BY id LIMIT $4");
-    OPERATION_CHILDREN = both("SELECT id, state FROM operations WHERE parent_id = $1
-         UNION ALL SELECT id, state FROM operations_finished WHERE parent_id = $1");
+    OPERATION_CHILDREN = both(
+        "SELECT id, kind, subject_id, state, input ->> 'for', reason, COALESCE(parked ->> 'reason', waiting, message)
+            FROM operations WHERE parent_id = $1
+         UNION ALL SELECT id, kind, subject_id, state, document -> 'input' ->> 'for', document ->> 'reason', document ->> 'message'
+            FROM operations_finished WHERE parent_id = $1");
     OPERATION_ANY_DUE = both("SELECT id FROM operations WHERE due_at <= $1 ORDER BY due_at LIMIT 1");
     // With several replicas only the database's clock is everybody's. An array, because PostgreSQL would join a subquery with
     // the whole table, and is free to run it more than once, each time with other rows.
@@ -84,10 +87,11 @@ statements! {
         "UPDATE operations SET wakes = wakes + 1, due_at = $1
          WHERE subject_id IN (SELECT id FROM allocations WHERE state = 'placing' ORDER BY id LIMIT $2)");
     OPERATION_COUNT = both("SELECT state, COUNT(*) FROM operations GROUP BY state ORDER BY state");
-    TOUCH_INSERT = both("INSERT INTO operation_touches (operation_id, thing, held) VALUES ($1, $2, $3)");
+    TOUCH_INSERT = both("INSERT INTO operation_touches (operation_id, thing, held, shared) VALUES ($1, $2, $3, $4)");
     TOUCH_EARLIER = both(
         "SELECT o.operation_id FROM operation_touches o JOIN operation_touches m ON m.thing = o.thing
          WHERE m.operation_id = $1 AND o.operation_id <> $1 AND (o.held OR o.operation_id < $1)
+            AND NOT (o.shared AND m.shared)
          ORDER BY o.operation_id LIMIT 1");
     TOUCH_HOLD = both("UPDATE operation_touches SET held = $2 WHERE operation_id = $1");
     TOUCH_END = both("DELETE FROM operation_touches WHERE operation_id = $1");
@@ -133,6 +137,7 @@ fn operation(row: &Row) -> Result<Operation> {
         updated_at: row.get(26)?,
         finished_at: None,
         version: row.get(27)?,
+        shares: json(row.get(28)?, "shares")?,
     })
 }
 
@@ -145,6 +150,25 @@ pub struct OperationFilter {
     pub subject: Option<Uuid>,
     /// In this state only.
     pub state: Option<OperationState>,
+}
+
+/// A part of another operation, as that one needs to know it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OperationChild {
+    /// Its id.
+    pub id: OperationId,
+    /// Its kind.
+    pub kind: String,
+    /// What it works on.
+    pub subject_id: Uuid,
+    /// What it is.
+    pub state: OperationState,
+    /// What the other opened it for.
+    pub opened_for: String,
+    /// Why it failed: a word of a closed list.
+    pub reason: Option<String>,
+    /// Why it waits, is parked or failed, in a sentence.
+    pub says: Option<String>,
 }
 
 impl Store {
@@ -182,15 +206,27 @@ impl Store {
         Ok(found)
     }
 
-    /// The parts of a bulk operation: their ids and states.
-    pub async fn operation_children(
-        &self,
-        parent: OperationId,
-    ) -> Result<Vec<(OperationId, OperationState)>> {
+    /// The operations that were opened as parts of another, oldest first.
+    pub async fn operation_children(&self, parent: OperationId) -> Result<Vec<OperationChild>> {
         let rows = self.fetch_all(&OPERATION_CHILDREN, args![parent]).await?;
         let state =
             |text: String| OperationState::parse(&text).ok_or(StoreError::Corrupt("a state of an operation"));
-        rows.iter().map(|row| Ok((row.get(0)?, state(row.get(1)?)?))).collect()
+        let child = |row: &Row| -> Result<OperationChild> {
+            Ok(OperationChild {
+                id: row.get(0)?,
+                kind: row.get(1)?,
+                subject_id: row.get(2)?,
+                state: state(row.get(3)?)?,
+                opened_for: row.get::<Option<String>>(4)?.unwrap_or_default(),
+                reason: row.get(5)?,
+                says: row.get(6)?,
+            })
+        };
+        let mut children: Vec<OperationChild> = rows.iter().map(child).collect::<Result<_>>()?;
+        children.sort_by_key(|child| child.id);
+        // One that ended between the two reads stands in both.
+        children.dedup_by_key(|child| child.id);
+        Ok(children)
     }
 
     /// Whether anything is due: a read, so that looking costs no commit.
@@ -256,11 +292,14 @@ impl Tx {
             operation.created_at,
             operation.updated_at,
             operation.version,
+            to_json(&operation.shares),
             Timestamp::UNIX_EPOCH
         ];
         self.execute(&OPERATION_OPEN, args).await?;
-        for thing in &operation.touches {
-            self.execute(&TOUCH_INSERT, args![operation.id, *thing, false]).await?;
+        for (things, shared) in [(&operation.touches, false), (&operation.shares, true)] {
+            for thing in things {
+                self.execute(&TOUCH_INSERT, args![operation.id, *thing, false, shared]).await?;
+            }
         }
         Ok(())
     }

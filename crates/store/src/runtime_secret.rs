@@ -4,7 +4,7 @@
 //! incarnation ends.
 
 use jiff::Timestamp;
-use muster_ids::{CellId, ProjectId, RepositoryId, RuntimeSecretId, TenantId};
+use muster_ids::{CellId, InstanceId, ProjectId, RepositoryId, RuntimeSecretId, TenantId};
 use muster_model::secret::{Purpose, RuntimeSecret};
 
 use crate::sql::{Row, args, both, statements};
@@ -37,6 +37,8 @@ statements! {
     RUNTIME_SECRET_REVOKE_OF_CELL = both(
         "UPDATE runtime_secrets SET revoked_at = $3, version = version + 1
          WHERE cell_id = $1 AND incarnation < $2 AND revoked_at IS NULL");
+    RUNTIME_SECRET_REVOKE_OF_INSTANCE = both(
+        "UPDATE runtime_secrets SET revoked_at = $2, version = version + 1 WHERE instance_id = $1 AND revoked_at IS NULL");
     RUNTIME_SECRET_RESEAL = both("UPDATE runtime_secrets SET sealed = $2 WHERE id = $1 AND sealed = $3");
     RUNTIME_SECRET_PRUNE = both("DELETE FROM runtime_secrets WHERE expires_at < $1 OR revoked_at < $1");
     RUNTIME_SECRET_DELETE_OF_PROJECT = both("DELETE FROM runtime_secrets WHERE project_id = $1");
@@ -143,13 +145,22 @@ impl Tx {
     }
 
     /// Revokes what was issued to incarnations of a cell before this one.
-    pub(crate) async fn runtime_secret_revoke_of_cell(
+    pub async fn runtime_secret_revoke_of_cell(
         &mut self,
         cell: CellId,
         before: i64,
         at: Timestamp,
     ) -> Result<()> {
         self.execute(&RUNTIME_SECRET_REVOKE_OF_CELL, args![cell, before, at]).await.map(drop)
+    }
+
+    /// Ends everything that was issued to an instance.
+    pub async fn runtime_secret_revoke_of_instance(
+        &mut self,
+        instance: InstanceId,
+        at: Timestamp,
+    ) -> Result<()> {
+        self.execute(&RUNTIME_SECRET_REVOKE_OF_INSTANCE, args![instance, at]).await.map(drop)
     }
 
     /// Replaces material that is still sealed as `before` by the same, sealed anew.

@@ -140,6 +140,13 @@ values! {
     muster_ids::KeyId => Uuid TypedId::uuid;
     muster_ids::SecretId => Uuid TypedId::uuid;
     muster_ids::RuntimeSecretId => Uuid TypedId::uuid;
+    muster_ids::AppId => Uuid TypedId::uuid;
+    muster_ids::AppVersionId => Uuid TypedId::uuid;
+    muster_ids::EntitlementId => Uuid TypedId::uuid;
+    muster_ids::AdapterId => Uuid TypedId::uuid;
+    muster_ids::AdapterStepId => Uuid TypedId::uuid;
+    muster_ids::InstanceId => Uuid TypedId::uuid;
+    muster_ids::MemberId => Uuid TypedId::uuid;
     muster_ids::ClaimId => Uuid TypedId::uuid;
     muster_ids::OperationId => Uuid TypedId::uuid;
     muster_ids::WitnessId => Uuid TypedId::uuid;
@@ -279,6 +286,8 @@ id_columns! {
     muster_ids::EventId, muster_ids::ReplicaId, muster_ids::NodeId, muster_ids::SlotId, muster_ids::AllocationId, muster_ids::ClaimId, muster_ids::OperationId, muster_ids::WitnessId, muster_ids::TaskId, muster_ids::EnrolmentId,
     muster_ids::CellId, muster_ids::NetworkId, muster_ids::SshKeyId, muster_ids::StreamId,
     muster_ids::RepositoryId, muster_ids::ArtifactId, muster_ids::KeyId, muster_ids::SecretId, muster_ids::RuntimeSecretId,
+    muster_ids::AppId, muster_ids::AppVersionId, muster_ids::EntitlementId, muster_ids::AdapterId,
+    muster_ids::AdapterStepId, muster_ids::InstanceId, muster_ids::MemberId,
 }
 
 impl Column for muster_model::Labels {

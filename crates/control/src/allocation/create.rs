@@ -70,6 +70,7 @@ pub async fn create(cx: &Cx, project: &str, body: AllocationCreate) -> Result<Co
             subject_id: allocation.id.uuid(),
             subject_name: allocation.name.clone(),
             touches: vec![allocation.id.uuid()],
+            shares: Vec::new(),
             asked_by: operation::asked_by(cx),
             correlation_id: cx.correlation_id.clone(),
             input: json!({}),

@@ -189,6 +189,8 @@ mod tests {
             spec: json!({}),
             ssh_keys: false,
             artifact_id: None,
+            member_id: None,
+            fenced: false,
             host: 2,
             state: CellState::Running,
             incarnation: 3,

@@ -57,6 +57,7 @@ pub(crate) fn start(cx: &Cx, start: Start) -> Commit {
             subject_id,
             subject_name: name,
             touches: vec![subject_id],
+            shares: Vec::new(),
             asked_by: asked_by(cx),
             correlation_id: cx.correlation_id.clone(),
             input,

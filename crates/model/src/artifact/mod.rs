@@ -1,6 +1,6 @@
 //! Artifacts: content by digest, how far each may be used, and by which rules that changes.
 
-mod promotion;
+pub(crate) mod promotion;
 #[cfg(test)]
 mod promotion_tests;
 

@@ -34,6 +34,8 @@ pub struct Facts<'a> {
     pub smoked: bool,
     /// What lives and was made from it, a sentence each.
     pub held_by: &'a [String],
+    /// The releases of apps that are made of it and not retired: what each is, in words, and how far it may be used.
+    pub releases: &'a [(String, ArtifactState)],
     /// The active artifact of its line.
     pub active: Option<&'a Artifact>,
     /// The time.
@@ -80,7 +82,7 @@ impl Refusal {
 }
 
 /// A canary that nobody gave a share is offered to so many of a hundred.
-const PERCENT: i64 = 10;
+pub(crate) const PERCENT: i64 = 10;
 
 /// Decides.
 pub fn plan(artifact: &Artifact, step: Step, facts: &Facts<'_>) -> Result<Moves, Refusal> {
@@ -95,10 +97,13 @@ pub fn plan(artifact: &Artifact, step: Step, facts: &Facts<'_>) -> Result<Moves,
         return Err(no_such_step(from, to, forward));
     }
     if forward {
-        trusted(to, facts)?;
+        trusted(to, facts.policy, facts.verdict)?;
     }
     if to == ArtifactState::Staged && forward {
         staged(facts)?;
+    }
+    if !forward && to != ArtifactState::Retired {
+        not_overtaken(to, facts)?;
     }
     if to == ArtifactState::Retired {
         retired(artifact, facts)?;
@@ -111,7 +116,19 @@ pub fn plan(artifact: &Artifact, step: Step, facts: &Facts<'_>) -> Result<Moves,
     Ok(Moves { to, percent, supersedes })
 }
 
-fn no_such_step(from: ArtifactState, to: ArtifactState, forward: bool) -> Refusal {
+/// No release is further than what it is made of. One that is already there may go on with what is deprecated.
+fn not_overtaken(to: ArtifactState, facts: &Facts<'_>) -> Result<(), Refusal> {
+    let ahead =
+        |state: ArtifactState| matches!(state, ArtifactState::Canary | ArtifactState::Active) && state > to;
+    match facts.releases.iter().find(|(_, state)| ahead(*state)) {
+        None => Ok(()),
+        Some((release, state)) => Err(Refusal::Held(format!(
+            "{release} is {state} and made of it, and no release is ahead of what it is made of: demote the release first"
+        ))),
+    }
+}
+
+pub(crate) fn no_such_step(from: ArtifactState, to: ArtifactState, forward: bool) -> Refusal {
     let next = match (from, forward) {
         (ArtifactState::Draft, true) => "promote it to staged",
         (ArtifactState::Staged, true) => "promote it to canary",
@@ -126,15 +143,15 @@ fn no_such_step(from: ArtifactState, to: ArtifactState, forward: bool) -> Refusa
     Refusal::NoSuchStep(format!("it is {from} and cannot become {to} by this; what can be done is: {next}"))
 }
 
-fn trusted(to: ArtifactState, facts: &Facts<'_>) -> Result<(), Refusal> {
-    match facts.verdict.trust {
+pub(crate) fn trusted(to: ArtifactState, policy: &TrustPolicy, verdict: &Verdict) -> Result<(), Refusal> {
+    match verdict.trust {
         Trust::Trusted => Ok(()),
-        Trust::Untrusted => Err(Refusal::Untrusted(facts.verdict.says.clone())),
-        Trust::Unsigned if facts.policy.lets_unsigned(to) => Ok(()),
+        Trust::Untrusted => Err(Refusal::Untrusted(verdict.says.clone())),
+        Trust::Unsigned if policy.lets_unsigned(to) => Ok(()),
         Trust::Unsigned => Err(Refusal::Untrusted(format!(
             "nobody signed it, and the project's policy lets what is unsigned become {} at the most: sign it with a key that \
              the project trusts, or change the policy",
-            facts.policy.unsigned_up_to
+            policy.unsigned_up_to
         ))),
     }
 }
@@ -160,11 +177,20 @@ fn retired(artifact: &Artifact, facts: &Facts<'_>) -> Result<(), Refusal> {
     if !facts.held_by.is_empty() {
         return Err(Refusal::Held(format!("it is still needed: {}", facts.held_by.join("; "))));
     }
+    if let Some((release, state)) = facts.releases.first() {
+        return Err(Refusal::Held(format!(
+            "it is still needed: {release} is made of it, which is {state}: retire that first"
+        )));
+    }
     Ok(())
 }
 
 /// From when on a deprecated artifact can be retired.
 pub fn retirable_at(artifact: &Artifact, policy: &TrustPolicy) -> Option<Timestamp> {
-    let since = artifact.deprecated_at?;
-    Some(since.saturating_add(SignedDuration::from_hours(policy.grace_hours)).unwrap_or(Timestamp::MAX))
+    artifact.deprecated_at.map(|since| grace_ends(since, policy))
+}
+
+/// When the grace of what was deprecated then is over.
+pub(crate) fn grace_ends(since: Timestamp, policy: &TrustPolicy) -> Timestamp {
+    since.saturating_add(SignedDuration::from_hours(policy.grace_hours)).unwrap_or(Timestamp::MAX)
 }

@@ -14,6 +14,8 @@ enum Act {
     Policy { unsigned_up_to: ArtifactState, smoke: bool, grace: i64 },
     Smoke { artifact: usize },
     Start { artifact: usize },
+    Release { artifact: usize, state: ArtifactState },
+    Unrelease { artifact: usize },
     Stop { artifact: usize },
     Wait { hours: i64 },
 }
@@ -38,6 +40,8 @@ fn acts() -> impl Strategy<Value = Act> {
         }),
         1 => artifact.clone().prop_map(|artifact| Act::Smoke { artifact }),
         1 => artifact.clone().prop_map(|artifact| Act::Start { artifact }),
+        2 => (artifact.clone(), states()).prop_map(|(artifact, state)| Act::Release { artifact, state }),
+        1 => artifact.clone().prop_map(|artifact| Act::Unrelease { artifact }),
         1 => artifact.prop_map(|artifact| Act::Stop { artifact }),
         1 => (1i64..40).prop_map(|hours| Act::Wait { hours }),
     ]
@@ -48,6 +52,8 @@ struct Site {
     trust: Vec<Trust>,
     smoked: Vec<bool>,
     cells: Vec<u32>,
+    /// The releases of apps that are made of each.
+    releases: Vec<Vec<(String, ArtifactState)>>,
     policy: TrustPolicy,
     now: Timestamp,
 }
@@ -87,6 +93,7 @@ impl Site {
             trust: vec![Trust::Unsigned; 4],
             smoked: vec![false; 4],
             cells: vec![0; 4],
+            releases: vec![Vec::new(); 4],
             policy: TrustPolicy::default(),
             now: Timestamp::from_second(1_000_000).unwrap(),
         }
@@ -114,6 +121,7 @@ impl Site {
                 lint: &[],
                 smoked: self.smoked[at],
                 held_by: &held,
+                releases: &self.releases[at],
                 active: active.map(|active| &self.artifacts[active]),
                 now: self.now,
             },
@@ -149,6 +157,15 @@ proptest! {
                 Act::Smoke { artifact } => site.smoked[artifact] = true,
                 Act::Start { artifact } if site.artifacts[artifact].state.may_start() => site.cells[artifact] += 1,
                 Act::Start { .. } => {}
+                // A release that may be there beside the artifact as it is now.
+                Act::Release { artifact, state } => {
+                    let now = site.artifacts[artifact].state;
+                    let retired = [state, now].contains(&ArtifactState::Retired);
+                    if !retired && (state <= now || state == ArtifactState::Deprecated) {
+                        site.releases[artifact].push(("a release".to_owned(), state));
+                    }
+                }
+                Act::Unrelease { artifact } => drop(site.releases[artifact].pop()),
                 Act::Stop { artifact } => site.cells[artifact] = site.cells[artifact].saturating_sub(1),
                 Act::Wait { hours } => site.now += SignedDuration::from_hours(hours),
                 Act::Step { artifact: at, step } => {
@@ -192,11 +209,16 @@ fn check(site: &Site, before: &[ArtifactState], at: usize, done: bool) -> Result
                 site.trust[at] == Trust::Trusted || (site.trust[at] == Trust::Unsigned && unsigned_may)
             );
         }
+        if (old, new) == (Canary, Staged) {
+            let ahead = site.releases[at].iter().any(|(_, state)| matches!(state, Canary | Active));
+            prop_assert!(!ahead, "a release was left ahead of what it is made of");
+        }
         if new == Staged && old == Draft && site.policy.smoke_to_stage {
             prop_assert!(site.smoked[at]);
         }
         if new == Retired {
             prop_assert!(site.cells[at] == 0, "retired while something runs from it");
+            prop_assert!(site.releases[at].is_empty(), "retired while a release is made of it");
             let since = artifact.deprecated_at.unwrap();
             prop_assert!(site.now >= since + SignedDuration::from_hours(site.policy.grace_hours));
         }
@@ -229,6 +251,7 @@ fn lint_keeps_an_artifact_from_being_staged_and_says_why() {
         lint: &lint,
         smoked: false,
         held_by: &[],
+        releases: &[],
         active: None,
         now: Timestamp::UNIX_EPOCH,
     };

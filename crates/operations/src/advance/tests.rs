@@ -57,6 +57,7 @@ fn opened(definition: &Definition, now: Timestamp) -> Operation {
             subject_id: world.uuid(),
             subject_name: "x".to_owned(),
             touches: vec![],
+            shares: Vec::new(),
             asked_by: AskedBy { kind: "user".to_owned(), id: "u".to_owned(), name: "u".to_owned() },
             correlation_id: "c".to_owned(),
             input: json!({}),

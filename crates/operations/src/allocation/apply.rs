@@ -36,7 +36,11 @@ async fn ask_for(
 ) -> Result<Asked> {
     let node = allocation.node_id.ok_or(StoreError::Corrupt("a node"))?;
     let incarnation = allocation.incarnation;
-    ask(cx, &Ask { node, kind, purpose, allocation: Some(allocation.id), incarnation, details }).await
+    ask(
+        cx,
+        &Ask { node, kind, purpose: purpose.into(), allocation: Some(allocation.id), incarnation, details },
+    )
+    .await
 }
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {

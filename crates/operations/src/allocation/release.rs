@@ -48,6 +48,7 @@ pub async fn open_release(
             subject_id: allocation.id.uuid(),
             subject_name: allocation.name.clone(),
             touches: vec![allocation.id.uuid()],
+            shares: Vec::new(),
             asked_by: parent.asked_by.clone(),
             correlation_id: parent.correlation_id.clone(),
             input: json!({}),

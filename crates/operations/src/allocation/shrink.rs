@@ -34,7 +34,12 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             for (kind, purpose) in [(TaskKind::Wipe, "wipe"), (TaskKind::Inspect, "inspect")] {
                 let details = Details { devices: devices.clone(), ..Details::default() };
                 let (id, incarnation) = (Some(allocation.id), allocation.incarnation);
-                match ask(cx, &Ask { node, kind, purpose, allocation: id, incarnation, details }).await? {
+                match ask(
+                    cx,
+                    &Ask { node, kind, purpose: purpose.into(), allocation: id, incarnation, details },
+                )
+                .await?
+                {
                     Asked::Pending(act) => return Ok(act),
                     Asked::Done(_, found) if kind == TaskKind::Inspect && !found.residue.is_empty() => {
                         return Ok(refused(format!("not wiped: {:?}", found.residue)));

@@ -54,11 +54,11 @@ pub(crate) async fn ask_node(
     allocation: &Allocation,
     node: NodeId,
     kind: TaskKind,
-    purpose: &'static str,
+    purpose: impl Into<std::borrow::Cow<'static, str>>,
 ) -> Result<Asked> {
     let details = details(allocation, devices(cx, allocation).await?);
     let (id, incarnation) = (Some(allocation.id), allocation.incarnation);
-    ask(cx, &Ask { node, kind, purpose, allocation: id, incarnation, details }).await
+    ask(cx, &Ask { node, kind, purpose: purpose.into(), allocation: id, incarnation, details }).await
 }
 
 /// A step that rests on an operator's word instead of on what was done and seen.

@@ -47,7 +47,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         let wanted = Ask {
             node,
             kind: TaskKind::Inspect,
-            purpose: "inspect",
+            purpose: "inspect".into(),
             allocation: Some(allocation.id),
             incarnation: allocation.incarnation,
             details,

@@ -15,6 +15,7 @@ pub use create::CREATE;
 pub use destroy::DESTROY;
 pub(crate) use keep_logs::keep;
 pub use restart::RESTART;
-pub(crate) use subject::path;
+pub(crate) use subject::{order, path, seen};
 #[cfg(test)]
 pub(crate) use verify_running::tests;
+pub(crate) use verify_running::{Judged as CellJudged, judge as judge_cell};

@@ -37,7 +37,7 @@ pub(crate) async fn order(
     cell: &Cell,
     allocation: &Allocation,
     kind: TaskKind,
-    purpose: &'static str,
+    purpose: impl Into<std::borrow::Cow<'static, str>>,
 ) -> Result<Ask> {
     let mut details = details(allocation, devices(cx, allocation).await?);
     let (mut spec, mut attachment, mut pulled) = (None, None, None);
@@ -57,7 +57,7 @@ pub(crate) async fn order(
     Ok(Ask {
         node: cell.node_id,
         kind,
-        purpose,
+        purpose: purpose.into(),
         allocation: Some(allocation.id),
         incarnation: allocation.incarnation,
         details,
@@ -68,8 +68,9 @@ pub(crate) async fn order(
 async fn pull(cx: &StepCx<'_>, cell: &Cell) -> Result<Option<Pull>> {
     let Some(id) = cell.artifact_id else { return Ok(None) };
     let artifact = cx.store.artifact_lookup(id).await?.ok_or(StoreError::Gone("artifact".to_owned()))?;
-    let policy = cx.store.trust_policy_lookup(cell.project_id).await?.unwrap_or_default();
-    let keys = cx.store.key_of_project(cell.project_id).await?;
+    // Whoever publishes it says whose signatures count on it: that is its own project, or that of the app it is a part of.
+    let policy = cx.store.trust_policy_lookup(artifact.project_id).await?.unwrap_or_default();
+    let keys = cx.store.key_of_project(artifact.project_id).await?;
     let found = artifact.verdict.as_ref().map(|verdict| verdict.trust.as_str()).unwrap_or_default();
     Ok(Some(Pull {
         repository: format!("{}/{}", artifact.project_id, artifact.repository),

@@ -80,7 +80,8 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
 
 /// What is to be thought of what the agent saw.
 #[derive(Debug, PartialEq, Eq)]
-enum Judged {
+pub(crate) enum Judged {
+    /// Everything is as it should be.
     Ready,
     /// Not yet, and why.
     Later(String),
@@ -88,7 +89,8 @@ enum Judged {
     Not(CellFailure, String),
 }
 
-fn judge(cell: &Cell, spec: &CellSpec, found: &CellFindings) -> Judged {
+/// Compares what the agent saw with what was asked for.
+pub(crate) fn judge(cell: &Cell, spec: &CellSpec, found: &CellFindings) -> Judged {
     if !found.present {
         return Judged::Not(
             CellFailure::VerifyFailed,
@@ -150,6 +152,8 @@ pub(crate) mod tests {
             spec: json!({}),
             ssh_keys: false,
             artifact_id: None,
+            member_id: None,
+            fenced: false,
             host: 2,
             state: CellState::Provisioning,
             incarnation: 2,

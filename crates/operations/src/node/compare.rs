@@ -50,7 +50,14 @@ pub(super) async fn found(cx: &StepCx<'_>, node: &Node, purpose: &'static str) -
     let details = Details::default();
     ask(
         cx,
-        &Ask { node: node.id, kind: TaskKind::Survey, purpose, allocation: None, incarnation: 0, details },
+        &Ask {
+            node: node.id,
+            kind: TaskKind::Survey,
+            purpose: purpose.into(),
+            allocation: None,
+            incarnation: 0,
+            details,
+        },
     )
     .await
 }

@@ -51,7 +51,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         let sweep = Ask {
             node: node.id,
             kind: TaskKind::Sweep,
-            purpose: "sweep",
+            purpose: "sweep".into(),
             allocation: None,
             incarnation: 0,
             details,

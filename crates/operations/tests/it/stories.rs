@@ -179,6 +179,7 @@ async fn release_now(rig: &Rig, id: muster_ids::AllocationId) -> muster_ids::Ope
             subject_id: id.uuid(),
             subject_name: allocation.name.clone(),
             touches: vec![id.uuid()],
+            shares: Vec::new(),
             asked_by: rig.asked(),
             correlation_id: "c".to_owned(),
             input: json!({}),

@@ -238,6 +238,7 @@ CREATE TABLE operations (
     state TEXT NOT NULL CHECK (state IN ('accepted', 'running', 'verifying', 'compensating', 'parked', 'succeeded', 'partial', 'failed', 'cancelled', 'superseded')),
     input JSONB NOT NULL,
     touches JSONB NOT NULL,
+    shares JSONB NOT NULL,
     steps JSONB NOT NULL,
     items JSONB NOT NULL,
     waiting TEXT,

@@ -212,6 +212,8 @@ CREATE TABLE adapter_steps (
     generation BIGINT NOT NULL CHECK (generation >= 0),
     holder TEXT NOT NULL,
     leased_until TIMESTAMPTZ,
+    -- It is offered from then on: an adapter may ask for patience.
+    due_at TIMESTAMPTZ NOT NULL,
     attempts BIGINT NOT NULL,
     message TEXT,
     percent BIGINT CHECK (percent >= 0 AND percent <= 100),

@@ -238,6 +238,7 @@ CREATE TABLE operations (
     state TEXT NOT NULL CHECK (state IN ('accepted', 'running', 'verifying', 'compensating', 'parked', 'succeeded', 'partial', 'failed', 'cancelled', 'superseded')),
     input TEXT NOT NULL,
     touches TEXT NOT NULL,
+    shares TEXT NOT NULL,
     steps TEXT NOT NULL,
     items TEXT NOT NULL,
     waiting TEXT,

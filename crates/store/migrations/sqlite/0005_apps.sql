@@ -212,6 +212,8 @@ CREATE TABLE adapter_steps (
     generation INTEGER NOT NULL CHECK (generation >= 0),
     holder TEXT NOT NULL,
     leased_until INTEGER,
+    -- It is offered from then on: an adapter may ask for patience.
+    due_at INTEGER NOT NULL,
     attempts INTEGER NOT NULL,
     message TEXT,
     percent INTEGER CHECK (percent >= 0 AND percent <= 100),

@@ -42,6 +42,8 @@ pub(crate) async fn cell(store: &Store, project: &str, node: NodeId, name: &str)
         spec: json!({"root": {"host": ["/usr"]}}),
         ssh_keys: false,
         artifact_id: None,
+        member_id: None,
+        fenced: false,
         host,
         state: CellState::Provisioning,
         incarnation: 1,

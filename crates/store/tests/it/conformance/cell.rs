@@ -66,6 +66,8 @@ pub(super) fn cell(place: &Place, name: &str, host: i64) -> Cell {
         spec: json!({"root": {"host": ["/usr"]}}),
         ssh_keys: false,
         artifact_id: None,
+        member_id: None,
+        fenced: false,
         host,
         state: CellState::Requested,
         incarnation: 0,

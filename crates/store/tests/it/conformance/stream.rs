@@ -33,6 +33,8 @@ async fn cell(store: &Store) -> Cell {
             spec: json!({}),
             ssh_keys: false,
             artifact_id: None,
+            member_id: None,
+            fenced: false,
             host: 2,
             state: CellState::Provisioning,
             incarnation: 1,

@@ -155,6 +155,7 @@ pub(crate) fn operation(subject: Uuid, touches: &[Uuid]) -> Operation {
         state: OperationState::Accepted,
         input: json!({"gpus": 1}),
         touches: touches.to_vec(),
+        shares: Vec::new(),
         steps: vec![StepRecord::pending("claim"), StepRecord::pending("prepare")],
         items: Vec::new(),
         waiting: None,

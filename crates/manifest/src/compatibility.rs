@@ -1,0 +1,302 @@
+//! Where an app fits: a pure function from a manifest and what is asked of it to an answer with reasons, and the smallest change
+//! that would make it fit. It is asked before anything is spent: for the catalog, and for what an instance is to be made of.
+//!
+//! What a machine has free is not asked here; placement knows that.
+
+#[cfg(test)]
+mod proof;
+mod search;
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use crate::{Capacity, Component, Manifest, Quorum, Reach, Shape};
+
+/// What is asked: these members, in these allocations, of this shape, at this site.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Ask {
+    /// The shape of all its allocations.
+    pub shape: Shape,
+    /// The allocations. One without seats does not count.
+    pub places: Vec<Place>,
+    /// What the site offers.
+    pub site: Site,
+}
+
+/// One allocation, and who is to sit in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Place {
+    /// What there is for these members: all of an allocation that is made for them, what is free of one that is there.
+    pub capacity: Capacity,
+    /// Who sits in it.
+    pub seats: Vec<Seat>,
+}
+
+/// Members of one component that sit together.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Seat {
+    /// The component's key.
+    pub component: String,
+    /// How many of its members.
+    pub count: i64,
+    /// What each of them asks for.
+    pub each: Capacity,
+}
+
+/// What a site offers to every instance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Site {
+    /// Whether members in slices of several allocations can share one network as if on one wire. Whole machines always can.
+    pub slice_network_crosses_allocations: bool,
+}
+
+/// How members are spread, where nobody said it one by one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Spread {
+    /// All in one allocation.
+    Together,
+    /// Each in an allocation of its own.
+    Apart,
+}
+
+/// Whether it fits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Answer {
+    /// Whether nothing speaks against it.
+    pub fits: bool,
+    /// What speaks against it, a sentence each.
+    pub reasons: Vec<String>,
+    /// The smallest change that would make it fit; none if it fits, or if nothing that is known here would help.
+    pub change: Option<Suggestion>,
+}
+
+/// What would make an ask fit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Suggestion {
+    /// The same in a sentence.
+    pub says: String,
+    /// What to change.
+    pub changes: Vec<Change>,
+    /// The ask with all of it changed, which fits.
+    pub ask: Ask,
+}
+
+/// One thing to change about an ask.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// Take allocations of this shape.
+    Shape(Shape),
+    /// Put all members into one allocation, of at least this capacity.
+    OneAllocation(Capacity),
+    /// Take a larger allocation.
+    Room {
+        /// Which of the places, counted from 0.
+        place: usize,
+        /// What it must have at least.
+        capacity: Capacity,
+    },
+    /// Ask for more GPUs for each member of a component.
+    Gpus {
+        /// The component's key.
+        component: String,
+        /// So many each, at least.
+        each: i64,
+    },
+    /// Have another number of members of a component.
+    Members {
+        /// The component's key.
+        component: String,
+        /// So many in all.
+        count: i64,
+    },
+}
+
+impl Ask {
+    /// What the catalog asks: as many members as the manifest has by default, in allocations that are just large enough.
+    pub fn of(manifest: &Manifest, shape: Shape, spread: Spread, site: Site) -> Self {
+        let seat = |component: &Component, count| Seat {
+            component: component.key.clone(),
+            count,
+            each: component.capacity,
+        };
+        let wanted = |component: &Component| component.count.default.unwrap_or(component.count.min);
+        let places = match spread {
+            Spread::Together => {
+                let seats = manifest.components.iter().map(|one| seat(one, wanted(one))).collect();
+                vec![Place::for_seats(seats)]
+            }
+            Spread::Apart => manifest
+                .components
+                .iter()
+                .flat_map(|one| (0..wanted(one)).map(move |_| Place::for_seats(vec![seat(one, 1)])))
+                .collect(),
+        };
+        Self { shape, places, site }
+    }
+
+    /// How many members of a component there are in all.
+    fn count(&self, key: &str) -> i64 {
+        let seats = self.places.iter().flat_map(|place| &place.seats);
+        seats
+            .filter(|seat| seat.component == key)
+            .fold(0, |sum: i64, seat| sum.saturating_add(seat.count.max(0)))
+    }
+
+    fn gpus(&self) -> i64 {
+        self.places.iter().fold(0, |sum: i64, place| sum.saturating_add(place.need().gpus))
+    }
+
+    fn is_spread(&self) -> bool {
+        self.places.iter().filter(|place| !place.is_empty()).count() > 1
+    }
+}
+
+impl Place {
+    /// An allocation that is just large enough.
+    pub fn for_seats(seats: Vec<Seat>) -> Self {
+        let mut place = Self { capacity: NOTHING, seats };
+        place.capacity = place.need();
+        place
+    }
+
+    /// What those who sit in it ask for together.
+    fn need(&self) -> Capacity {
+        self.seats.iter().fold(NOTHING, |sum, seat| {
+            let add = |sum: i64, each: i64| sum.saturating_add(each.saturating_mul(seat.count.max(0)));
+            each_of(sum, seat.each, add)
+        })
+    }
+
+    fn is_empty(&self) -> bool {
+        self.seats.iter().all(|seat| seat.count < 1)
+    }
+
+    fn holds(&self) -> bool {
+        each_of(self.capacity, self.need(), i64::max) == self.capacity
+    }
+}
+
+const NOTHING: Capacity = Capacity { gpus: 0, cpus: 0, memory_mb: 0, disk_mb: 0 };
+
+/// Two capacities, put together number by number.
+fn each_of(one: Capacity, other: Capacity, together: impl Fn(i64, i64) -> i64) -> Capacity {
+    Capacity {
+        gpus: together(one.gpus, other.gpus),
+        cpus: together(one.cpus, other.cpus),
+        memory_mb: together(one.memory_mb, other.memory_mb),
+        disk_mb: together(one.disk_mb, other.disk_mb),
+    }
+}
+
+fn in_words(capacity: Capacity) -> String {
+    let Capacity { gpus, cpus, memory_mb, disk_mb } = capacity;
+    let many = |number: i64, word: &str| format!("{number} {word}{}", if number == 1 { "" } else { "s" });
+    let (gpus, cpus) = (many(gpus, "GPU"), many(cpus, "CPU"));
+    format!("{gpus}, {cpus}, {memory_mb} MiB of memory and {disk_mb} MiB of disk")
+}
+
+/// The fewest members of a component that can work.
+fn floor(component: &Component) -> i64 {
+    match component.quorum {
+        Some(Quorum::AtLeast(least)) => component.count.min.max(least),
+        Some(Quorum::Majority) | None => component.count.min,
+    }
+}
+
+/// Whether what is asked fits, why not, and what would.
+pub fn compatible(manifest: &Manifest, ask: &Ask) -> Answer {
+    let reasons = reasons(manifest, ask);
+    if reasons.is_empty() {
+        return Answer { fits: true, reasons, change: None };
+    }
+    Answer { fits: false, reasons, change: search::smallest(manifest, ask) }
+}
+
+fn reasons(manifest: &Manifest, ask: &Ask) -> Vec<String> {
+    let mut reasons = Vec::new();
+    shape(manifest, ask, &mut reasons);
+    members(manifest, ask, &mut reasons);
+    room(ask, &mut reasons);
+    network(manifest, ask, &mut reasons);
+    reasons
+}
+
+fn shape(manifest: &Manifest, ask: &Ask, reasons: &mut Vec<String>) {
+    let wanted = &manifest.compatibility.requires_capacity_shape;
+    if !wanted.contains(&ask.shape) {
+        let wanted: Vec<&str> = wanted.iter().map(|shape| shape.as_str()).collect();
+        reasons.push(format!(
+            "it runs in {} allocations, not in {}",
+            wanted.join(" or "),
+            ask.shape.as_str()
+        ));
+    }
+    if manifest.compatibility.requires_exclusive_node && ask.shape == Shape::GpuSlice {
+        reasons.push("it must be alone on its nodes, and a gpu_slice shares one".to_owned());
+    }
+}
+
+fn members(manifest: &Manifest, ask: &Ask, reasons: &mut Vec<String>) {
+    let seats = ask.places.iter().flat_map(|place| &place.seats).filter(|seat| seat.count > 0);
+    let strangers: BTreeSet<&str> =
+        seats.map(|seat| seat.component.as_str()).filter(|key| manifest.component(key).is_none()).collect();
+    reasons.extend(strangers.into_iter().map(|key| format!("it has no component {key}")));
+    for component in &manifest.components {
+        let (key, count) = (&component.key, ask.count(&component.key));
+        if count < component.count.min {
+            reasons.push(format!(
+                "it needs {} of {key} at least, and {count} are asked for",
+                component.count.min
+            ));
+        } else if count < floor(component) {
+            reasons
+                .push(format!("{key} works with {} at least, and {count} are asked for", floor(component)));
+        }
+        if count > component.count.max {
+            reasons.push(format!(
+                "it takes {} of {key} at most, and {count} are asked for",
+                component.count.max
+            ));
+        }
+    }
+    let (least, gpus) = (manifest.compatibility.min_gpu_count, ask.gpus());
+    if gpus < least {
+        reasons.push(format!("it needs {least} GPUs in all, and its members ask for {gpus}"));
+    }
+}
+
+fn room(ask: &Ask, reasons: &mut Vec<String>) {
+    for (index, place) in ask.places.iter().enumerate().filter(|(_, place)| !place.holds()) {
+        reasons.push(format!(
+            "allocation {} has {}, and its members ask for {}",
+            index + 1,
+            in_words(place.capacity),
+            in_words(place.need())
+        ));
+    }
+}
+
+/// Whether members can reach each other as they must. Components that need nothing of each other may still belong together; an
+/// app of one component is by itself in each member, and of several it says by `reach` that they can be apart.
+fn network(manifest: &Manifest, ask: &Ask, reasons: &mut Vec<String>) {
+    if !ask.is_spread() {
+        return;
+    }
+    let present: Vec<&Component> =
+        manifest.components.iter().filter(|component| ask.count(&component.key) > 0).collect();
+    let crosses = ask.shape == Shape::Baremetal || ask.site.slice_network_crosses_allocations;
+    for component in &present {
+        let key = &component.key;
+        match component.reach {
+            Reach::Flat if !crosses => reasons.push(format!(
+                "{key} needs one flat network, and here that of gpu_slice allocations does not cross from one to another"
+            )),
+            Reach::None if present.len() > 1 => reasons
+                .push(format!("{key} declares no reach, so all members must sit in one allocation, and they do not")),
+            Reach::Flat | Reach::Routed | Reach::None => {}
+        }
+    }
+}

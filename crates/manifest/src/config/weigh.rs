@@ -1,0 +1,163 @@
+//! What asking a schema can cost, found without asking it: where its references lead, and how large it is once each of them is
+//! replaced by what it names. With no reference that leads back to itself, no part of the schema sees a part of the document
+//! more often than it stands there, so that number bounds the work.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::fault::{Fault, escaped};
+
+/// So many parts a schema may have, with every reference replaced by what it names.
+const HEAVIEST: u64 = 10_000;
+/// So deep it may be nested, references followed.
+const DEEPEST: usize = 200;
+/// Keywords whose values are data and no schemas.
+const DATA: [&str; 4] = ["const", "enum", "default", "examples"];
+/// Keywords whose values are schemas by name.
+const BY_NAME: [&str; 4] = ["properties", "patternProperties", "$defs", "dependentSchemas"];
+/// Keywords that make references depend on more than where they lead.
+const MOVING: [&str; 4] = ["$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor"];
+const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
+
+/// What is wrong with the references of a schema that stands at `at`.
+pub(super) fn faults(schema: &Value, at: &str) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    references(schema, schema, at, at, &mut faults);
+    if faults.is_empty() {
+        let mut scale = Scale { whole: schema, known: BTreeMap::new() };
+        match scale.weigh(schema, "", false, 0) {
+            Err(Weightless::Deep(path)) => {
+                let says = "with its references followed it is nested too deeply here: flatten it";
+                faults.push(fault(format!("{at}{path}"), says));
+            }
+            Err(Weightless::Circle(path)) => {
+                let says = "the reference leads back to itself: spell out as many levels as there can be";
+                faults.push(fault(format!("{at}{path}"), says));
+            }
+            Ok(weight) if weight > HEAVIEST => {
+                let says =
+                    format!("with its references replaced it has {weight} parts, and {HEAVIEST} are allowed");
+                faults.push(fault(at.to_owned(), format!("{says}: refer to less, or less often")));
+            }
+            Ok(_) => {}
+        }
+    }
+    faults
+}
+
+fn fault(path: String, says: impl Into<String>) -> Fault {
+    Fault::error(path, "config_schema", says)
+}
+
+/// Looks at every reference where a schema can stand.
+fn references(whole: &Value, schema: &Value, root: &str, at: &str, faults: &mut Vec<Fault>) {
+    let Value::Object(object) = schema else {
+        if let Value::Array(items) = schema {
+            for (index, item) in items.iter().enumerate() {
+                references(whole, item, root, &format!("{at}/{index}"), faults);
+            }
+        }
+        return;
+    };
+    for (name, value) in object {
+        let path = format!("{at}/{}", escaped(name));
+        match name.as_str() {
+            "$ref" => match value.as_str().and_then(|text| text.strip_prefix('#')) {
+                Some(pointer) if pointer.is_empty() || pointer.starts_with('/') => {
+                    if pointer.contains('%') || whole.pointer(pointer).is_none() {
+                        faults.push(fault(
+                            path,
+                            "there is nothing at this place of the schema: look at its spelling",
+                        ));
+                    }
+                }
+                _ => faults.push(fault(
+                    path,
+                    "it leads out of the schema, and nothing is fetched: write it as #/$defs/…",
+                )),
+            },
+            "$id" if at != root => {
+                faults.push(fault(
+                    path,
+                    "only the whole schema has a name: take it out, and refer by #/$defs/…",
+                ));
+            }
+            "$schema" if value != DRAFT => {
+                faults.push(fault(
+                    path,
+                    format!("schemas are read as draft 2020-12: write {DRAFT}, or take it out"),
+                ));
+            }
+            moving if MOVING.contains(&moving) => {
+                faults.push(fault(path, "it depends on how it is come by: refer by $ref and #/$defs/…"));
+            }
+            data if DATA.contains(&data) => {}
+            by_name if BY_NAME.contains(&by_name) => {
+                for (name, inner) in value.as_object().into_iter().flatten() {
+                    references(whole, inner, root, &format!("{path}/{}", escaped(name)), faults);
+                }
+            }
+            _ => references(whole, value, root, &path, faults),
+        }
+    }
+}
+
+/// Why a schema has no weight.
+enum Weightless {
+    /// The reference at this place leads back to itself.
+    Circle(String),
+    /// What stands at this place is nested too deeply, references included.
+    Deep(String),
+}
+
+struct Scale<'a> {
+    whole: &'a Value,
+    /// The weights of places, as a schema or as schemas by name. What is still being weighed stands here without one.
+    known: BTreeMap<(String, bool), Option<u64>>,
+}
+
+impl Scale<'_> {
+    /// How many parts there are at a place with every reference replaced by what it names.
+    fn weigh(&mut self, part: &Value, at: &str, by_name: bool, depth: usize) -> Result<u64, Weightless> {
+        if depth > DEEPEST {
+            return Err(Weightless::Deep(at.to_owned()));
+        }
+        let key = (at.to_owned(), by_name);
+        match self.known.get(&key) {
+            Some(Some(weight)) => return Ok(*weight),
+            Some(None) => return Err(Weightless::Circle(at.to_owned())),
+            None => {}
+        }
+        self.known.insert(key.clone(), None);
+        let mut sum: u64 = 1;
+        for (name, value) in part.as_object().into_iter().flatten() {
+            let path = format!("{at}/{}", escaped(name));
+            let weight = match name.as_str() {
+                _ if by_name => self.weigh(value, &path, false, depth + 1)?,
+                data if DATA.contains(&data) => 1,
+                "$ref" => self.follow(value, path, depth)?,
+                name => self.weigh(value, &path, BY_NAME.contains(&name), depth + 1)?,
+            };
+            sum = sum.saturating_add(weight);
+        }
+        for (index, item) in part.as_array().into_iter().flatten().enumerate() {
+            sum = sum.saturating_add(self.weigh(item, &format!("{at}/{index}"), false, depth + 1)?);
+        }
+        self.known.insert(key, Some(sum));
+        Ok(sum)
+    }
+
+    fn follow(&mut self, reference: &Value, path: String, depth: usize) -> Result<u64, Weightless> {
+        let pointer = reference.as_str().and_then(|text| text.strip_prefix('#'));
+        let whole = self.whole;
+        let Some((pointer, target)) = pointer.and_then(|pointer| Some((pointer, whole.pointer(pointer)?)))
+        else {
+            return Ok(1);
+        };
+        self.weigh(target, pointer, false, depth + 1).map_err(|why| match why {
+            Weightless::Circle(_) => Weightless::Circle(path),
+            deep => deep,
+        })
+    }
+}

@@ -1,0 +1,101 @@
+//! The checks that witness states: where they run, what they run, and what they may see.
+
+use std::collections::BTreeSet;
+
+use super::components::environment;
+use super::names::{fields, known};
+use crate::fault::{At, Fault};
+use crate::path::{program_fault, sees_fault};
+use crate::variables::variables;
+
+/// A compiled expression may take so much memory.
+const EXPRESSION_BYTES: usize = 256 * 1024;
+/// The schema allows so many components, and so many checks of a state; expressions of more are not compiled.
+const MOST_COMPONENTS: usize = 32;
+const MOST_CHECKS: usize = 16;
+/// No check is asked again for longer than this.
+const LONGEST_WITHIN: i64 = 24 * 60 * 60;
+
+pub(super) fn all(root: &At<'_>, faults: &mut Vec<Fault>) {
+    let launchable = root.get("artifact_kind").text() == Some("launchable");
+    let keys = known(&fields(&root.get("components"), "key"));
+    for component in root.get("components").items().into_iter().take(MOST_COMPONENTS) {
+        let witnesses = component.get("witnesses");
+        for state in ["active", "drained", "removed"] {
+            for check in witnesses.get(state).items().into_iter().take(MOST_CHECKS) {
+                place(&check.get("in"), launchable, keys.as_ref(), faults);
+                exec(&check.get("exec"), faults);
+                expect(&check.get("expect").get("stdout"), faults);
+                within(&check.get("within"), faults);
+                for place in check.get("sees").items() {
+                    if let Some(why) = place.text().and_then(sees_fault) {
+                        faults.push(Fault::error(place.path, "sees", why));
+                    }
+                }
+                environment(&check.get("environment"), faults);
+            }
+        }
+    }
+}
+
+fn place(place: &At<'_>, launchable: bool, keys: Option<&BTreeSet<&str>>, faults: &mut Vec<Fault>) {
+    let Some(key) = place.text().filter(|key| *key != "self") else { return };
+    if launchable {
+        let says = "the member of a launchable app is asked itself: write self, or leave it out";
+        faults.push(Fault::error(place.path.clone(), "launchable_self_only", says));
+    } else if keys.is_some_and(|keys| !keys.contains(key)) {
+        let says = "it is self or the key of a component, and there is no component of this key";
+        faults.push(Fault::error(place.path.clone(), "unknown_component", says));
+    }
+}
+
+fn exec(exec: &At<'_>, faults: &mut Vec<Fault>) {
+    for (index, word) in exec.items().into_iter().enumerate() {
+        let Some(text) = word.text() else { continue };
+        match variables(text) {
+            Err(why) => faults.push(Fault::error(word.path.clone(), "variable", why)),
+            // Which program runs is fixed with the release.
+            Ok(used) if index == 0 && !used.is_empty() => {
+                let says = "the program itself has no variables: give them to it as arguments";
+                faults.push(Fault::error(word.path.clone(), "variable", says));
+            }
+            Ok(_) => {}
+        }
+        if text.contains('\0') {
+            let says = "a word of a command has no NUL: take it out";
+            faults.push(Fault::error(word.path.clone(), "program_path", says));
+        } else if index == 0
+            && let Some(why) = program_fault(text)
+        {
+            faults.push(Fault::error(word.path, "program_path", why));
+        }
+    }
+}
+
+fn expect(stdout: &At<'_>, faults: &mut Vec<Fault>) {
+    let Some(expression) = stdout.text() else { return };
+    let compiled = regex::RegexBuilder::new(expression)
+        .size_limit(EXPRESSION_BYTES)
+        .dfa_size_limit(EXPRESSION_BYTES)
+        .build();
+    if let Err(error) = compiled {
+        let why = match error {
+            regex::Error::CompiledTooBig(_) => "it is too large once it is compiled: repeat less".to_owned(),
+            // The parser draws a picture of several lines; its last one says what is the matter.
+            other => {
+                other.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
+            }
+        };
+        let says = format!("it is no regular expression that can be used: {why}; mend it");
+        faults.push(Fault::error(stdout.path.clone(), "expression", says));
+    }
+}
+
+fn within(within: &At<'_>, faults: &mut Vec<Fault>) {
+    // How it is written is for the schema to say.
+    let seconds = within.text().and_then(crate::check::seconds);
+    if seconds.is_some_and(|seconds| seconds > LONGEST_WITHIN) {
+        let says = "a check is asked again for 24h at the most: shorten it";
+        faults.push(Fault::error(within.path.clone(), "within", says));
+    }
+}

@@ -1,0 +1,28 @@
+//! What the account of an app's adapter asks for must exist, and be something that such an account may have.
+
+use super::Context;
+use crate::fault::{At, Fault};
+
+pub(super) fn all(root: &At<'_>, context: &Context<'_>, faults: &mut Vec<Fault>) {
+    for place in root.get("permissions").items() {
+        let Some(permission) = place.text() else { continue };
+        let word = |word: &str| {
+            !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+        };
+        let says = if !permission.split_once('.').is_some_and(|(noun, verb)| word(noun) && word(verb)) {
+            "a permission is written noun.verb, like member.get: write it so"
+        } else if !context.known_permissions.contains(&permission) {
+            "there is no such permission: look at the reference of permissions"
+        } else if !context.grantable.contains(&permission) {
+            faults.push(Fault::error(
+                place.path,
+                "forbidden_permission",
+                "no adapter's account is given this: take it out, and leave that to the people of the project",
+            ));
+            continue;
+        } else {
+            continue;
+        };
+        faults.push(Fault::error(place.path, "unknown_permission", says));
+    }
+}

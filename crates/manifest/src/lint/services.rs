@@ -1,0 +1,120 @@
+//! Services: what they run, and whom they wait for.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::components::environment;
+use super::names::{fields, known};
+use crate::fault::{At, Fault};
+use crate::path::{path_fault, program_fault};
+
+pub(super) fn each(component: &At<'_>, faults: &mut Vec<Fault>) {
+    let services = component.get("runtime").get("services");
+    for service in services.items() {
+        command(&service.get("command"), faults);
+        let by = service.get("ready").get("by");
+        command(&by.get("command"), faults);
+        let path = by.get("http").get("path");
+        if let Some(text) = path.text()
+            && (!text.starts_with('/') || text.bytes().any(|byte| byte <= b' ' || byte == 127))
+        {
+            let says = "the path of a probe begins with / and has no spaces: write it so";
+            faults.push(Fault::error(path.path, "probe_path", says));
+        }
+        for port in [by.get("tcp"), by.get("http").get("port")] {
+            if port.number() == Some(0) {
+                faults.push(Fault::error(
+                    port.path,
+                    "probe_port",
+                    "a port is 1 to 65535: name the service's",
+                ));
+            }
+        }
+        let directory = service.get("working_directory");
+        // The root of the cell is a good place to start in, and the only one that is no path of a name.
+        if let Some(why) = directory.text().filter(|text| *text != "/").and_then(path_fault) {
+            faults.push(Fault::error(directory.path, "working_directory", why));
+        }
+        environment(&service.get("environment"), faults);
+    }
+    order(&services, faults);
+}
+
+fn command(command: &At<'_>, faults: &mut Vec<Fault>) {
+    let words = command.items();
+    let Some(program) = words.first() else {
+        // The schema says so for a service's own; a probe's may be empty by it.
+        if command.is_there() && command.path.ends_with("/by/command") {
+            let says = "name at least the program";
+            faults.push(Fault::error(command.path.clone(), "program_path", says));
+        }
+        return;
+    };
+    if let Some(why) = program.text().and_then(program_fault) {
+        faults.push(Fault::error(program.path.clone(), "program_path", why));
+    }
+    for word in &words {
+        if word.text().is_some_and(|word| word.contains('\0')) {
+            let says = "a word of a command has no NUL: take it out";
+            faults.push(Fault::error(word.path.clone(), "program_path", says));
+        }
+    }
+}
+
+fn order(services: &At<'_>, faults: &mut Vec<Fault>) {
+    let Some(names) = known(&fields(services, "name")) else { return };
+    let services = services.items();
+    let mut waits: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for service in &services {
+        let Some(name) = service.get("name").text() else { continue };
+        for place in service.get("after").items() {
+            match place.text() {
+                Some(other) if names.contains(other) => {
+                    waits.entry(name).or_default().insert(other);
+                }
+                Some(_) => {
+                    let says =
+                        "there is no service of this name in the component: look at its spelling, or add it";
+                    faults.push(Fault::error(place.path, "unknown_service", says));
+                }
+                None => {}
+            }
+        }
+    }
+    let on_request: BTreeSet<&str> = services
+        .iter()
+        .filter(|service| service.get("start").text() == Some("on_request"))
+        .filter_map(|service| service.get("name").text())
+        .collect();
+    let mut told = BTreeSet::new();
+    for service in &services {
+        let Some(name) = service.get("name").text().filter(|name| told.insert(*name)) else { continue };
+        if leads_to(&waits, name, name) {
+            let says = "it waits for itself, by way of those it comes after: break the circle";
+            faults.push(Fault::error(service.get("after").path, "service_cycle", says));
+        } else if !on_request.contains(name)
+            && let Some(other) =
+                waits.get(name).and_then(|others| others.iter().find(|other| on_request.contains(*other)))
+        {
+            let says = format!(
+                "it starts with its cell and waits for {other}, which starts only on request: let it do so too"
+            );
+            faults.push(Fault::warning(service.get("after").path, "waits_for_request", says));
+        }
+    }
+}
+
+/// Whether what comes after what comes after … `from` is `to`.
+fn leads_to(waits: &BTreeMap<&str, BTreeSet<&str>>, from: &str, to: &str) -> bool {
+    let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
+    while let Some(name) = open.pop() {
+        for next in waits.get(name).into_iter().flatten() {
+            if *next == to {
+                return true;
+            }
+            if seen.insert(*next) {
+                open.push(next);
+            }
+        }
+    }
+    false
+}

@@ -1,0 +1,56 @@
+//! Paths in a cell, and which of them an app may have for itself.
+
+/// Directories that the platform makes itself in every cell.
+const OURS: [&str; 5] = ["/proc", "/sys", "/dev", "/etc/muster", "/run/muster"];
+
+/// Why a text is no path that names one place and nothing else.
+pub(crate) fn path_fault(path: &str) -> Option<String> {
+    let Some(rest) = path.strip_prefix('/') else {
+        return Some("a path begins with /: write it whole".to_owned());
+    };
+    if path.chars().any(char::is_control) || path.len() > 4096 {
+        return Some("a path has no control characters and at most 4096 bytes: choose another".to_owned());
+    }
+    let odd = rest.split('/').any(|part| part.is_empty() || part == "." || part == ".." || part.len() > 255);
+    odd.then(|| {
+        "a path names one place: write it without empty parts, . and .., and no part longer than 255 bytes"
+            .to_owned()
+    })
+}
+
+/// Whether `path` is `parent` or lies in it.
+pub(crate) fn within(path: &str, parent: &str) -> bool {
+    path.strip_prefix(parent).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Why a directory cannot be one of an app's own.
+pub(crate) fn state_fault(path: &str) -> Option<String> {
+    path_fault(path).or_else(|| {
+        let kept = OURS.iter().find(|ours| within(path, ours) || within(ours, path))?;
+        Some(format!("{kept} is made by the platform: choose a directory apart from it"))
+    })
+}
+
+/// Why a directory of a cell cannot be shown to a check. A check runs the programs of the image, and nothing that could stand
+/// in their place, or for the machine, may come from the cell.
+pub(crate) fn sees_fault(path: &str) -> Option<String> {
+    if path == "/" {
+        return Some("a check sees single directories: name the one it needs".to_owned());
+    }
+    path_fault(path).or_else(|| {
+        let first = path.split('/').nth(1).unwrap_or_default();
+        let machine = matches!(first, "proc" | "sys" | "dev");
+        let programs = matches!(first, "bin" | "sbin" | "usr") || first.starts_with("lib");
+        (machine || programs).then(|| {
+            format!("/{first} comes from the image or the machine and never from the cell: name a directory of data")
+        })
+    })
+}
+
+/// Why the first word of a command is no program.
+pub(crate) fn program_fault(program: &str) -> Option<String> {
+    path_fault(program).map(|_| {
+        "a program is named by its whole path, as no shell looks for it: write it like /usr/bin/true"
+            .to_owned()
+    })
+}

@@ -1,0 +1,7 @@
+//! The manifest's lint, its configuration's check and its compatibility, from outside.
+
+mod apps;
+mod config;
+mod example;
+mod lint;
+mod mutated;

@@ -1,0 +1,81 @@
+//! Operations as parts of another: opened by a step of it, and waited for there.
+//!
+//! A part says what it was opened for (step, purpose and round), so that a step that runs twice opens once, and one that is
+//! tried again after it was parked opens again.
+
+use jiff::Timestamp;
+use muster_ids::OperationId;
+use muster_model::operation::{Operation, OperationState};
+use muster_store::{OperationChild, Result};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::{Act, Definition, Open, StepCx, Verdict, open};
+
+/// What a part is opened with.
+pub(crate) struct Part<'a> {
+    /// What kind of operation.
+    pub(crate) definition: &'a Definition,
+    /// What it works on.
+    pub(crate) subject_kind: &'static str,
+    /// Its id.
+    pub(crate) subject_id: Uuid,
+    /// Its name.
+    pub(crate) subject_name: String,
+    /// What is asked for.
+    pub(crate) input: Value,
+    /// When it must have ended.
+    pub(crate) deadline_at: Timestamp,
+}
+
+fn opened_for(cx: &StepCx<'_>, purpose: &str) -> String {
+    let round = cx.operation.input["round"].as_i64().unwrap_or(0);
+    format!("{}/{purpose}/{round}", cx.step)
+}
+
+/// The part that this step opened for this purpose, if it did.
+pub(crate) async fn find(cx: &StepCx<'_>, purpose: &str) -> Result<Option<OperationChild>> {
+    let mine = opened_for(cx, purpose);
+    let children = cx.store.operation_children(cx.operation.id).await?;
+    Ok(children.into_iter().rfind(|child| child.opened_for == mine))
+}
+
+/// The operation of a part; the caller writes it down.
+pub(crate) fn make(cx: &StepCx<'_>, purpose: &str, part: Part<'_>) -> Operation {
+    let mut input = part.input;
+    input["for"] = json!(opened_for(cx, purpose));
+    open(
+        part.definition,
+        Open {
+            id: cx.world.id::<OperationId>(),
+            scope: cx.operation.scope(),
+            subject_kind: part.subject_kind,
+            subject_id: part.subject_id,
+            subject_name: part.subject_name,
+            touches: vec![part.subject_id],
+            shares: Vec::new(),
+            asked_by: cx.operation.asked_by.clone(),
+            correlation_id: cx.operation.correlation_id.clone(),
+            input,
+            deadline_at: part.deadline_at,
+            parent_id: Some(cx.operation.id),
+            now: cx.now,
+        },
+    )
+}
+
+/// What a step does while a part of it is under way. The end of a part wakes the whole, so looking is only for safety.
+pub(crate) fn wait(cx: &StepCx<'_>, child: &OperationChild) -> Act {
+    let says = child.says.as_deref().unwrap_or("it is under way");
+    let reason = match child.state {
+        OperationState::Parked => format!("{} ({}) is parked: {says}", child.id, child.kind),
+        _ => format!("{} ({}): {says}", child.id, child.kind),
+    };
+    Verdict::Wait { reason, until: cx.now + cx.timing.look }.into()
+}
+
+/// Why a part did not do what it was for.
+pub(crate) fn why(child: &OperationChild) -> String {
+    let says = child.says.as_deref().unwrap_or("it gave no reason");
+    format!("{} ended as {}: {says}", child.kind, child.state)
+}

@@ -1,0 +1,22 @@
+//! The operations on an instance as a whole, and their steps, one a file. They compose those of its members.
+
+mod create;
+mod decommission;
+mod grow;
+mod prepare;
+mod roll;
+mod rollback;
+mod scale;
+mod shrink;
+mod start;
+mod stop;
+mod subject;
+mod upgrade;
+mod verify_running;
+mod verify_stopped;
+
+pub use create::CREATE;
+pub use decommission::DECOMMISSION;
+pub use rollback::ROLLBACK;
+pub use scale::SCALE;
+pub use upgrade::UPGRADE;

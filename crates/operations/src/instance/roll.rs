@@ -1,0 +1,68 @@
+//! Have member after member run the release that the instance should run: in the order of the components, at their pace.
+
+use futures::future::BoxFuture;
+use muster_model::member::MemberState;
+use muster_store::Result;
+use serde_json::json;
+
+use super::shrink::{among_all, ended};
+use super::subject::{order, subject};
+use crate::definition::{Step, StepCx, Undo};
+use crate::gather::{Gathered, Planned, failures, gather};
+use crate::member::{UPGRADE, manifest_of};
+use crate::{Act, Verdict};
+
+pub(super) const ROLL: Step = Step {
+    name: "roll",
+    does: "has member after member run that release",
+    verifies: false,
+    run,
+    undo: Undo::None("the way back is a rollback, which says so itself"),
+};
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let instance = subject(cx).await?;
+        let manifest = manifest_of(cx, instance.app_version_id).await?;
+        let version = instance.app_version_id;
+        let changed = cx.operation.input["config"].is_object();
+        let done = |id: &str| {
+            cx.operation
+                .items
+                .iter()
+                .any(|item| item.id == id && item.state == muster_model::operation::ItemState::Succeeded)
+        };
+        let mut members = cx.store.member_living(instance.id).await?;
+        members.retain(|member| {
+            let runs = member.app_version_id == Some(version) && member.state == MemberState::Active;
+            let concerned =
+                !matches!(member.state, MemberState::Removing | MemberState::Failed | MemberState::Requested);
+            concerned && !done(&member.id.to_string()) && (changed || !runs)
+        });
+        let Some(wave) = members.iter().map(|member| order(&manifest, member)).min() else {
+            return Ok(Verdict::said("all of them run it").into());
+        };
+        members.retain(|member| order(&manifest, member) == wave);
+        let paces = members
+            .iter()
+            .filter_map(|member| manifest.component(&member.component_key))
+            .map(|component| component.drain_pace.at_once);
+        let pace = usize::try_from(paces.min().unwrap_or(1)).unwrap_or(1).max(1);
+        let input = json!({"app_version_id": version});
+        let planned: Vec<Planned> = members
+            .into_iter()
+            .map(|member| Planned { member, definition: &UPGRADE, input: input.clone() })
+            .collect();
+        Ok(match gather(cx, planned, pace, false).await? {
+            Gathered::Pending(act) => among_all(cx, act),
+            Gathered::Ended(items, succeeded) if items.len() == succeeded => {
+                let until = cx.now;
+                ended(cx, items, Verdict::Wait { reason: "the next components follow".to_owned(), until })
+            }
+            Gathered::Ended(items, _) => {
+                let message = failures(&items);
+                ended(cx, items, Verdict::Refused { reason: "some_failed", message })
+            }
+        })
+    })
+}

@@ -1,0 +1,73 @@
+//! Remove all members of an instance: the components in the order opposite to their start.
+
+use futures::future::BoxFuture;
+use muster_model::event::EventType;
+use muster_model::instance::{Instance, InstanceState};
+use muster_store::Result;
+use serde_json::json;
+
+use super::shrink::{among_all, ended};
+use super::subject::{order, path, subject};
+use crate::definition::{Step, StepCx, Undo};
+use crate::gather::{Gathered, Planned, failures, gather};
+use crate::member::{REMOVE, manifest_of};
+use crate::{Act, Verdict};
+
+pub(super) const STOP: Step = Step {
+    name: "stop",
+    does: "removes its members, component after component",
+    verifies: false,
+    run,
+    undo: Undo::None("what was removed is not brought back"),
+};
+
+const AT_ONCE: usize = 64;
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let instance = subject(cx).await?;
+        if !matches!(instance.state, InstanceState::Stopping | InstanceState::Stopped) {
+            let (now, operation_id) = (cx.now, cx.operation.id);
+            return Ok(Act::write(move |tx, told| {
+                Box::pin(async move {
+                    let after = Instance {
+                        state: InstanceState::Stopping,
+                        operation_id: Some(operation_id),
+                        reconcile_due_at: None,
+                        ..instance.clone()
+                    };
+                    tx.instance_move(&instance, &after, now).await?;
+                    told.events.push((
+                        EventType::InstanceStopping,
+                        path(&after),
+                        json!({"name": instance.name}),
+                    ));
+                    Ok(Verdict::Wait { reason: "its state is written down".to_owned(), until: now })
+                })
+            }));
+        }
+        let manifest = manifest_of(cx, instance.app_version_id).await?;
+        let mut members = cx.store.member_living(instance.id).await?;
+        let Some(wave) = members.iter().map(|member| order(&manifest, member)).max() else {
+            return Ok(Verdict::said("it has no members").into());
+        };
+        members.retain(|member| order(&manifest, member) == wave);
+        // All of it goes: nobody has to take over the work of those that go first.
+        let force = json!({"force": cx.operation.input["force"] == json!(true)});
+        let planned: Vec<Planned> = members
+            .into_iter()
+            .map(|member| Planned { member, definition: &REMOVE, input: force.clone() })
+            .collect();
+        Ok(match gather(cx, planned, AT_ONCE, true).await? {
+            Gathered::Pending(act) => among_all(cx, act),
+            Gathered::Ended(items, done) if items.len() == done => {
+                let until = cx.now;
+                ended(cx, items, Verdict::Wait { reason: "the next components follow".to_owned(), until })
+            }
+            Gathered::Ended(items, _) => {
+                let message = failures(&items);
+                ended(cx, items, Verdict::Refused { reason: "some_failed", message })
+            }
+        })
+    })
+}

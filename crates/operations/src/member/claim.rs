@@ -1,0 +1,144 @@
+//! Find room for a member: in the allocation that its owner named, or in one that is made for it. The undo gives back what was made.
+
+use futures::future::BoxFuture;
+use muster_ids::{AllocationId, TypedId as _};
+use muster_model::allocation::{Allocation, AllocationShape, AllocationState};
+use muster_model::event::EventType;
+use muster_model::member::{Member, MemberFailure, MemberState};
+use muster_model::node::Capacity;
+use muster_model::operation::OperationState;
+use muster_store::{Result, StoreError};
+use serde_json::json;
+
+use super::subject::{refused, subject};
+use crate::allocation::{CREATE, path as allocation_path};
+use crate::child::{self, Part};
+use crate::definition::{Step, StepCx, Undo};
+use crate::{Act, Verdict};
+
+pub(super) const CLAIM: Step = Step {
+    name: "claim",
+    does: "finds room for it: in the allocation that was named, or in one that is made for it",
+    verifies: false,
+    run,
+    undo: Undo::Run(undo),
+};
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let member = subject(cx).await?;
+        if let Some(child) = child::find(cx, "allocation").await? {
+            return Ok(match child.state {
+                OperationState::Succeeded => Verdict::said("its allocation is there").into(),
+                state if !state.is_final() => child::wait(cx, &child),
+                _ => {
+                    let reason = match child.reason.as_deref() {
+                        Some("no_capacity") => MemberFailure::NoCapacity,
+                        _ => MemberFailure::ProvisionFailed,
+                    };
+                    refused(reason, child::why(&child)).into()
+                }
+            });
+        }
+        if let Some(id) = member.allocation_id {
+            let held = cx.store.allocation_lookup(id).await?;
+            let held = held.filter(|held| held.state == AllocationState::Active);
+            if let Some(held) = held {
+                return Ok(bind(cx, member, &held));
+            }
+            if !member.allocation_made {
+                let why = "the allocation that was named is not active any more";
+                return Ok(refused(MemberFailure::AllocationEnded, why).into());
+            }
+        }
+        make(cx, member).await
+    })
+}
+
+/// It goes into an allocation that is there.
+fn bind(cx: &StepCx<'_>, member: Member, held: &Allocation) -> Act {
+    let (now, operation_id, shape) = (cx.now, cx.operation.id, held.shape);
+    let name = held.name.clone();
+    Act::write(move |tx, _| {
+        Box::pin(async move {
+            let after = Member {
+                state: MemberState::Provisioning,
+                bound_capacity_shape: Some(shape.as_str().to_owned()),
+                operation_id: Some(operation_id),
+                failure_reason: None,
+                message: None,
+                ..member.clone()
+            };
+            tx.member_move(&member, &after, now).await?;
+            Ok(Verdict::said(format!("it goes into {name}")))
+        })
+    })
+}
+
+async fn make(cx: &StepCx<'_>, member: Member) -> Result<Act> {
+    let asked = &cx.operation.input["capacity"];
+    let capacity: Capacity = serde_json::from_value(match asked.get(&member.component_key) {
+        Some(of_component) => of_component.clone(),
+        None => asked.clone(),
+    })
+    .map_err(|_| StoreError::Corrupt("a capacity"))?;
+    let shape = cx.operation.input["shape"].as_str().and_then(AllocationShape::parse);
+    let taken = cx.store.allocation_by_name(member.project_id, &member.name).await?;
+    if taken.is_some_and(|taken| !taken.state.is_final()) {
+        let why =
+            format!("the project has an allocation called {} already: release or rename it", member.name);
+        return Ok(refused(MemberFailure::ProvisionFailed, why).into());
+    }
+    let id: AllocationId = cx.world.id();
+    let shape = shape.unwrap_or(AllocationShape::GpuSlice);
+    let mut allocation = Allocation {
+        shape,
+        ..Allocation::requested(id, member.tenant_id, member.project_id, &member.name, capacity, cx.now)
+    };
+    let opened = child::make(
+        cx,
+        "allocation",
+        Part {
+            definition: &CREATE,
+            subject_kind: "allocation",
+            subject_id: id.uuid(),
+            subject_name: member.name.clone(),
+            input: json!({}),
+            deadline_at: cx.operation.deadline_at,
+        },
+    );
+    allocation.operation_id = Some(opened.id);
+    let (now, look, operation_id) = (cx.now, cx.timing.look, cx.operation.id);
+    Ok(Act::write(move |tx, told| {
+        Box::pin(async move {
+            if !tx.quota_take(member.project_id, 1, capacity).await? {
+                let why = "the project's quota does not allow so much: release something, ask for less, or ask an operator for more";
+                return Ok(refused(MemberFailure::NoCapacity, why));
+            }
+            tx.allocation_request(&allocation).await?;
+            tx.operation_open(&opened).await?;
+            let after = Member {
+                state: MemberState::Provisioning,
+                allocation_id: Some(id),
+                allocation_made: true,
+                bound_capacity_shape: Some(shape.as_str().to_owned()),
+                operation_id: Some(operation_id),
+                failure_reason: None,
+                message: None,
+                ..member.clone()
+            };
+            tx.member_move(&member, &after, now).await?;
+            let data =
+                json!({"name": allocation.name, "capacity": allocation.capacity, "member_id": member.id});
+            told.events.push((EventType::AllocationRequested, allocation_path(&allocation), data));
+            Ok(Verdict::Wait { reason: "its allocation is being made".to_owned(), until: now + look })
+        })
+    }))
+}
+
+fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let member = subject(cx).await?;
+        super::release::give_back(cx, &member).await
+    })
+}

@@ -1,0 +1,98 @@
+//! Cut a member off whose node nobody hears from, before another takes its place: its neighbours forget it, its secrets end, and
+//! whatever it was told to stop by itself after, is waited out. The rest of the network says that it has followed.
+
+use futures::future::BoxFuture;
+use jiff::SignedDuration;
+use muster_ids::TypedId as _;
+use muster_model::event::EventType;
+use muster_model::member::Member;
+use muster_model::witness::{Transition, Witness, WitnessKind};
+use muster_store::Result;
+use serde_json::json;
+
+use super::subject::{instance, manifest_of, path, running_version, subject};
+use crate::definition::{Step, StepCx, Undo};
+use crate::proof::{cell_of, component};
+use crate::{Act, Verdict};
+
+pub(super) const FENCE: Step = Step {
+    name: "fence",
+    does: "cuts it off, where nobody hears from its node",
+    verifies: true,
+    run,
+    undo: Undo::None("what was cut off stays so until its node is heard again and clean"),
+};
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let member = subject(cx).await?;
+        let Some(cell) = cell_of(cx, &member).await?.filter(|cell| !cell.state.is_final()) else {
+            return Ok(Verdict::said("it has no cell").into());
+        };
+        let node = cx.store.node_lookup(cell.node_id).await?;
+        let Some((node, since)) = node.and_then(|node| node.unreachable_since.map(|since| (node, since)))
+        else {
+            return Ok(match member.fenced {
+                true => Verdict::said("it was cut off"),
+                false => Verdict::said("its node is heard: there is nothing to cut off"),
+            }
+            .into());
+        };
+        if !cell.fenced {
+            let now = cx.now;
+            return Ok(Act::write(move |tx, told| {
+                Box::pin(async move {
+                    tx.cell_fence(cell.id, now).await?;
+                    tx.runtime_secret_revoke_of_cell(cell.id, cell.incarnation + 1, now).await?;
+                    tx.wanted_raise(cell.network_id, cell.node_id).await?;
+                    told.tasks_for.push(cell.node_id);
+                    Ok(Verdict::Wait {
+                        reason: "its neighbours are told to forget it".to_owned(),
+                        until: now,
+                    })
+                })
+            }));
+        }
+        let behind = cx.store.wanted_behind(cell.network_id).await?;
+        if !behind.is_empty() {
+            let reason = format!("these nodes have not forgotten it yet: {}", behind.join(", "));
+            return Ok(Verdict::Wait { reason, until: cx.now + SignedDuration::from_millis(200) }.into());
+        }
+        let instance = instance(cx, &member).await?;
+        let manifest = manifest_of(cx, running_version(&member, &instance)).await?;
+        if let Some(seconds) = component(&manifest, &member)?.stop_after_partition {
+            // Twice: its clock began when it last heard us, which is before we last heard it.
+            let until = since + SignedDuration::from_secs(i64::from(seconds) * 2);
+            if cx.now < until {
+                let reason = format!("it stops by itself when it is cut off, by {until} at the latest");
+                return Ok(Verdict::Wait { reason, until }.into());
+            }
+        }
+        let witness = Witness {
+            id: cx.world.id(),
+            subject_id: member.id.uuid(),
+            transition: Transition::Fenced,
+            kind: WitnessKind::Witnessed,
+            incarnation: member.incarnation,
+            operation_id: Some(cx.operation.id),
+            node_id: None,
+            task_id: None,
+            actor_id: None,
+            checked: json!([{"what": "every node of its network that is heard has forgotten it",
+                             "node": node.name, "unreachable_since": since}]),
+            result: json!({}),
+            at: cx.now,
+        };
+        let now = cx.now;
+        Ok(Act::write(move |tx, told| {
+            Box::pin(async move {
+                tx.witness_insert(&witness).await?;
+                let after = Member { fenced: true, ..member.clone() };
+                tx.member_move(&member, &after, now).await?;
+                let data = json!({"name": member.name, "node_id": node.id, "witness_id": witness.id});
+                told.events.push((EventType::MemberFenced, path(&after), data));
+                Ok(Verdict::witnessed(witness.id, json!({"fenced": true})))
+            })
+        }))
+    })
+}

@@ -1,0 +1,67 @@
+//! Have the adapter take a member in. The undo has it leave again, unless no adapter ever began.
+
+use futures::future::BoxFuture;
+use muster_model::adapter::AdapterVerb;
+use muster_model::event::EventType;
+use muster_model::member::{Member, MemberFailure, MemberState};
+use muster_store::Result;
+use serde_json::json;
+
+use super::subject::{instance, manifest_of, path, refused, subject, wanted_version};
+use crate::adapter::{Answered, ask_adapter, asked};
+use crate::definition::{Step, StepCx, Undo};
+use crate::{Act, Verdict};
+
+pub(super) const JOIN: Step =
+    Step { name: "join", does: "has the adapter take it in", verifies: false, run, undo: Undo::Run(undo) };
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let member = subject(cx).await?;
+        let instance = instance(cx, &member).await?;
+        if member.state != MemberState::Joining {
+            let now = cx.now;
+            return Ok(Act::write(move |tx, told| {
+                Box::pin(async move {
+                    let after = Member { state: MemberState::Joining, ..member.clone() };
+                    tx.member_move(&member, &after, now).await?;
+                    let data = json!({"name": member.name, "incarnation": member.incarnation});
+                    told.events.push((EventType::MemberJoining, path(&after), data));
+                    Ok(Verdict::Wait { reason: "its state is written down".to_owned(), until: now })
+                })
+            }));
+        }
+        let manifest = manifest_of(cx, wanted_version(cx, &instance)).await?;
+        let input = asked(cx);
+        Ok(match ask_adapter(cx, &manifest, &instance, &member, AdapterVerb::Join, input).await? {
+            Answered::Pending(act) => act,
+            Answered::Done(message) => Verdict::Done { output: json!(null), message, witness: None }.into(),
+            Answered::Failed(why) => refused(MemberFailure::AdapterFailed, why).into(),
+        })
+    })
+}
+
+fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let steps = cx.store.adapter_step_of(cx.operation.id).await?;
+        let began = steps.iter().any(|step| step.verb == AdapterVerb::Join && step.attempts > 0);
+        if !began {
+            let (now, operation) = (cx.now, cx.operation.id);
+            return Ok(Act::write(move |tx, _| {
+                Box::pin(async move {
+                    tx.adapter_step_cancel_of(operation, now).await?;
+                    Ok(Verdict::said("no adapter had begun"))
+                })
+            }));
+        }
+        let member = subject(cx).await?;
+        let instance = instance(cx, &member).await?;
+        let manifest = manifest_of(cx, wanted_version(cx, &instance)).await?;
+        let input = asked(cx);
+        Ok(match ask_adapter(cx, &manifest, &instance, &member, AdapterVerb::Leave, input).await? {
+            Answered::Pending(act) => act,
+            Answered::Done(_) => Verdict::said("the adapter let it go").into(),
+            Answered::Failed(why) => refused(MemberFailure::AdapterFailed, why).into(),
+        })
+    })
+}

@@ -1,0 +1,50 @@
+//! The operations on one member, and their steps, one a file.
+
+mod add;
+mod claim;
+mod conclude;
+mod drain;
+mod fence;
+mod join;
+mod provision;
+mod publish;
+mod put_back;
+mod recover;
+mod release;
+mod remove;
+mod replace;
+mod resume;
+mod subject;
+mod swap;
+mod take_down;
+mod take_out;
+mod upgrade;
+mod verify_active;
+mod verify_drained;
+mod verify_withdrawn;
+mod withdraw;
+
+pub use add::ADD;
+pub use drain::DRAIN;
+pub use recover::RECOVER;
+pub use remove::REMOVE;
+pub use replace::REPLACE;
+pub use resume::RESUME;
+pub(crate) use subject::manifest_of;
+pub use upgrade::UPGRADE;
+
+use muster_manifest::Verb;
+
+use crate::{Definition, members};
+
+/// The operation of a verb: on one member, and on several.
+pub fn of(verb: Verb) -> (&'static Definition, &'static Definition) {
+    match verb {
+        Verb::Add => (&ADD, &members::ADD),
+        Verb::Drain => (&DRAIN, &members::DRAIN),
+        Verb::Resume => (&RESUME, &members::RESUME),
+        Verb::Remove => (&REMOVE, &members::REMOVE),
+        Verb::Replace => (&REPLACE, &members::REPLACE),
+        Verb::Recover => (&RECOVER, &members::RECOVER),
+    }
+}

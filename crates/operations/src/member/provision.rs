@@ -1,0 +1,258 @@
+//! Have a member's cell made, of what its release says. The undo has it destroyed.
+
+use futures::future::BoxFuture;
+use muster_ids::{ArtifactId, CellId, TypedId as _};
+use muster_manifest::{Component, Expose, Manifest, RootFrom};
+use muster_model::Labels;
+use muster_model::cell::{Cell, CellState, NodePort, free_host};
+use muster_model::event::EventType;
+use muster_model::member::{Member, MemberFailure, MemberState};
+use muster_model::operation::OperationState;
+use muster_node_api::cell::{CellSpec, Ingress, Protocol, Root};
+use muster_store::{OperationChild, Result, StoreError, Tx};
+use serde_json::json;
+
+use super::subject::{instance, manifest_of, refused, subject, wanted_version};
+use crate::cell::{CREATE, RESTART, path as cell_path};
+use crate::child::{self, Part};
+use crate::definition::{Step, StepCx, Undo};
+use crate::proof::{cell_of, component};
+use crate::{Act, Verdict};
+
+pub(super) const PROVISION: Step = Step {
+    name: "provision",
+    does: "has its cell made, of what the release says",
+    verifies: false,
+    run,
+    undo: Undo::Run(undo),
+};
+
+/// The ports of a node that may lead to cells.
+const NODE_PORTS: std::ops::RangeInclusive<i64> = 30_000..=32_767;
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let member = subject(cx).await?;
+        if let Some(child) = child::find(cx, "cell").await? {
+            return match child.state {
+                OperationState::Succeeded => made(cx, member).await,
+                state if !state.is_final() => Ok(child::wait(cx, &child)),
+                _ => Ok(refused(reason_of(&child), child::why(&child)).into()),
+            };
+        }
+        let instance = instance(cx, &member).await?;
+        let version = wanted_version(cx, &instance);
+        let manifest = manifest_of(cx, version).await?;
+        let component = component(&manifest, &member)?;
+        let artifacts = cx.store.app_version_artifacts(version).await?;
+        let spec = spec_of(&manifest, component, &member, &instance.name)?;
+        let artifact = match &component.runtime.root {
+            RootFrom::Artifact(name) => artifacts.iter().find(|(of, _)| of == name).map(|(_, id)| *id),
+            RootFrom::Host(_) => None,
+        };
+        let living = cell_of(cx, &member).await?.filter(|cell| !cell.state.is_final());
+        match living {
+            Some(cell) => Ok(remake(cx, member, cell, &spec, artifact)),
+            None => make(cx, member, instance.network_id, spec, artifact).await,
+        }
+    })
+}
+
+/// A cell that is there is made anew in its place: state directories, name and address stay.
+fn remake(cx: &StepCx<'_>, member: Member, cell: Cell, spec: &CellSpec, artifact: Option<ArtifactId>) -> Act {
+    let spec = json!(spec);
+    let opened = child::make(cx, "cell", part(cx, &RESTART, &cell));
+    let (now, look, operation_id) = (cx.now, cx.timing.look, cx.operation.id);
+    Act::write(move |tx, _| {
+        Box::pin(async move {
+            tx.cell_remake(&cell, &spec, artifact, now).await?;
+            tx.operation_open(&opened).await?;
+            let after = Member {
+                state: MemberState::Provisioning,
+                operation_id: Some(operation_id),
+                ..member.clone()
+            };
+            tx.member_move(&member, &after, now).await?;
+            Ok(Verdict::Wait { reason: "its cell is being made anew".to_owned(), until: now + look })
+        })
+    })
+}
+
+async fn make(
+    cx: &StepCx<'_>,
+    member: Member,
+    network_id: muster_ids::NetworkId,
+    spec: CellSpec,
+    artifact_id: Option<ArtifactId>,
+) -> Result<Act> {
+    let allocation = match member.allocation_id {
+        Some(id) => cx.store.allocation_lookup(id).await?,
+        None => None,
+    };
+    let Some((allocation, node_id)) = allocation.and_then(|held| held.node_id.map(|node| (held, node)))
+    else {
+        return Ok(refused(MemberFailure::AllocationEnded, "it has no allocation").into());
+    };
+    let network = cx.store.network_lookup(network_id).await?.ok_or(StoreError::Gone("network".to_owned()))?;
+    let id: CellId = cx.world.id();
+    let mut cell = Cell {
+        id,
+        tenant_id: member.tenant_id,
+        project_id: member.project_id,
+        allocation_id: allocation.id,
+        node_id,
+        network_id,
+        name: member.name.clone(),
+        labels: Labels::new(),
+        spec: json!(spec),
+        artifact_id,
+        member_id: Some(member.id),
+        fenced: false,
+        ssh_keys: spec.ssh_keys,
+        host: 0,
+        state: CellState::Requested,
+        incarnation: 0,
+        reason: None,
+        message: None,
+        running_witness_id: None,
+        gone_witness_id: None,
+        operation_id: None,
+        created_at: cx.now,
+        updated_at: cx.now,
+        version: 1,
+    };
+    let opened = child::make(cx, "cell", part(cx, &CREATE, &cell));
+    cell.operation_id = Some(opened.id);
+    let (now, look, operation_id) = (cx.now, cx.timing.look, cx.operation.id);
+    Ok(Act::write(move |tx, told| {
+        Box::pin(async move {
+            // Also the lock under which an address is given out.
+            let network = tx
+                .network_ensure(network.id, network.tenant_id, network.project_id, &network.name, now)
+                .await?;
+            let Some(host) = free_host(&tx.cell_hosts(network.id).await?) else {
+                let why = "every address of the instance's network is taken: remove a member first";
+                return Ok(refused(MemberFailure::ProvisionFailed, why));
+            };
+            cell.host = host;
+            tx.cell_request(&cell).await?;
+            if let Some(why) = take_ports(tx, &cell, &spec).await? {
+                return Ok(refused(MemberFailure::ProvisionFailed, why));
+            }
+            tx.wanted_raise(network.id, node_id).await?;
+            tx.operation_open(&opened).await?;
+            let after = Member { cell_id: Some(id), operation_id: Some(operation_id), ..member.clone() };
+            tx.member_move(&member, &after, now).await?;
+            let data =
+                json!({"name": cell.name, "allocation_id": cell.allocation_id, "member_id": member.id});
+            told.events.push((EventType::CellRequested, cell_path(&cell), data));
+            Ok(Verdict::Wait { reason: "its cell is being made".to_owned(), until: now + look })
+        })
+    }))
+}
+
+fn part<'p>(cx: &StepCx<'_>, definition: &'p crate::Definition, cell: &Cell) -> Part<'p> {
+    Part {
+        definition,
+        subject_kind: "cell",
+        subject_id: cell.id.uuid(),
+        subject_name: cell.name.clone(),
+        input: json!({}),
+        deadline_at: cx.operation.deadline_at,
+    }
+}
+
+/// Gives the cell a port of its node for each that it exposes; a sentence if there is none left.
+async fn take_ports(tx: &mut Tx, cell: &Cell, spec: &CellSpec) -> Result<Option<String>> {
+    for ingress in &spec.ingress {
+        let protocol = match ingress.protocol {
+            Protocol::Tcp => "tcp",
+            Protocol::Udp => "udp",
+        };
+        let taken = tx.node_port_taken(cell.node_id, protocol).await?;
+        let Some(port) = NODE_PORTS.into_iter().find(|port| !taken.contains(port)) else {
+            return Ok(Some("every port of the node that can lead to cells is taken".to_owned()));
+        };
+        let leads = NodePort { protocol: protocol.to_owned(), port, cell_port: i64::from(ingress.port) };
+        tx.node_port_insert(cell.node_id, cell.id, &leads).await?;
+    }
+    Ok(None)
+}
+
+/// The cell is there: which incarnation of it, is written down.
+async fn made(cx: &StepCx<'_>, member: Member) -> Result<Act> {
+    let Some(cell) = cell_of(cx, &member).await? else {
+        return Err(StoreError::Corrupt("a cell of a member"));
+    };
+    if member.incarnation == cell.incarnation {
+        return Ok(Verdict::with(json!({"cell_id": cell.id, "incarnation": cell.incarnation})).into());
+    }
+    let now = cx.now;
+    Ok(Act::write(move |tx, _| {
+        Box::pin(async move {
+            let after = Member { incarnation: cell.incarnation, ..member.clone() };
+            tx.member_move(&member, &after, now).await?;
+            Ok(Verdict::with(json!({"cell_id": cell.id, "incarnation": cell.incarnation})))
+        })
+    }))
+}
+
+fn reason_of(child: &OperationChild) -> MemberFailure {
+    match child.reason.as_deref() {
+        Some("artifact_pull") => MemberFailure::ArtifactPull,
+        Some("artifact_untrusted" | "artifact_damaged" | "secret_refused") => MemberFailure::Permission,
+        Some("not_ready" | "deadline_passed") => MemberFailure::BootstrapTimeout,
+        Some("allocation_ended") => MemberFailure::AllocationEnded,
+        _ => MemberFailure::ProvisionFailed,
+    }
+}
+
+/// What a member's cell is made of: pure, from what the release says.
+fn spec_of(manifest: &Manifest, component: &Component, member: &Member, instance: &str) -> Result<CellSpec> {
+    let runtime = &component.runtime;
+    let root = match &runtime.root {
+        RootFrom::Host(directories) => Root::Host(directories.clone()),
+        RootFrom::Artifact(name) => {
+            let artifact = manifest.artifacts.iter().find(|artifact| artifact.name == *name);
+            Root::Image(artifact.ok_or(StoreError::Corrupt("an artifact of a manifest"))?.digest.clone())
+        }
+    };
+    let mut environment = runtime.environment.clone();
+    for (key, value) in
+        [("MUSTER_INSTANCE", instance), ("MUSTER_COMPONENT", &component.key), ("MUSTER_MEMBER", &member.name)]
+    {
+        environment.insert(key.to_owned(), value.to_owned());
+    }
+    let exposed = runtime.ports.iter().filter(|port| port.expose == Expose::Node);
+    Ok(CellSpec {
+        root,
+        services: runtime.services.clone(),
+        files: Vec::new(),
+        state: component.state.clone(),
+        environment,
+        gpus: None,
+        egress: runtime.egress,
+        ingress: exposed
+            .map(|port| Ingress { port: port.port, protocol: port.protocol, node_port: None })
+            .collect(),
+        ssh_keys: runtime.ssh_keys,
+        secrets: runtime.secrets.clone(),
+    })
+}
+
+fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let member = subject(cx).await?;
+        // One that is still being made is told to stop first; it takes down what it made.
+        if let Some(child) = child::find(cx, "cell").await?.filter(|child| !child.state.is_final()) {
+            let (now, look) = (cx.now, cx.timing.look);
+            return Ok(Act::write(move |tx, _| {
+                Box::pin(async move {
+                    tx.operation_cancel(child.id, now).await?;
+                    Ok(Verdict::Wait { reason: format!("{} has to end first", child.id), until: now + look })
+                })
+            }));
+        }
+        super::take_down::take_down(cx, &member).await
+    })
+}

@@ -1,0 +1,53 @@
+//! Let it be known that a member works: in the timeline, and to its adapter, which looks at the instance soon.
+
+use futures::future::BoxFuture;
+use muster_model::event::EventType;
+use muster_store::Result;
+use serde_json::json;
+
+use super::subject::{path, subject};
+use crate::definition::{Step, StepCx, Undo};
+use crate::{Act, Verdict};
+
+pub(super) const PUBLISH: Step = Step {
+    name: "publish",
+    does: "lets it be known",
+    verifies: false,
+    run,
+    undo: Undo::None("what was told was so"),
+};
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let member = subject(cx).await?;
+        let event = match cx.operation.kind.as_str() {
+            "member.resume" => EventType::MemberResumed,
+            _ => EventType::MemberAdded,
+        };
+        // Who was made anew counts again: an add that failed had lowered what its owner wants.
+        let counts = cx.store.component_list(member.instance_id).await?;
+        let desired = counts.iter().find(|of| of.key == member.component_key).map_or(0, |of| of.desired);
+        let living = cx.store.member_living(member.instance_id).await?;
+        let active = living
+            .iter()
+            .filter(|other| {
+                other.component_key == member.component_key
+                    && other.state == muster_model::member::MemberState::Active
+            })
+            .count();
+        let again = cx.operation.kind == "member.recover" && i64::try_from(active).unwrap_or(0) > desired;
+        let now = cx.now;
+        Ok(Act::write(move |tx, told| {
+            Box::pin(async move {
+                if again {
+                    tx.component_want(member.instance_id, &member.component_key, 1, 0).await?;
+                }
+                tx.instance_suspect(member.instance_id, now).await?;
+                let data = json!({"name": member.name, "component_key": member.component_key,
+                                  "incarnation": member.incarnation, "witness_id": member.active_witness_id});
+                told.events.push((event, path(&member), data));
+                Ok(Verdict::done())
+            })
+        }))
+    })
+}

@@ -1,0 +1,32 @@
+//! Making a failed member anew where it is: the same steps as adding it, in the same allocation if it still has one, and with a
+//! new incarnation.
+
+use futures::future::BoxFuture;
+use muster_model::operation::OperationState;
+use muster_store::Result;
+
+use super::add::{PARKS, failed};
+use super::claim::CLAIM;
+use super::join::JOIN;
+use super::provision::PROVISION;
+use super::publish::PUBLISH;
+use super::verify_active::VERIFY_ACTIVE;
+use crate::Act;
+use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, StepCx};
+
+/// `member.recover`.
+pub const RECOVER: Definition = Definition {
+    kind: "member.recover",
+    steps: &[CLAIM, PROVISION, JOIN, VERIFY_ACTIVE, PUBLISH],
+    on_failure: OnFailure::ParkFor(PARKS),
+    at_deadline: AtDeadline::Undo,
+    cancellable: true,
+    no_return: Some("verify_active"),
+    abandon: Abandon::Undo,
+    unblock_by: "tenant",
+    settle,
+};
+
+fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result<Act>> {
+    failed(cx, state, false)
+}

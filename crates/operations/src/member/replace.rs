@@ -1,0 +1,20 @@
+//! Replacing a member: cut it off if nobody hears from its node · the new one comes and the old one goes, in the order that its
+//! component declares.
+
+use super::add::PARKS;
+use super::fence::FENCE;
+use super::swap::{FIRST, SECOND};
+use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, nothing_to_settle};
+
+/// `member.replace`.
+pub const REPLACE: Definition = Definition {
+    kind: "member.replace",
+    steps: &[FENCE, FIRST, SECOND],
+    on_failure: OnFailure::ParkFor(PARKS),
+    at_deadline: AtDeadline::Park,
+    cancellable: true,
+    no_return: Some("first"),
+    abandon: Abandon::Undo,
+    unblock_by: "tenant",
+    settle: nothing_to_settle,
+};

@@ -1,0 +1,179 @@
+//! One member takes another's place: the new one comes and the old one goes, in the order that the component declares. One that
+//! was cut off is never waited for: its removal goes on by itself until its node returns, or an operator attests.
+
+use futures::future::BoxFuture;
+use muster_ids::{MemberId, TypedId as _};
+use muster_manifest::ReplaceOrder;
+use muster_model::member::{Member, MemberFailure, MemberState};
+use muster_model::operation::OperationState;
+use muster_store::{Result, StoreError};
+use serde_json::json;
+
+use super::add::ADD;
+use super::remove::REMOVE;
+use super::subject::{instance, manifest_of, refused, running_version, subject};
+use crate::child::{self, Part};
+use crate::definition::{Step, StepCx, Undo};
+use crate::proof::component;
+use crate::{Act, Verdict, supersede};
+
+pub(super) const FIRST: Step = Step {
+    name: "first",
+    does: "has the new one come, or the old one go, as its component says",
+    verifies: false,
+    run: first,
+    undo: Undo::Run(undo_first),
+};
+
+pub(super) const SECOND: Step = Step {
+    name: "second",
+    does: "has the old one go, or the new one come",
+    verifies: false,
+    run: second,
+    undo: Undo::None("what has come stays, and what has gone is gone"),
+};
+
+async fn new_first(cx: &StepCx<'_>, old: &Member) -> Result<bool> {
+    if old.fenced {
+        return Ok(true);
+    }
+    let instance = instance(cx, old).await?;
+    let manifest = manifest_of(cx, running_version(old, &instance)).await?;
+    Ok(component(&manifest, old)?.replace_order == ReplaceOrder::NewFirst)
+}
+
+async fn successor(cx: &StepCx<'_>) -> Result<Member> {
+    let named = cx.operation.input["successor"].as_str();
+    let id: MemberId = named.and_then(|text| text.parse().ok()).ok_or(StoreError::Corrupt("a successor"))?;
+    cx.store.member_lookup(id).await?.ok_or(StoreError::Gone("member".to_owned()))
+}
+
+fn first<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let old = subject(cx).await?;
+        match new_first(cx, &old).await? {
+            true => come(cx).await,
+            false => go(cx, &old).await,
+        }
+    })
+}
+
+fn second<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let old = subject(cx).await?;
+        // Which was first is what was done first, not what would be first now.
+        match successor(cx).await?.state == MemberState::Active {
+            true => go(cx, &old).await,
+            false => come(cx).await,
+        }
+    })
+}
+
+async fn come(cx: &StepCx<'_>) -> Result<Act> {
+    let new = successor(cx).await?;
+    if let Some(child) = child::find(cx, "add").await? {
+        return Ok(match child.state {
+            OperationState::Succeeded => Verdict::said(format!("{} works", new.name)).into(),
+            state if !state.is_final() => child::wait(cx, &child),
+            _ => refused(MemberFailure::ProvisionFailed, child::why(&child)).into(),
+        });
+    }
+    if new.state == MemberState::Active {
+        return Ok(Verdict::said(format!("{} works", new.name)).into());
+    }
+    let asked = &cx.operation.input;
+    let mut input = json!({"app_version_id": asked["app_version_id"], "capacity": asked["capacity"],
+                           "shape": asked["shape"]});
+    input["replaces"] = json!(cx.operation.subject_name);
+    let opened = child::make(cx, "add", part(cx, &ADD, &new, input));
+    let (now, look) = (cx.now, cx.timing.look);
+    Ok(Act::write(move |tx, _| {
+        Box::pin(async move {
+            tx.operation_open(&opened).await?;
+            Ok(Verdict::Wait { reason: format!("{} takes its place", new.name), until: now + look })
+        })
+    }))
+}
+
+async fn go(cx: &StepCx<'_>, old: &Member) -> Result<Act> {
+    let fenced = old.fenced;
+    if let Some(child) = child::find(cx, "remove").await? {
+        return Ok(match child.state {
+            OperationState::Succeeded => Verdict::said(format!("{} is removed", old.name)).into(),
+            _ if fenced => {
+                let says =
+                    format!("{} is cut off, and is removed by {} when its node is heard", old.name, child.id);
+                Verdict::said(says).into()
+            }
+            state if !state.is_final() => child::wait(cx, &child),
+            _ => refused(MemberFailure::ProvisionFailed, child::why(&child)).into(),
+        });
+    }
+    let forced = fenced || cx.operation.input["force"] == json!(true);
+    let mut opened = child::make(cx, "remove", part(cx, &REMOVE, old, json!({"force": forced})));
+    opened.deadline_at = cx.now + cx.timing.release;
+    // This operation holds the member itself; its part works under that.
+    opened.touches.clear();
+    let under_way = cx.store.operation_open_on(old.id.uuid()).await?;
+    let under_way = under_way.into_iter().find(|other| other.kind == "member.remove");
+    let (now, look, name) = (cx.now, cx.timing.look, old.name.clone());
+    Ok(Act::write(move |tx, _| {
+        Box::pin(async move {
+            if let Some(under_way) = under_way {
+                supersede(tx, &under_way, &mut opened, now).await?;
+            }
+            tx.operation_open(&opened).await?;
+            Ok(Verdict::Wait { reason: format!("{name} is being removed"), until: now + look })
+        })
+    }))
+}
+
+fn part<'p>(
+    cx: &StepCx<'_>,
+    definition: &'p crate::Definition,
+    member: &Member,
+    input: serde_json::Value,
+) -> Part<'p> {
+    Part {
+        definition,
+        subject_kind: "member",
+        subject_id: member.id.uuid(),
+        subject_name: member.name.clone(),
+        input,
+        deadline_at: cx.operation.deadline_at,
+    }
+}
+
+/// The new one goes again, if it came first; an add that failed has taken itself down.
+fn undo_first<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let new = successor(cx).await?;
+        if let Some(child) = child::find(cx, "add").await?.filter(|child| !child.state.is_final()) {
+            let (now, look) = (cx.now, cx.timing.look);
+            return Ok(Act::write(move |tx, _| {
+                Box::pin(async move {
+                    tx.operation_cancel(child.id, now).await?;
+                    Ok(Verdict::Wait { reason: format!("{} has to end first", child.id), until: now + look })
+                })
+            }));
+        }
+        if matches!(new.state, MemberState::Removed | MemberState::Failed | MemberState::Requested) {
+            return Ok(Verdict::said(format!("{} is {}", new.name, new.state)).into());
+        }
+        if let Some(child) = child::find(cx, "undo remove").await? {
+            return Ok(match child.state {
+                OperationState::Succeeded => Verdict::said(format!("{} is removed", new.name)).into(),
+                state if !state.is_final() => child::wait(cx, &child),
+                _ => refused(MemberFailure::ProvisionFailed, child::why(&child)).into(),
+            });
+        }
+        let opened = child::make(cx, "undo remove", part(cx, &REMOVE, &new, json!({"force": true})));
+        let (now, look, name) = (cx.now, cx.timing.look, new.name);
+        Ok(Act::write(move |tx, _| {
+            Box::pin(async move {
+                tx.operation_open(&opened).await?;
+                Ok(Verdict::Wait { reason: format!("{name} is being removed"), until: now + look })
+            })
+        }))
+    })
+}

@@ -1,0 +1,280 @@
+//! Adapter steps: asked for by the engine, leased and ended by adapters.
+
+use jiff::{SignedDuration, Timestamp};
+use muster_ids::{AdapterStepId, InstanceId, OperationId, ProjectId, ServiceAccountId};
+use muster_model::adapter::{AdapterStep, AdapterStepState, AdapterVerb};
+use serde_json::Value as Json;
+
+use crate::sql::{Row, args, both, pair, statements};
+use crate::{Page, Result, Store, StoreError, Tx};
+
+macro_rules! columns {
+    () => {
+        "id, tenant_id, project_id, app_id, instance_id, member_id, incarnation, operation_id, key, verb, operator_account_id,
+         input, state, generation, holder, leased_until, due_at, attempts, message, percent, reason, adapter_detail,
+         correlation_id, created_at, expires_at, finished_at"
+    };
+}
+
+statements! {
+    // The same thing is asked for once: a repeat of the engine's step finds the first one.
+    ADAPTER_STEP_QUEUE = both(concat!("INSERT INTO adapter_steps (", columns!(), ")
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 0, '', NULL, $14, 0, NULL, NULL, NULL, NULL, $15, $14, $16,
+                 NULL) ON CONFLICT DO NOTHING"));
+    ADAPTER_STEP_GET = both(concat!("SELECT ", columns!(), " FROM adapter_steps WHERE id = $1"));
+    ADAPTER_STEP_OF = both(concat!("SELECT ", columns!(), " FROM adapter_steps WHERE operation_id = $1 ORDER BY id"));
+    // $1 after, $2 limit, $3 project, $4 instance or null, $5 state or null.
+    ADAPTER_STEP_LIST = pair(
+        concat!("SELECT ", columns!(), " FROM adapter_steps WHERE id > $1 AND project_id = $3
+            AND ($4::uuid IS NULL OR instance_id = $4) AND ($5::text IS NULL OR state = $5) ORDER BY id LIMIT $2"),
+        concat!("SELECT ", columns!(), " FROM adapter_steps WHERE id > $1 AND project_id = $3
+            AND ($4 IS NULL OR instance_id = $4) AND ($5 IS NULL OR state = $5) ORDER BY id LIMIT $2"));
+    ADAPTER_STEP_ANY = pair(
+        "SELECT id FROM adapter_steps WHERE operator_account_id = $1 AND state IN ('queued', 'leased') AND due_at <= $2
+            AND (state = 'queued' OR leased_until < now()) LIMIT 1",
+        "SELECT id FROM adapter_steps WHERE operator_account_id = $1 AND state IN ('queued', 'leased') AND due_at <= $2
+            AND (state = 'queued' OR leased_until < $2) LIMIT 1");
+    // With several replicas only the database's clock is everybody's.
+    ADAPTER_STEP_LEASE = pair(
+        concat!("UPDATE adapter_steps SET state = 'leased', holder = $2, generation = generation + 1, attempts = attempts + 1,
+            leased_until = now() + make_interval(secs => $4 / 1000.0)
+         WHERE id = ANY (ARRAY(SELECT id FROM adapter_steps WHERE operator_account_id = $1 AND state IN ('queued', 'leased')
+                AND due_at <= $3 AND (state = 'queued' OR leased_until < now())
+                ORDER BY id LIMIT $5 FOR UPDATE SKIP LOCKED)) RETURNING ", columns!()),
+        concat!("UPDATE adapter_steps SET state = 'leased', holder = $2, generation = generation + 1, attempts = attempts + 1,
+            leased_until = $3 + $4 * 1000
+         WHERE id IN (SELECT id FROM adapter_steps WHERE operator_account_id = $1 AND state IN ('queued', 'leased')
+                AND due_at <= $3 AND (state = 'queued' OR leased_until < $3) ORDER BY id LIMIT $5) RETURNING ", columns!()));
+    // The fence of everything that an adapter says: the generation that it was given, and a lease that has not lapsed.
+    ADAPTER_STEP_KEEP = pair(
+        concat!("UPDATE adapter_steps SET leased_until = now() + make_interval(secs => $4 / 1000.0),
+            message = COALESCE($5, message), percent = COALESCE($6, percent)
+         WHERE id = $1 AND generation = $2 AND state = 'leased' AND leased_until >= now() AND $3::timestamptz IS NOT NULL RETURNING ", columns!()),
+        concat!("UPDATE adapter_steps SET leased_until = $3 + $4 * 1000, message = COALESCE($5, message), percent = COALESCE($6, percent)
+         WHERE id = $1 AND generation = $2 AND state = 'leased' AND leased_until >= $3 RETURNING ", columns!()));
+    ADAPTER_STEP_END = pair(
+        concat!("UPDATE adapter_steps SET state = $4, leased_until = NULL, message = $5, reason = $6, adapter_detail = $7,
+            finished_at = $3::timestamptz
+         WHERE id = $1 AND generation = $2 AND state = 'leased' AND leased_until >= now() RETURNING ", columns!()),
+        concat!("UPDATE adapter_steps SET state = $4, leased_until = NULL, message = $5, reason = $6, adapter_detail = $7,
+            finished_at = $3
+         WHERE id = $1 AND generation = $2 AND state = 'leased' AND leased_until >= $3 RETURNING ", columns!()));
+    ADAPTER_STEP_LATER = pair(
+        concat!("UPDATE adapter_steps SET state = 'queued', leased_until = NULL, holder = '', message = $5, reason = $6, due_at = $4
+         WHERE id = $1 AND generation = $2 AND state = 'leased' AND leased_until >= now() AND $3::timestamptz IS NOT NULL RETURNING ", columns!()),
+        concat!("UPDATE adapter_steps SET state = 'queued', leased_until = NULL, holder = '', message = $5, reason = $6, due_at = $4
+         WHERE id = $1 AND generation = $2 AND state = 'leased' AND leased_until >= $3 RETURNING ", columns!()));
+    ADAPTER_STEP_CANCEL = both(
+        "UPDATE adapter_steps SET state = 'cancelled', leased_until = NULL, finished_at = $2, generation = generation + 1
+         WHERE id = $1 AND state IN ('queued', 'leased')");
+    ADAPTER_STEP_CANCEL_OF = both(
+        "UPDATE adapter_steps SET state = 'cancelled', leased_until = NULL, finished_at = $2, generation = generation + 1
+         WHERE operation_id = $1 AND state IN ('queued', 'leased')");
+    ADAPTER_STEP_FORGET = both("DELETE FROM adapter_steps WHERE id = $1");
+    ADAPTER_STEP_PRUNE = both("DELETE FROM adapter_steps WHERE finished_at IS NOT NULL AND finished_at < $1");
+    ADAPTER_STEP_ACCOUNTS_WAITING = both(
+        "SELECT DISTINCT operator_account_id FROM adapter_steps WHERE state = 'queued' AND due_at <= $1");
+}
+
+fn step(row: &Row) -> Result<AdapterStep> {
+    let (verb, state) = (row.get::<String>(9)?, row.get::<String>(12)?);
+    Ok(AdapterStep {
+        id: row.get(0)?,
+        tenant_id: row.get(1)?,
+        project_id: row.get(2)?,
+        app_id: row.get(3)?,
+        instance_id: row.get(4)?,
+        member_id: row.get(5)?,
+        incarnation: row.get(6)?,
+        operation_id: row.get(7)?,
+        key: row.get(8)?,
+        verb: AdapterVerb::parse(&verb).ok_or(StoreError::Corrupt("a verb of adapters"))?,
+        operator_account_id: row.get(10)?,
+        input: row.get(11)?,
+        state: AdapterStepState::parse(&state).ok_or(StoreError::Corrupt("a state of an adapter step"))?,
+        generation: row.get(13)?,
+        holder: row.get(14)?,
+        leased_until: row.get(15)?,
+        due_at: row.get(16)?,
+        attempts: row.get(17)?,
+        message: row.get(18)?,
+        percent: row.get(19)?,
+        reason: row.get(20)?,
+        adapter_detail: row.get(21)?,
+        correlation_id: row.get(22)?,
+        created_at: row.get(23)?,
+        expires_at: row.get(24)?,
+        finished_at: row.get(25)?,
+    })
+}
+
+fn millis(length: SignedDuration) -> i64 {
+    i64::try_from(length.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Which steps a list shows.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AdapterStepFilter {
+    /// Of this instance only.
+    pub instance: Option<InstanceId>,
+    /// In this state only.
+    pub state: Option<AdapterStepState>,
+}
+
+/// How an adapter ended a step.
+#[derive(Debug, Clone, Default)]
+pub struct StepEnd {
+    /// What it did, or why it could not.
+    pub message: Option<String>,
+    /// Why it could not: the adapter's own word.
+    pub reason: Option<String>,
+    /// What it says of the member.
+    pub adapter_detail: Option<Json>,
+}
+
+impl Store {
+    /// The step with this id.
+    pub async fn adapter_step_lookup(&self, id: AdapterStepId) -> Result<Option<AdapterStep>> {
+        self.fetch_optional(&ADAPTER_STEP_GET, args![id]).await?.as_ref().map(step).transpose()
+    }
+
+    /// What an operation asked of adapters, oldest first.
+    pub async fn adapter_step_of(&self, operation: OperationId) -> Result<Vec<AdapterStep>> {
+        self.fetch_all(&ADAPTER_STEP_OF, args![operation]).await?.iter().map(step).collect()
+    }
+
+    /// A project's adapter steps, oldest first.
+    pub async fn adapter_step_list(
+        &self,
+        page: Page,
+        project: ProjectId,
+        filter: AdapterStepFilter,
+    ) -> Result<Vec<AdapterStep>> {
+        let state = filter.state.map(AdapterStepState::as_str);
+        let args = args![page.after, page.size, project, filter.instance, state];
+        self.fetch_all(&ADAPTER_STEP_LIST, args).await?.iter().map(step).collect()
+    }
+
+    /// Whether there is anything to lease for an account: a read, so that asking costs no commit.
+    pub async fn adapter_step_any(&self, account: ServiceAccountId, now: Timestamp) -> Result<bool> {
+        Ok(self.fetch_optional(&ADAPTER_STEP_ANY, args![account, now]).await?.is_some())
+    }
+
+    /// The accounts for which something waits.
+    pub async fn adapter_step_accounts_waiting(&self, now: Timestamp) -> Result<Vec<ServiceAccountId>> {
+        let rows = self.fetch_all(&ADAPTER_STEP_ACCOUNTS_WAITING, args![now]).await?;
+        rows.iter().map(|row| row.get(0)).collect()
+    }
+}
+
+impl Tx {
+    /// Asks for something, once.
+    pub async fn adapter_step_queue(&mut self, step: &AdapterStep) -> Result<()> {
+        let args = args![
+            step.id,
+            step.tenant_id,
+            step.project_id,
+            step.app_id,
+            step.instance_id,
+            step.member_id,
+            step.incarnation,
+            step.operation_id,
+            &step.key,
+            step.verb.as_str(),
+            step.operator_account_id,
+            step.input.clone(),
+            step.state.as_str(),
+            step.created_at,
+            &step.correlation_id,
+            step.expires_at
+        ];
+        self.execute(&ADAPTER_STEP_QUEUE, args).await.map(drop)
+    }
+
+    /// Leases up to `most` steps for an account: those that wait, and those whose lease lapsed.
+    pub async fn adapter_step_lease(
+        &mut self,
+        account: ServiceAccountId,
+        holder: &str,
+        now: Timestamp,
+        length: SignedDuration,
+        most: i64,
+    ) -> Result<Vec<AdapterStep>> {
+        let args = args![account, holder, now, millis(length), most];
+        let mut leased: Vec<AdapterStep> =
+            self.fetch_all(&ADAPTER_STEP_LEASE, args).await?.iter().map(step).collect::<Result<_>>()?;
+        leased.sort_by_key(|step| step.id);
+        Ok(leased)
+    }
+
+    /// Keeps a lease, and notes how far the step is. `Fenced` when the lease lapsed or changed hands.
+    pub async fn adapter_step_keep(
+        &mut self,
+        id: AdapterStepId,
+        generation: i64,
+        now: Timestamp,
+        length: SignedDuration,
+        message: Option<&str>,
+        percent: Option<i64>,
+    ) -> Result<AdapterStep> {
+        let args = args![id, generation, now, millis(length), message, percent];
+        let rows = self.fetch_all(&ADAPTER_STEP_KEEP, args).await?;
+        rows.first().map_or(Err(StoreError::Fenced), step)
+    }
+
+    /// Ends a step, done or failed. `Fenced` when the lease lapsed or changed hands.
+    pub async fn adapter_step_end(
+        &mut self,
+        id: AdapterStepId,
+        generation: i64,
+        state: AdapterStepState,
+        end: &StepEnd,
+        now: Timestamp,
+    ) -> Result<AdapterStep> {
+        let args = args![
+            id,
+            generation,
+            now,
+            state.as_str(),
+            end.message.as_deref(),
+            end.reason.as_deref(),
+            end.adapter_detail.clone()
+        ];
+        let rows = self.fetch_all(&ADAPTER_STEP_END, args).await?;
+        rows.first().map_or(Err(StoreError::Fenced), step)
+    }
+
+    /// Gives a step back, to be offered again from `due` on. `Fenced` when the lease lapsed or changed hands.
+    pub async fn adapter_step_later(
+        &mut self,
+        id: AdapterStepId,
+        generation: i64,
+        now: Timestamp,
+        due: Timestamp,
+        end: &StepEnd,
+    ) -> Result<AdapterStep> {
+        let args = args![id, generation, now, due, end.message.as_deref(), end.reason.as_deref()];
+        let rows = self.fetch_all(&ADAPTER_STEP_LATER, args).await?;
+        rows.first().map_or(Err(StoreError::Fenced), step)
+    }
+
+    /// Nobody wants this step any more; whoever has it is fenced.
+    pub async fn adapter_step_cancel(&mut self, id: AdapterStepId, now: Timestamp) -> Result<()> {
+        self.execute(&ADAPTER_STEP_CANCEL, args![id, now]).await.map(drop)
+    }
+
+    /// Nobody wants the steps of this operation any more; whoever has one is fenced.
+    pub async fn adapter_step_cancel_of(&mut self, operation: OperationId, now: Timestamp) -> Result<()> {
+        self.execute(&ADAPTER_STEP_CANCEL_OF, args![operation, now]).await.map(drop)
+    }
+
+    /// Forgets a look on schedule that is over.
+    pub async fn adapter_step_forget(&mut self, id: AdapterStepId) -> Result<()> {
+        self.execute(&ADAPTER_STEP_FORGET, args![id]).await.map(drop)
+    }
+
+    /// Forgets steps that ended before `until`.
+    pub async fn adapter_step_prune(&mut self, until: Timestamp) -> Result<u64> {
+        self.execute(&ADAPTER_STEP_PRUNE, args![until]).await
+    }
+}

@@ -1,0 +1,203 @@
+//! Entitlements: which project may launch which app, and under which account the app is operated there.
+
+use jiff::Timestamp;
+use muster_ids::{AppId, EntitlementId, ProjectId, ServiceAccountId, TenantId};
+use muster_model::app::Entitlement;
+
+use crate::sql::{Row, args, both, statements};
+use crate::{Page, Result, Store, StoreError, Tx};
+
+macro_rules! columns {
+    () => {
+        "SELECT e.id, e.tenant_id, e.project_id, e.app_id, e.publisher_project_id, e.operator_account_id, e.permissions,
+                e.revoked_at, e.created_at, e.updated_at, e.version, a.slug
+         FROM entitlements e JOIN apps a ON a.id = e.app_id "
+    };
+}
+
+statements! {
+    ENTITLEMENT_PUT = both(
+        "INSERT INTO entitlements (id, tenant_id, project_id, app_id, publisher_project_id, operator_account_id, permissions,
+                                   created_at, updated_at, version)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)");
+    ENTITLEMENT_GET = both(concat!(columns!(), "WHERE e.id = $1"));
+    ENTITLEMENT_OF_APP = both(concat!(columns!(), "WHERE e.project_id = $1 AND e.app_id = $2"));
+    ENTITLEMENT_OF_ACCOUNT = both(concat!(columns!(), "WHERE e.operator_account_id = $1"));
+    ENTITLEMENT_LIST = both(concat!(columns!(), "WHERE e.id > $1 AND e.project_id = $2 ORDER BY e.id LIMIT $3"));
+    ENTITLEMENT_LIST_PUBLISHED = both(concat!(columns!(), "WHERE e.id > $1 AND a.project_id = $2 ORDER BY e.id LIMIT $3"));
+    ENTITLEMENT_UPDATE = both(
+        "UPDATE entitlements SET permissions = $2, revoked_at = $3, updated_at = $4, version = version + 1
+         WHERE id = $1 AND version = $5");
+    // Changes nothing, and holds the row: whoever revokes it at the same moment waits, and then finds what was started.
+    ENTITLEMENT_START = both(
+        "UPDATE entitlements SET updated_at = updated_at WHERE id = $1 AND revoked_at IS NULL");
+    ENTITLEMENT_INSTANCES = both(
+        "SELECT COUNT(*) FROM instances WHERE operator_account_id = $1 AND state <> 'stopped'");
+    // The account of a revoked entitlement has nothing left to operate.
+    ENTITLEMENT_ACCOUNT_REST = both(
+        "UPDATE service_accounts SET disabled = TRUE, updated_at = $2, version = version + 1
+         WHERE id = $1 AND NOT disabled
+           AND EXISTS (SELECT 1 FROM entitlements e WHERE e.operator_account_id = $1 AND e.revoked_at IS NOT NULL)
+           AND NOT EXISTS (SELECT 1 FROM instances i WHERE i.operator_account_id = $1 AND i.state <> 'stopped')");
+    ENTITLEMENT_DELETE_OF_ACCOUNT = both(
+        "DELETE FROM entitlements WHERE operator_account_id = $1 AND revoked_at IS NOT NULL");
+    ENTITLEMENT_DELETE_OF_APP = both("DELETE FROM entitlements WHERE app_id = $1 AND revoked_at IS NOT NULL");
+    ENTITLEMENT_DELETE_TO_PROJECT = both(
+        "DELETE FROM entitlements WHERE revoked_at IS NOT NULL AND app_id IN (SELECT id FROM apps WHERE project_id = $1)");
+    ENTITLEMENT_DELETE_TO_TENANT = both(
+        "DELETE FROM entitlements WHERE revoked_at IS NOT NULL AND app_id IN (SELECT id FROM apps WHERE tenant_id = $1)");
+    ENTITLEMENT_DELETE_OF_PROJECT = both("DELETE FROM entitlements WHERE project_id = $1");
+    ENTITLEMENT_DELETE_OF_TENANT = both("DELETE FROM entitlements WHERE tenant_id = $1");
+}
+
+/// An entitlement with the slug of its app.
+#[derive(Debug, Clone)]
+pub struct FoundEntitlement {
+    /// The entitlement.
+    pub entitlement: Entitlement,
+    /// The app's slug.
+    pub app: String,
+}
+
+fn found_entitlement(row: &Row) -> Result<FoundEntitlement> {
+    let permissions: serde_json::Value = row.get(6)?;
+    Ok(FoundEntitlement {
+        entitlement: Entitlement {
+            id: row.get(0)?,
+            tenant_id: row.get(1)?,
+            project_id: row.get(2)?,
+            app_id: row.get(3)?,
+            publisher_project_id: row.get(4)?,
+            operator_account_id: row.get(5)?,
+            permissions: serde_json::from_value(permissions)
+                .map_err(|_| StoreError::Corrupt("an allow list"))?,
+            revoked_at: row.get(7)?,
+            created_at: row.get(8)?,
+            updated_at: row.get(9)?,
+            version: row.get(10)?,
+        },
+        app: row.get(11)?,
+    })
+}
+
+impl Store {
+    /// The entitlement with this id.
+    pub async fn entitlement_lookup(&self, id: EntitlementId) -> Result<Option<FoundEntitlement>> {
+        let row = self.fetch_optional(&ENTITLEMENT_GET, args![id]).await?;
+        row.as_ref().map(found_entitlement).transpose()
+    }
+
+    /// A project's entitlement to an app, revoked or not.
+    pub async fn entitlement_of_app(
+        &self,
+        project: ProjectId,
+        app: AppId,
+    ) -> Result<Option<FoundEntitlement>> {
+        let row = self.fetch_optional(&ENTITLEMENT_OF_APP, args![project, app]).await?;
+        row.as_ref().map(found_entitlement).transpose()
+    }
+
+    /// The entitlement that an account was made for, if it was.
+    pub async fn entitlement_of_account(
+        &self,
+        account: ServiceAccountId,
+    ) -> Result<Option<FoundEntitlement>> {
+        let row = self.fetch_optional(&ENTITLEMENT_OF_ACCOUNT, args![account]).await?;
+        row.as_ref().map(found_entitlement).transpose()
+    }
+
+    /// A project's entitlements in order of their granting.
+    pub async fn entitlement_list(&self, page: Page, project: ProjectId) -> Result<Vec<FoundEntitlement>> {
+        let args = args![page.after, project, page.size];
+        self.fetch_all(&ENTITLEMENT_LIST, args).await?.iter().map(found_entitlement).collect()
+    }
+
+    /// Everybody's entitlements to the apps that a project publishes.
+    pub async fn entitlement_list_published(
+        &self,
+        page: Page,
+        project: ProjectId,
+    ) -> Result<Vec<FoundEntitlement>> {
+        let args = args![page.after, project, page.size];
+        self.fetch_all(&ENTITLEMENT_LIST_PUBLISHED, args).await?.iter().map(found_entitlement).collect()
+    }
+}
+
+impl Tx {
+    /// Adds an entitlement, whose account is there already.
+    pub async fn entitlement_insert(&mut self, entitlement: &Entitlement) -> Result<()> {
+        let args = args![
+            entitlement.id,
+            entitlement.tenant_id,
+            entitlement.project_id,
+            entitlement.app_id,
+            entitlement.publisher_project_id,
+            entitlement.operator_account_id,
+            serde_json::json!(entitlement.permissions),
+            entitlement.created_at,
+            entitlement.updated_at,
+            entitlement.version
+        ];
+        self.execute(&ENTITLEMENT_PUT, args).await.map(drop)
+    }
+
+    /// Changes an entitlement that still has the version before `entitlement.version`.
+    pub async fn entitlement_update(&mut self, entitlement: &Entitlement) -> Result<()> {
+        let args = args![
+            entitlement.id,
+            serde_json::json!(entitlement.permissions),
+            entitlement.revoked_at,
+            entitlement.updated_at,
+            entitlement.version - 1
+        ];
+        self.execute_one(&ENTITLEMENT_UPDATE, args, StoreError::Stale).await
+    }
+
+    /// Whether something new may be launched by an entitlement, which stays so until the end of the transaction.
+    pub async fn entitlement_start(&mut self, id: EntitlementId) -> Result<bool> {
+        Ok(self.execute(&ENTITLEMENT_START, args![id]).await? == 1)
+    }
+
+    /// How many live instances an account operates, as this transaction sees it.
+    pub async fn entitlement_instances(&mut self, account: ServiceAccountId) -> Result<i64> {
+        let rows = self.fetch_all(&ENTITLEMENT_INSTANCES, args![account]).await?;
+        rows.first().map_or(Ok(0), |row| row.get(0))
+    }
+
+    /// Shuts an operator's account out if its entitlement is revoked and nothing that it operates lives; says whether it did.
+    /// To be called by whatever revokes one, and by whatever stops an instance.
+    pub async fn entitlement_account_rest(
+        &mut self,
+        account: ServiceAccountId,
+        at: Timestamp,
+    ) -> Result<bool> {
+        Ok(self.execute(&ENTITLEMENT_ACCOUNT_REST, args![account, at]).await? == 1)
+    }
+
+    /// Removes the revoked entitlement that an account was made for; says whether there was one.
+    pub async fn entitlement_delete_of_account(&mut self, account: ServiceAccountId) -> Result<bool> {
+        Ok(self.execute(&ENTITLEMENT_DELETE_OF_ACCOUNT, args![account]).await? == 1)
+    }
+
+    pub(crate) async fn entitlement_delete_of_app(&mut self, app: AppId) -> Result<u64> {
+        self.execute(&ENTITLEMENT_DELETE_OF_APP, args![app]).await
+    }
+
+    pub(crate) async fn entitlement_delete_to_project(&mut self, project: ProjectId) -> Result<u64> {
+        self.execute(&ENTITLEMENT_DELETE_TO_PROJECT, args![project]).await
+    }
+
+    pub(crate) async fn entitlement_delete_to_tenant(&mut self, tenant: TenantId) -> Result<u64> {
+        self.execute(&ENTITLEMENT_DELETE_TO_TENANT, args![tenant]).await
+    }
+
+    /// Removes a project's entitlements, whatever they are; says how many there were.
+    pub async fn entitlement_delete_of_project(&mut self, project: ProjectId) -> Result<u64> {
+        self.execute(&ENTITLEMENT_DELETE_OF_PROJECT, args![project]).await
+    }
+
+    /// Removes a tenant's entitlements, whatever they are; says how many there were.
+    pub async fn entitlement_delete_of_tenant(&mut self, tenant: TenantId) -> Result<u64> {
+        self.execute(&ENTITLEMENT_DELETE_OF_TENANT, args![tenant]).await
+    }
+}

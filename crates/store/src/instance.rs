@@ -1,0 +1,310 @@
+//! Instances and their components.
+
+use jiff::Timestamp;
+use muster_ids::{AllocationId, InstanceId, ProjectId, ServiceAccountId, TenantId};
+use muster_model::LabelSelector;
+use muster_model::instance::{Component, Health, Instance, InstanceFailure, InstanceState, RepairMode};
+use serde_json::Value as Json;
+
+use crate::sql::{Row, args, both, labels_match, pair, statements};
+use crate::{Page, Result, Store, StoreError, Tx};
+
+macro_rules! columns {
+    () => {
+        "id, tenant_id, project_id, app_id, (SELECT slug FROM apps WHERE apps.id = instances.app_id), app_version_id, previous_version_id, name, labels, config,
+         operator_account_id, network_id, topology_mode, shape, state, health, repair, repairs, protected,
+         expires_at, reason, message, running_witness_id, stopped_witness_id, operation_id, reconcile_due_at,
+         reconciled_at, created_at, updated_at, version"
+    };
+}
+
+statements! {
+    INSTANCE_REQUEST = both(
+        "INSERT INTO instances (id, tenant_id, project_id, app_id, app_version_id, previous_version_id, name, labels, config,
+            operator_account_id, network_id, topology_mode, shape, state, health, repair, repairs, protected, expires_at,
+            operation_id, reconcile_due_at, created_at, updated_at, version)
+         VALUES ($1, $2, $3, $4, $5, NULL, $6, $7, $8, $9, $10, NULL, $11, $12, $13, $14, $15, $16, $17, $18, NULL, $19, $19, 1)");
+    INSTANCE_GET = both(concat!("SELECT ", columns!(), " FROM instances WHERE id = $1"));
+    // One that lives comes first; of those that are stopped, the last.
+    INSTANCE_BY_NAME = both(concat!("SELECT ", columns!(), " FROM instances
+         WHERE project_id = $1 AND name = $2
+         ORDER BY CASE WHEN state = 'stopped' THEN 1 ELSE 0 END, id DESC LIMIT 1"));
+    // $1 after, $2 limit, $3 and $4 labels, $5 project, $6 state or null.
+    INSTANCE_LIST = pair(
+        concat!("SELECT ", columns!(), " FROM instances WHERE id > $1 AND project_id = $5
+            AND ($6::text IS NULL OR state = $6) AND ", labels_match!(pg "$3" "$4"), " ORDER BY id LIMIT $2"),
+        concat!("SELECT ", columns!(), " FROM instances WHERE id > $1 AND project_id = $5
+            AND ($6 IS NULL OR state = $6) AND ", labels_match!(sqlite "$3" "$4"), " ORDER BY id LIMIT $2"));
+    // Everything that may change, on the version that was seen.
+    INSTANCE_MOVE = both(
+        "UPDATE instances SET app_version_id = $2, previous_version_id = $3, labels = $4, config = $5, topology_mode = $6,
+            state = $7, health = $8, repair = $9, repairs = $10, protected = $11, expires_at = $12, reason = $13, message = $14,
+            running_witness_id = $15, stopped_witness_id = $16, operation_id = $17, reconcile_due_at = $18,
+            updated_at = $19, version = version + 1
+         WHERE id = $1 AND version = $20");
+    INSTANCE_EXPIRED = both(concat!("SELECT ", columns!(), " FROM instances
+         WHERE expires_at <= $1 AND state NOT IN ('stopping', 'stopped') AND NOT protected ORDER BY expires_at LIMIT $2"));
+    // Taken by whoever leases next: the row itself says until when nobody else looks.
+    INSTANCE_RECONCILE_TAKE = pair(
+        "UPDATE instances SET reconcile_due_at = $3 WHERE id = ANY (ARRAY(
+            SELECT id FROM instances WHERE operator_account_id = $1 AND reconcile_due_at <= $2
+            ORDER BY reconcile_due_at LIMIT $4 FOR UPDATE SKIP LOCKED)) RETURNING id",
+        "UPDATE instances SET reconcile_due_at = $3 WHERE id IN (
+            SELECT id FROM instances WHERE operator_account_id = $1 AND reconcile_due_at <= $2
+            ORDER BY reconcile_due_at LIMIT $4) RETURNING id");
+    INSTANCE_RECONCILE_ANY = both(
+        "SELECT id FROM instances WHERE operator_account_id = $1 AND reconcile_due_at <= $2 LIMIT 1");
+    INSTANCE_RECONCILED = both("UPDATE instances SET reconciled_at = $2, reconcile_due_at = $3 WHERE id = $1");
+    // Only ever sooner, and only where somebody looks at all.
+    INSTANCE_SUSPECT = both(
+        "UPDATE instances SET reconcile_due_at = $2 WHERE id = $1 AND reconcile_due_at > $2");
+    INSTANCE_LIVE_OF_PROJECT = both("SELECT COUNT(*) FROM instances WHERE project_id = $1 AND state <> 'stopped'");
+    INSTANCE_LIVE_OF_TENANT = both("SELECT COUNT(*) FROM instances WHERE tenant_id = $1 AND state <> 'stopped'");
+    COMPONENT_REQUEST = both(
+        "INSERT INTO instance_components (instance_id, key, desired, last_ordinal, capacity, allocation_id)
+         VALUES ($1, $2, $3, $4, $5, $6)");
+    COMPONENT_LIST = both(
+        "SELECT instance_id, key, desired, last_ordinal, capacity, allocation_id FROM instance_components
+         WHERE instance_id = $1 ORDER BY key");
+    // Also a lock: whoever counts a component's members comes through here first.
+    COMPONENT_WANT = both(
+        "UPDATE instance_components SET desired = desired + $3, last_ordinal = last_ordinal + $4
+         WHERE instance_id = $1 AND key = $2 RETURNING instance_id, key, desired, last_ordinal, capacity, allocation_id");
+    COMPONENT_PLACE = both(
+        "UPDATE instance_components SET capacity = $3, allocation_id = $4 WHERE instance_id = $1 AND key = $2");
+}
+
+fn instance(row: &Row) -> Result<Instance> {
+    let state = row.get::<String>(14)?;
+    let health = row.get::<String>(15)?;
+    let repair = row.get::<String>(16)?;
+    Ok(Instance {
+        id: row.get(0)?,
+        tenant_id: row.get(1)?,
+        project_id: row.get(2)?,
+        app_id: row.get(3)?,
+        app: row.get(4)?,
+        app_version_id: row.get(5)?,
+        previous_version_id: row.get(6)?,
+        name: row.get(7)?,
+        labels: row.get(8)?,
+        config: row.get(9)?,
+        operator_account_id: row.get(10)?,
+        network_id: row.get(11)?,
+        topology_mode: row.get(12)?,
+        shape: row.get(13)?,
+        state: InstanceState::parse(&state).ok_or(StoreError::Corrupt("a state of an instance"))?,
+        health: Health::parse(&health).ok_or(StoreError::Corrupt("a health"))?,
+        repair: RepairMode::parse(&repair).ok_or(StoreError::Corrupt("a mode of repair"))?,
+        repairs: serde_json::from_value(row.get(17)?).map_err(|_| StoreError::Corrupt("repairs"))?,
+        protected: row.get(18)?,
+        expires_at: row.get(19)?,
+        reason: row.get::<Option<String>>(20)?.and_then(|reason| InstanceFailure::parse(&reason)),
+        message: row.get(21)?,
+        running_witness_id: row.get(22)?,
+        stopped_witness_id: row.get(23)?,
+        operation_id: row.get(24)?,
+        reconcile_due_at: row.get(25)?,
+        reconciled_at: row.get(26)?,
+        created_at: row.get(27)?,
+        updated_at: row.get(28)?,
+        version: row.get(29)?,
+    })
+}
+
+fn component(row: &Row) -> Result<Component> {
+    Ok(Component {
+        instance_id: row.get(0)?,
+        key: row.get(1)?,
+        desired: row.get(2)?,
+        last_ordinal: row.get(3)?,
+        capacity: row.get(4)?,
+        allocation_id: row.get(5)?,
+    })
+}
+
+/// Which instances a list shows.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct InstanceFilter {
+    /// In this state only.
+    pub state: Option<InstanceState>,
+}
+
+impl Store {
+    /// The instance with this id.
+    pub async fn instance_lookup(&self, id: InstanceId) -> Result<Option<Instance>> {
+        self.fetch_optional(&INSTANCE_GET, args![id]).await?.as_ref().map(instance).transpose()
+    }
+
+    /// The instance of this name: the living one, or else the last.
+    pub async fn instance_by_name(&self, project: ProjectId, name: &str) -> Result<Option<Instance>> {
+        self.fetch_optional(&INSTANCE_BY_NAME, args![project, name]).await?.as_ref().map(instance).transpose()
+    }
+
+    /// A project's instances in order of their making.
+    pub async fn instance_list(
+        &self,
+        page: Page,
+        labels: &LabelSelector,
+        project: ProjectId,
+        filter: InstanceFilter,
+    ) -> Result<Vec<Instance>> {
+        let args = args![
+            page.after,
+            page.size,
+            labels.equal_json(),
+            labels.not_equal_json(),
+            project,
+            filter.state.map(InstanceState::as_str)
+        ];
+        self.fetch_all(&INSTANCE_LIST, args).await?.iter().map(instance).collect()
+    }
+
+    /// Instances whose time is over.
+    pub async fn instance_expired(&self, now: Timestamp, most: i64) -> Result<Vec<Instance>> {
+        self.fetch_all(&INSTANCE_EXPIRED, args![now, most]).await?.iter().map(instance).collect()
+    }
+
+    /// An instance's components, by key.
+    pub async fn component_list(&self, id: InstanceId) -> Result<Vec<Component>> {
+        self.fetch_all(&COMPONENT_LIST, args![id]).await?.iter().map(component).collect()
+    }
+
+    /// Whether an instance that this account operates is due to be looked at: a read, so that asking costs no commit.
+    pub async fn instance_reconcile_any(&self, account: ServiceAccountId, now: Timestamp) -> Result<bool> {
+        Ok(self.fetch_optional(&INSTANCE_RECONCILE_ANY, args![account, now]).await?.is_some())
+    }
+
+    /// How many instances of a project live.
+    pub async fn instance_live_of_project(&self, project: ProjectId) -> Result<i64> {
+        self.fetch_optional(&INSTANCE_LIVE_OF_PROJECT, args![project]).await?.map_or(Ok(0), |row| row.get(0))
+    }
+
+    /// How many instances of a tenant live.
+    pub async fn instance_live_of_tenant(&self, tenant: TenantId) -> Result<i64> {
+        self.fetch_optional(&INSTANCE_LIVE_OF_TENANT, args![tenant]).await?.map_or(Ok(0), |row| row.get(0))
+    }
+}
+
+impl Tx {
+    /// Writes down that an instance is asked for.
+    pub async fn instance_request(&mut self, instance: &Instance) -> Result<()> {
+        let args = args![
+            instance.id,
+            instance.tenant_id,
+            instance.project_id,
+            instance.app_id,
+            instance.app_version_id,
+            &instance.name,
+            &instance.labels,
+            instance.config.clone(),
+            instance.operator_account_id,
+            instance.network_id,
+            &instance.shape,
+            instance.state.as_str(),
+            instance.health.as_str(),
+            instance.repair.as_str(),
+            serde_json::json!(instance.repairs),
+            instance.protected,
+            instance.expires_at,
+            instance.operation_id,
+            instance.created_at
+        ];
+        self.execute(&INSTANCE_REQUEST, args).await.map(drop)
+    }
+
+    /// Moves an instance on. `before` is what was seen: if the row is not that any more, nothing happens (`Stale`).
+    pub async fn instance_move(&mut self, before: &Instance, after: &Instance, at: Timestamp) -> Result<()> {
+        if !before.state.can_become(after.state) {
+            let message = format!("an instance that is {} cannot become {}", before.state, after.state);
+            return Err(StoreError::Conflict(message));
+        }
+        let args = args![
+            after.id,
+            after.app_version_id,
+            after.previous_version_id,
+            &after.labels,
+            after.config.clone(),
+            after.topology_mode.as_deref(),
+            after.state.as_str(),
+            after.health.as_str(),
+            after.repair.as_str(),
+            serde_json::json!(after.repairs),
+            after.protected,
+            after.expires_at,
+            after.reason.map(InstanceFailure::as_str),
+            after.message.as_deref(),
+            after.running_witness_id,
+            after.stopped_witness_id,
+            after.operation_id,
+            after.reconcile_due_at,
+            at,
+            before.version
+        ];
+        self.execute_one(&INSTANCE_MOVE, args, StoreError::Stale).await
+    }
+
+    /// Takes up to `most` instances of this account that are due to be looked at; nobody else gets them before `until`.
+    pub async fn instance_reconcile_take(
+        &mut self,
+        account: ServiceAccountId,
+        now: Timestamp,
+        until: Timestamp,
+        most: i64,
+    ) -> Result<Vec<InstanceId>> {
+        let rows = self.fetch_all(&INSTANCE_RECONCILE_TAKE, args![account, now, until, most]).await?;
+        rows.iter().map(|row| row.get(0)).collect()
+    }
+
+    /// An instance was looked at; `next` is when it is due again.
+    pub async fn instance_reconciled(
+        &mut self,
+        id: InstanceId,
+        at: Timestamp,
+        next: Option<Timestamp>,
+    ) -> Result<()> {
+        self.execute(&INSTANCE_RECONCILED, args![id, at, next]).await.map(drop)
+    }
+
+    /// Something may be wrong with an instance: it is looked at now instead of later.
+    pub async fn instance_suspect(&mut self, id: InstanceId, now: Timestamp) -> Result<()> {
+        self.execute(&INSTANCE_SUSPECT, args![id, now]).await.map(drop)
+    }
+
+    /// Writes a component of a new instance down.
+    pub async fn component_request(&mut self, component: &Component) -> Result<()> {
+        let args = args![
+            component.instance_id,
+            &component.key,
+            component.desired,
+            component.last_ordinal,
+            component.capacity.clone(),
+            component.allocation_id
+        ];
+        self.execute(&COMPONENT_REQUEST, args).await.map(drop)
+    }
+
+    /// Wants so many members more or less of a component, and takes so many numbers for names; says how it stands then. The
+    /// component is locked until this transaction ends.
+    pub async fn component_want(
+        &mut self,
+        id: InstanceId,
+        key: &str,
+        more: i64,
+        ordinals: i64,
+    ) -> Result<Component> {
+        let rows = self.fetch_all(&COMPONENT_WANT, args![id, key, more, ordinals]).await?;
+        rows.first().map_or(Err(StoreError::Gone("component".to_owned())), component)
+    }
+
+    /// Says where new members of a component go, and what each asks for.
+    pub async fn component_place(
+        &mut self,
+        id: InstanceId,
+        key: &str,
+        capacity: Option<Json>,
+        allocation: Option<AllocationId>,
+    ) -> Result<()> {
+        self.execute(&COMPONENT_PLACE, args![id, key, capacity, allocation]).await.map(drop)
+    }
+}

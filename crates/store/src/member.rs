@@ -1,0 +1,273 @@
+//! Members of instances.
+
+use jiff::Timestamp;
+use muster_ids::{AllocationId, CellId, InstanceId, MemberId, NodeId};
+use muster_model::instance::Health;
+use muster_model::member::{Member, MemberFailure, MemberState};
+use serde_json::Value as Json;
+
+use crate::sql::{Row, args, both, pair, statements};
+use crate::{Page, Result, Store, StoreError, Tx};
+
+macro_rules! columns {
+    () => {
+        "id, tenant_id, project_id, instance_id, component_key, name, state, health, health_message, health_incarnation,
+         allocation_id, allocation_made, bound_capacity_shape, cell_id, incarnation, app_version_id, adapter_detail,
+         failure_reason, message, fenced, active_witness_id, drained_witness_id, removed_witness_id, operation_id,
+         correlation_id, created_at, updated_at, version"
+    };
+}
+
+statements! {
+    MEMBER_REQUEST = both(concat!("INSERT INTO members (", columns!(), ")
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, NULL, 0, $9, $10, $11, NULL, 0, NULL, $12, NULL, NULL, $13, NULL, NULL, NULL,
+                 $14, $15, $16, $16, 1)"));
+    MEMBER_GET = both(concat!("SELECT ", columns!(), " FROM members WHERE id = $1"));
+    MEMBER_BY_NAME = both(concat!("SELECT ", columns!(), " FROM members WHERE instance_id = $1 AND name = $2
+         ORDER BY CASE WHEN state = 'removed' THEN 1 ELSE 0 END, id DESC LIMIT 1"));
+    MEMBER_BY_CELL = both(concat!("SELECT ", columns!(), " FROM members WHERE cell_id = $1"));
+    // $1 after, $2 limit, $3 instance, $4 component or null, $5 state or null for those that are not removed.
+    MEMBER_LIST = pair(
+        concat!("SELECT ", columns!(), " FROM members WHERE id > $1 AND instance_id = $3
+            AND ($4::text IS NULL OR component_key = $4) AND ((($5::text IS NULL) AND state <> 'removed') OR state = $5)
+            ORDER BY id LIMIT $2"),
+        concat!("SELECT ", columns!(), " FROM members WHERE id > $1 AND instance_id = $3
+            AND ($4 IS NULL OR component_key = $4) AND ((($5 IS NULL) AND state <> 'removed') OR state = $5)
+            ORDER BY id LIMIT $2"));
+    MEMBER_LIVING = both(concat!("SELECT ", columns!(), " FROM members WHERE instance_id = $1 AND state <> 'removed' ORDER BY id"));
+    MEMBER_IN = both(concat!("SELECT ", columns!(), " FROM members WHERE allocation_id = $1 AND state <> 'removed' ORDER BY id"));
+    MEMBER_ON = both(concat!("SELECT ", columns!(), " FROM members WHERE state <> 'removed' AND allocation_id IN (
+            SELECT id FROM allocations WHERE node_id = $1 AND state NOT IN ('released', 'failed')) ORDER BY id"));
+    MEMBER_COUNT = both("SELECT component_key, state, health, COUNT(*) FROM members
+         WHERE instance_id = $1 AND state <> 'removed' GROUP BY component_key, state, health ORDER BY component_key, state, health");
+    MEMBER_ATTESTED = both("SELECT w.actor_id FROM members m JOIN witnesses w ON w.id = m.removed_witness_id
+         WHERE m.instance_id = $1 AND w.kind = 'attested' ORDER BY w.at LIMIT 1");
+    // Everything that may change, on the version that was seen.
+    MEMBER_MOVE = both(
+        "UPDATE members SET state = $2, health = $3, health_message = $4, health_incarnation = $5, allocation_id = $6,
+            allocation_made = $7, bound_capacity_shape = $8, cell_id = $9, incarnation = $10, app_version_id = $11,
+            adapter_detail = $12, failure_reason = $13, message = $14, fenced = $15, active_witness_id = $16,
+            drained_witness_id = $17, removed_witness_id = $18, operation_id = $19, correlation_id = $20, updated_at = $21,
+            version = version + 1
+         WHERE id = $1 AND version = $22");
+    // What an adapter says of a member counts for the incarnation that it speaks of, and for no other. A row is written only
+    // where something changed.
+    MEMBER_HEALTH = both(
+        "UPDATE members SET health = $3, health_message = $4, health_incarnation = $2, updated_at = $5, version = version + 1
+         WHERE id = $1 AND incarnation = $2 AND state <> 'removed'
+            AND (health <> $3 OR health_incarnation <> $2 OR COALESCE(health_message, '') <> COALESCE($4, ''))");
+    MEMBER_DETAIL = pair(
+        "UPDATE members SET adapter_detail = $3, updated_at = $4, version = version + 1
+         WHERE id = $1 AND incarnation = $2 AND adapter_detail <> $3::jsonb",
+        "UPDATE members SET adapter_detail = $3, updated_at = $4, version = version + 1
+         WHERE id = $1 AND incarnation = $2 AND adapter_detail <> $3");
+}
+
+fn member(row: &Row) -> Result<Member> {
+    let state = row.get::<String>(6)?;
+    let health = row.get::<String>(7)?;
+    Ok(Member {
+        id: row.get(0)?,
+        tenant_id: row.get(1)?,
+        project_id: row.get(2)?,
+        instance_id: row.get(3)?,
+        component_key: row.get(4)?,
+        name: row.get(5)?,
+        state: MemberState::parse(&state).ok_or(StoreError::Corrupt("a state of a member"))?,
+        health: Health::parse(&health).ok_or(StoreError::Corrupt("a health"))?,
+        health_message: row.get(8)?,
+        health_incarnation: row.get(9)?,
+        allocation_id: row.get(10)?,
+        allocation_made: row.get(11)?,
+        bound_capacity_shape: row.get(12)?,
+        cell_id: row.get(13)?,
+        incarnation: row.get(14)?,
+        app_version_id: row.get(15)?,
+        adapter_detail: row.get(16)?,
+        failure_reason: row.get::<Option<String>>(17)?.and_then(|reason| MemberFailure::parse(&reason)),
+        message: row.get(18)?,
+        fenced: row.get(19)?,
+        active_witness_id: row.get(20)?,
+        drained_witness_id: row.get(21)?,
+        removed_witness_id: row.get(22)?,
+        operation_id: row.get(23)?,
+        correlation_id: row.get(24)?,
+        created_at: row.get(25)?,
+        updated_at: row.get(26)?,
+        version: row.get(27)?,
+    })
+}
+
+/// Which members a list shows.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct MemberFilter<'a> {
+    /// Of this component only.
+    pub component: Option<&'a str>,
+    /// In this state only; otherwise all but those that are removed.
+    pub state: Option<MemberState>,
+}
+
+/// How many members of a component are in a state and a health.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemberCount {
+    /// The component.
+    pub component_key: String,
+    /// The state.
+    pub state: MemberState,
+    /// The health.
+    pub health: Health,
+    /// So many.
+    pub count: i64,
+}
+
+impl Store {
+    /// The member with this id.
+    pub async fn member_lookup(&self, id: MemberId) -> Result<Option<Member>> {
+        self.fetch_optional(&MEMBER_GET, args![id]).await?.as_ref().map(member).transpose()
+    }
+
+    /// The member of this name in an instance: the living one, or else the last.
+    pub async fn member_by_name(&self, instance: InstanceId, name: &str) -> Result<Option<Member>> {
+        self.fetch_optional(&MEMBER_BY_NAME, args![instance, name]).await?.as_ref().map(member).transpose()
+    }
+
+    /// Whose cell it is.
+    pub async fn member_by_cell(&self, cell: CellId) -> Result<Option<Member>> {
+        self.fetch_optional(&MEMBER_BY_CELL, args![cell]).await?.as_ref().map(member).transpose()
+    }
+
+    /// An instance's members in order of their making.
+    pub async fn member_list(
+        &self,
+        page: Page,
+        instance: InstanceId,
+        filter: MemberFilter<'_>,
+    ) -> Result<Vec<Member>> {
+        let args =
+            args![page.after, page.size, instance, filter.component, filter.state.map(MemberState::as_str)];
+        self.fetch_all(&MEMBER_LIST, args).await?.iter().map(member).collect()
+    }
+
+    /// An instance's members that are not removed.
+    pub async fn member_living(&self, instance: InstanceId) -> Result<Vec<Member>> {
+        self.fetch_all(&MEMBER_LIVING, args![instance]).await?.iter().map(member).collect()
+    }
+
+    /// The members in an allocation.
+    pub async fn member_in(&self, allocation: AllocationId) -> Result<Vec<Member>> {
+        self.fetch_all(&MEMBER_IN, args![allocation]).await?.iter().map(member).collect()
+    }
+
+    /// The members on a node.
+    pub async fn member_on(&self, node: NodeId) -> Result<Vec<Member>> {
+        self.fetch_all(&MEMBER_ON, args![node]).await?.iter().map(member).collect()
+    }
+
+    /// Whose word stands in for evidence that a member of an instance is gone, if somebody's does.
+    pub async fn member_attested(&self, instance: InstanceId) -> Result<Option<String>> {
+        self.fetch_optional(&MEMBER_ATTESTED, args![instance]).await?.map_or(Ok(None), |row| row.get(0))
+    }
+
+    /// How many members of each component are in which state and health; those that are removed are not counted.
+    pub async fn member_count(&self, instance: InstanceId) -> Result<Vec<MemberCount>> {
+        let rows = self.fetch_all(&MEMBER_COUNT, args![instance]).await?;
+        rows.iter()
+            .map(|row| {
+                let (state, health) = (row.get::<String>(1)?, row.get::<String>(2)?);
+                Ok(MemberCount {
+                    component_key: row.get(0)?,
+                    state: MemberState::parse(&state).ok_or(StoreError::Corrupt("a state of a member"))?,
+                    health: Health::parse(&health).ok_or(StoreError::Corrupt("a health"))?,
+                    count: row.get(3)?,
+                })
+            })
+            .collect()
+    }
+}
+
+impl Tx {
+    /// Writes down that a member is asked for. A name that another one has is a `Conflict`.
+    pub async fn member_request(&mut self, member: &Member) -> Result<()> {
+        let args = args![
+            member.id,
+            member.tenant_id,
+            member.project_id,
+            member.instance_id,
+            &member.component_key,
+            &member.name,
+            member.state.as_str(),
+            member.health.as_str(),
+            member.allocation_id,
+            member.allocation_made,
+            member.bound_capacity_shape.as_deref(),
+            member.adapter_detail.clone(),
+            member.fenced,
+            member.operation_id,
+            &member.correlation_id,
+            member.created_at
+        ];
+        self.execute(&MEMBER_REQUEST, args).await.map(drop)
+    }
+
+    /// The members of an instance that are not removed, inside this transaction.
+    pub async fn member_living_now(&mut self, instance: InstanceId) -> Result<Vec<Member>> {
+        self.fetch_all(&MEMBER_LIVING, args![instance]).await?.iter().map(member).collect()
+    }
+
+    /// Moves a member on. `before` is what was seen: if the row is not that any more, nothing happens (`Stale`).
+    pub async fn member_move(&mut self, before: &Member, after: &Member, at: Timestamp) -> Result<()> {
+        if !before.state.can_become(after.state) {
+            let message = format!("a member that is {} cannot become {}", before.state, after.state);
+            return Err(StoreError::Conflict(message));
+        }
+        let args = args![
+            after.id,
+            after.state.as_str(),
+            after.health.as_str(),
+            after.health_message.as_deref(),
+            after.health_incarnation,
+            after.allocation_id,
+            after.allocation_made,
+            after.bound_capacity_shape.as_deref(),
+            after.cell_id,
+            after.incarnation,
+            after.app_version_id,
+            after.adapter_detail.clone(),
+            after.failure_reason.map(MemberFailure::as_str),
+            after.message.as_deref(),
+            after.fenced,
+            after.active_witness_id,
+            after.drained_witness_id,
+            after.removed_witness_id,
+            after.operation_id,
+            &after.correlation_id,
+            at,
+            before.version
+        ];
+        self.execute_one(&MEMBER_MOVE, args, StoreError::Stale).await
+    }
+
+    /// Notes how an incarnation of a member does; says whether anything changed by that.
+    pub async fn member_health(
+        &mut self,
+        id: MemberId,
+        incarnation: i64,
+        health: Health,
+        message: Option<&str>,
+        at: Timestamp,
+    ) -> Result<bool> {
+        let args = args![id, incarnation, health.as_str(), message, at];
+        Ok(self.execute(&MEMBER_HEALTH, args).await? == 1)
+    }
+
+    /// Notes what an adapter says of an incarnation of a member, for people.
+    pub async fn member_detail(
+        &mut self,
+        id: MemberId,
+        incarnation: i64,
+        detail: Json,
+        at: Timestamp,
+    ) -> Result<bool> {
+        Ok(self.execute(&MEMBER_DETAIL, args![id, incarnation, detail, at]).await? == 1)
+    }
+}
