@@ -1,0 +1,11 @@
+//! Adapters against a platform of the adapter's side, over real HTTP.
+
+mod commands;
+mod leases;
+mod logging;
+mod person;
+#[path = "../platform/mod.rs"]
+mod platform;
+mod projects;
+mod repeats;
+mod stopping;
