@@ -309,6 +309,7 @@ fn background(
     tasks.spawn(platform.clone().run_sweeper(Duration::from_secs(20), stop.clone()));
     tasks.spawn(until_stopped(stop.clone(), platform.clone().run_collector()));
     tasks.spawn(until_stopped(stop.clone(), platform.clone().run_tail()));
+    tasks.spawn(until_stopped(stop.clone(), platform.clone().run_leases()));
     tasks.spawn(until_stopped(stop.clone(), platform.clone().run_listener()));
     tasks.spawn(until_stopped(stop.clone(), heartbeat(platform.clone(), address)));
 }
