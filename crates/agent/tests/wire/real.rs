@@ -20,7 +20,7 @@ use crate::server::Server;
 
 const CANARY: &str = "CANARY-3f-of-a-real-cell";
 
-fn settings(machine: &Machine) -> Settings {
+pub(crate) fn settings(machine: &Machine) -> Settings {
     let missing = real::missing_tools();
     assert!(missing.is_empty(), "this test makes real cells and lacks {missing:?}");
     let number = std::process::id();
@@ -38,7 +38,7 @@ fn settings(machine: &Machine) -> Settings {
 }
 
 /// A layer that holds nothing but busybox.
-fn layer() -> Vec<u8> {
+pub(crate) fn layer() -> Vec<u8> {
     let mut archive = tar::Builder::new(Vec::new());
     let busybox = std::fs::read("/bin/busybox").expect("the tests of cells need a static /bin/busybox");
     let mut header = tar::Header::new_gnu();
@@ -58,7 +58,7 @@ fn canaries(folder: &Path) -> String {
 }
 
 /// The control groups that a driver makes once and leaves, gone when the test is.
-struct Groups(String);
+pub(crate) struct Groups(pub(crate) String);
 
 impl Drop for Groups {
     fn drop(&mut self) {
