@@ -21,9 +21,13 @@ use crate::server::Server;
 const CANARY: &str = "CANARY-3f-of-a-real-cell";
 
 pub(crate) fn settings(machine: &Machine) -> Settings {
+    settings_of(machine, std::process::id())
+}
+
+/// What no test with another number has at the same time.
+pub(crate) fn settings_of(machine: &Machine, number: u32) -> Settings {
     let missing = real::missing_tools();
     assert!(missing.is_empty(), "this test makes real cells and lacks {missing:?}");
-    let number = std::process::id();
     Settings {
         key: format!("w{:05}", number % 100_000),
         folder: machine.path().join("driver"),

@@ -10,6 +10,7 @@ use muster_node_api::cell::{CellSpec, ServiceState};
 use muster_node_api::task::{CellAct, Ending, Refusal, Report, Task, TaskKind};
 use serde_json::{Value, json};
 
+use crate::killed::start_real;
 use crate::machine::{Machine, kill};
 use crate::pull::{create, prepare, refusal, reported, trust};
 use crate::real::{Groups, layer, settings};
@@ -29,6 +30,20 @@ struct Scene {
     image: String,
 }
 
+async fn scene() -> (Scene, real::Settings) {
+    let server = Server::start().await;
+    let machine = Machine::joined(&server).await;
+    let (allocation, cell) = (machine.world.id(), machine.world.id());
+    let mut image = String::new();
+    server.script(|state| {
+        let layer = state.registry.blob(layer());
+        image = state.registry.image(&[layer]);
+        state.secrets.insert("key".to_owned(), CANARY.into());
+    });
+    let settings = settings(&machine);
+    (Scene { server, machine, allocation, cell, image }, settings)
+}
+
 impl Scene {
     fn about(&self, kind: TaskKind) -> Task {
         let mut task = create(&self.machine, self.allocation, self.cell, &self.image, trust(false));
@@ -38,7 +53,7 @@ impl Scene {
             let spec = json!({
                 "root": {"image": self.image},
                 "state": ["/data"],
-                "services": [{"name": "later", "start": "on_request", "command": busybox("exec sleep 1000")}],
+                "services": [{"name": "later", "start": "on_request", "command": busybox("echo start >> /data/starts; exec sleep 1000")}],
             });
             order.spec = Some(serde_json::from_value::<CellSpec>(spec).unwrap());
         } else {
@@ -62,6 +77,19 @@ impl Scene {
         self.act(json!({"probe": {"command": command, "sees": ["/data"]}}))
     }
 
+    /// Makes the place and the cell.
+    async fn made(&self) -> Vec<Report> {
+        let place = prepare(&self.machine, self.allocation);
+        reported(&self.server, vec![place, self.about(TaskKind::CellCreate)]).await
+    }
+
+    /// Destroys both and wipes what they had.
+    async fn ended(&self) -> Vec<Report> {
+        let mut ends = [(); 2].map(|()| prepare(&self.machine, self.allocation));
+        (ends[0].kind, ends[1].kind) = (TaskKind::Destroy, TaskKind::Wipe);
+        reported(&self.server, ends.to_vec()).await
+    }
+
     async fn told(&self, task: Task) -> Report {
         reported(&self.server, vec![task]).await.remove(0)
     }
@@ -75,31 +103,70 @@ impl Scene {
     }
 }
 
+/// A process that ends itself at each stage of each kind, and the next one: what was asked for is done once, and told of.
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_at_any_stage_of_what_is_done_in_a_cell_it_is_done_once() {
+    let (scene, settings) = scene().await;
+    let _groups = Groups(settings.key.clone());
+    let mut agent = start_real(&scene.machine, "");
+    let made = scene.made().await;
+    let mut told = Vec::new();
+    let kinds = ["cell_files", "cell_service", "cell_command", "cell_probe"];
+    let stages = ["begun", "journalled", "done", "reporting"];
+    let points = kinds.iter().flat_map(|kind| stages.iter().map(move |stage| format!("{kind}:{stage}")));
+    // What only looks is not journalled.
+    for point in points.filter(|point| point != "cell_probe:journalled") {
+        let counted = format!("echo {point} >> /data/count; grep -c {point} /data/count");
+        let task = match point.split(':').next().unwrap() {
+            "cell_files" => scene.act(json!({"files": {"write": [{"path": "/data/word", "text": &point}]}})),
+            "cell_service" => scene.act(json!({"service": {"name": "later", "action": "restart"}})),
+            "cell_command" => scene.command(busybox(&counted)),
+            _ => scene.probe(busybox("cat /data/word")),
+        };
+        agent.kill().await.unwrap();
+        agent = start_real(&scene.machine, &point);
+        scene.server.script(|state| {
+            state.redeliver = vec![task.clone()];
+            state.work.push_back(vec![task.clone()]);
+        });
+        let died = tokio::time::timeout(Duration::from_secs(20), agent.wait()).await;
+        agent = start_real(&scene.machine, "");
+        let is_it = |report: &&Report| report.task_id == task.id;
+        scene.server.until(&point, |state| state.reports.iter().any(|report| is_it(&report))).await;
+        scene.server.script(|state| state.redeliver.clear());
+        let report = scene.server.reports().iter().find(is_it).cloned().unwrap();
+        told.push((point, died.is_ok_and(|ended| !ended.unwrap().success()), report));
+    }
+    let starts = scene.told(scene.command(busybox("cat /data/starts"))).await;
+    let ended = scene.ended().await;
+    agent.kill().await.unwrap();
+
+    assert!(made.iter().chain(&ended).all(|report| report.ending == Ending::Done), "{made:?} {ended:?}");
+    for (point, died, report) in &told {
+        assert!(*died, "nothing came to {point}");
+        assert_eq!(report.ending, Ending::Done, "{point}: {report:?}");
+        match point.split(':').next().unwrap() {
+            "cell_command" => assert_eq!(stdout(report), "1\n", "{point}"),
+            "cell_probe" => assert_eq!(stdout(report), "cell_files:reporting", "{point}"),
+            _ => assert!(report.findings.cell.as_ref().unwrap().present, "{point}"),
+        }
+    }
+    assert_eq!(stdout(&starts), "start\n".repeat(4), "each restart was one");
+}
+
 fn stdout(report: &Report) -> &str {
     report.findings.ran.as_ref().map_or("(nothing ran)", |ran| &ran.stdout)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn files_services_commands_and_checks_of_a_real_cell() {
-    let server = Server::start().await;
-    let machine = Machine::joined(&server).await;
-    let (allocation, cell) = (machine.world.id(), machine.world.id());
-    let mut image = String::new();
-    server.script(|state| {
-        let layer = state.registry.blob(layer());
-        image = state.registry.image(&[layer]);
-        state.secrets.insert("key".to_owned(), CANARY.into());
-    });
-    let scene = Scene { server, machine, allocation, cell, image };
-    let settings = settings(&scene.machine);
+    let (scene, settings) = scene().await;
     let _groups = Groups(settings.key.clone());
     let running = scene.start(&settings);
     let rootfs = scene.machine.path().join(format!("driver/images/sha256-{}/rootfs", &scene.image[7..]));
 
     // Everything happens first and is judged afterwards, so that nothing is left on the machine whatever the judgement.
-    let made =
-        reported(&scene.server, vec![prepare(&scene.machine, allocation), scene.about(TaskKind::CellCreate)])
-            .await;
+    let made = scene.made().await;
     let files = json!({"files": {
         "write": [{"path": "/data/word", "text": "true"}],
         "secrets": [{"secret": "db", "file": "key"}],
@@ -141,9 +208,7 @@ async fn files_services_commands_and_checks_of_a_real_cell() {
     let damaged = scene.told(scene.probe(busybox("cat /data/word"))).await;
     let stopped = scene.told(scene.act(json!({"service": {"name": "later", "action": "stop"}}))).await;
     let looked = scene.told(scene.about(TaskKind::CellInspect)).await;
-    let mut ends = [prepare(&scene.machine, allocation), prepare(&scene.machine, allocation)];
-    (ends[0].kind, ends[1].kind) = (TaskKind::Destroy, TaskKind::Wipe);
-    let ended = reported(&scene.server, ends.to_vec()).await;
+    let ended = scene.ended().await;
     let late = scene.told(scene.probe(busybox("true"))).await;
     kill(running).await;
 
