@@ -184,6 +184,14 @@ impl Driver {
         }
     }
 
+    /// The agent ends, or begins: nothing is waited for meanwhile.
+    pub(crate) fn leave(&self, left: bool) {
+        match self {
+            Self::Simulated(_) => {}
+            Self::Real(driver) => driver.leave(left),
+        }
+    }
+
     /// How long to wait before an order, where that is simulated.
     pub(crate) fn latency(&self) -> Duration {
         match self {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use muster_ids::{AllocationId, CellId};
-use muster_node_api::cell::CellPlace;
+use muster_node_api::cell::{CellPlace, Root};
 
 use crate::cgroup::{GroupFindings, Layout, Limits};
 use crate::destroy::Reason;
@@ -86,6 +86,14 @@ impl Cells {
             record.phase == Phase::Started && record.init.as_ref().is_some_and(Process::alive)
         };
         Ok(record.filter(runs).map(|record| record.incarnation))
+    }
+
+    /// The digest of the image that a cell was made from, as its spec has it; none for one of directories of the node.
+    pub fn image(&self, cell: CellId) -> CellResult<Option<String>> {
+        match &self.record(cell)?.spec.root {
+            Root::Image(digest) => Ok(Some(digest.clone())),
+            Root::Host(_) => Ok(None),
+        }
     }
 
     /// Whether any cell here has this folder for its root. One whose record cannot be read may have any.

@@ -10,14 +10,14 @@ use muster_ids::CellId;
 use muster_node_api::task::{ProbeOrder, Ran};
 use serde_json::json;
 
-use crate::site::{Site, shell, spec_of};
+use crate::site::{Site, patience, shell, spec_of};
 
 fn order(command: &[&str], sees: &[&str]) -> ProbeOrder {
     serde_json::from_value(json!({ "command": command, "sees": sees })).unwrap()
 }
 
 fn witness(site: &Site, cell: CellId, command: &[&str], sees: &[&str]) -> CellResult<Ran> {
-    site.cells.witness(cell, 1, &order(command, sees))
+    site.cells.witness(cell, 1, &order(command, sees), &patience(60))
 }
 
 /// What a check says, which must succeed.
@@ -78,7 +78,7 @@ fn a_forged_program_a_preload_and_a_forged_shell_deceive_a_command_and_no_check(
     // A search path that leads into the cell finds what can be read and not run.
     let mut order = order(&["/bin/sh", "-c", "cat /data/word"], &["/data"]);
     order.environment.insert("PATH".into(), "/data/bin:/bin".into());
-    let ran = site.cells.witness(cell, 1, &order).unwrap();
+    let ran = site.cells.witness(cell, 1, &order, &patience(60)).unwrap();
     assert_eq!(ran.stdout, "true\n", "{ran:?}");
     assert_cleared(&site, cell);
 }
@@ -135,7 +135,7 @@ fn links_lead_it_nowhere_and_places_of_programs_cannot_be_shown_to_it() {
     }
     assert!(witness(&site, cell, &["sh"], &[]).is_err(), "a program is named by its path");
     assert!(
-        site.cells.witness(cell, 2, &order(&["/bin/true"], &[])).is_err(),
+        site.cells.witness(cell, 2, &order(&["/bin/true"], &[]), &patience(60)).is_err(),
         "that incarnation is not there"
     );
     assert_cleared(&site, cell);
@@ -157,14 +157,14 @@ fn its_output_and_memory_are_out_of_reach_for_the_root_of_the_cell() {
     for uid in [0, 1000] {
         let mut order = order(&["/bin/sh", "-c", slow], &[]);
         (order.uid, order.gid) = (uid, uid);
-        assert_eq!(site.cells.witness(cell, 1, &order).unwrap().stdout, "true\n");
+        assert_eq!(site.cells.witness(cell, 1, &order, &patience(60)).unwrap().stdout, "true\n");
     }
     site.cells.command_kill(cell, "attack").unwrap();
     // Nor does it see into anything of the check, as any user that it can be.
     let mut order = order(&["/bin/sleep", "2"], &[]);
     (order.uid, order.gid) = (1000, 1000);
     std::thread::scope(|scope| {
-        let running = scope.spawn(|| site.cells.witness(cell, 1, &order).unwrap());
+        let running = scope.spawn(|| site.cells.witness(cell, 1, &order, &patience(60)).unwrap());
         let find =
             "for p in /proc/[0-9]*; do grep -q '^.bin.sleep' $p/cmdline 2>/dev/null && echo $p; done; true";
         let mut found = String::new();
@@ -222,7 +222,7 @@ fn it_is_among_the_cell_s_processes_and_in_its_network_with_no_rights_and_a_clea
     }
     let mut order = order(&["/bin/sh", "-c", "id -u; id -g; cat /etc/only-root"], &[]);
     (order.uid, order.gid) = (1000, 1001);
-    let ran = site.cells.witness(cell, 1, &order).unwrap();
+    let ran = site.cells.witness(cell, 1, &order, &patience(60)).unwrap();
     assert_eq!((ran.exit, ran.stdout.as_str()), (1, "1000\n1001\n"), "{ran:?}");
     let missing = witness(&site, cell, &["/bin/nothing"], &[]).unwrap_err().to_string();
     assert!(missing.contains("/bin/nothing"), "{missing}");
@@ -237,7 +237,7 @@ fn its_time_its_output_and_its_processes_are_bounded() {
         let mut order = order(&["/bin/sh", "-c", script], &[]);
         order.timeout_seconds = 2;
         let began = Instant::now();
-        let ran = site.cells.witness(cell, 1, &order).unwrap();
+        let ran = site.cells.witness(cell, 1, &order, &patience(60)).unwrap();
         assert!(began.elapsed() < Duration::from_secs(15), "{script}: {:?}", began.elapsed());
         ran
     };
@@ -267,7 +267,9 @@ fn what_an_agent_that_died_left_of_one_goes_and_the_end_of_the_cell_ends_it() {
     let settings = site.settings.clone();
     let long = |settings: &muster_cell::Settings, cell: CellId| {
         let cells = muster_cell::Cells::open(settings.clone()).unwrap();
-        std::thread::spawn(move || cells.witness(cell, 1, &order(&["/bin/sh", "-c", "sleep 9; echo x"], &[])))
+        std::thread::spawn(move || {
+            cells.witness(cell, 1, &order(&["/bin/sh", "-c", "sleep 9; echo x"], &[]), &patience(60))
+        })
     };
     let runs = |site: &Site| {
         let since = Instant::now();
