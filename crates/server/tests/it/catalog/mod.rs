@@ -56,8 +56,10 @@ pub(crate) fn manifest(app: &str, version: &str, images: &[&str]) -> Value {
             })
         })
         .collect();
+    // What just runs has one component.
+    let kind = if components.len() > 1 { "oci" } else { "launchable" };
     json!({
-        "app": app, "version": version, "artifact_kind": "launchable", "artifacts": artifacts,
+        "app": app, "version": version, "artifact_kind": kind, "artifacts": artifacts,
         "compatibility": {"requires_capacity_shape": ["gpu_slice", "baremetal"]},
         "components": components,
     })
