@@ -12,9 +12,9 @@ async fn a_release_is_never_ahead_of_what_it_is_made_of() {
         catalog.rules(json!({"unsigned_up_to": "active"})).await;
         catalog.offer("notebook", "everyone").await;
         catalog.image("one", None).await;
-        catalog.image("two", Some("active")).await;
+        catalog.image("two", Some("canary")).await;
         catalog.released("notebook", "1", &["one", "two"]).await;
-        for to in ["staged", "canary", "active"] {
+        for to in ["staged", "canary"] {
             let refused = catalog.promote("notebook", "1", to).await.refused(409, "invalid_state");
             if to == "staged" {
                 assert!(refused.text.contains("artifact one is draft"), "{}", refused.text);
@@ -22,9 +22,19 @@ async fn a_release_is_never_ahead_of_what_it_is_made_of() {
             catalog.artifact("one", "promote", to).await.ok();
             catalog.promote("notebook", "1", to).await.ok();
         }
+        let refused = catalog.promote("notebook", "1", "active").await.refused(409, "invalid_state");
+        assert!(refused.text.contains("promote the artifact to active first"), "{}", refused.text);
+        // Both are of one line, of which one is active: a release of one of them can be active.
+        catalog.demote("notebook", "1", "staged").await.ok();
+        catalog.released("notebook", "2", &["one"]).await;
+        catalog.brought("notebook", "2", "canary").await;
+        catalog.artifact("one", "promote", "active").await.ok();
+        catalog.promote("notebook", "2", "active").await.ok();
         // An artifact goes on serving what is already there when a newer one takes its place, and only that.
         catalog.artifact("one", "demote", "deprecated").await.ok();
-        assert_eq!(catalog.shown("notebook", "1").await["state"], json!("active"));
+        assert_eq!(catalog.shown("notebook", "2").await["state"], json!("active"));
+        let refused = catalog.promote("notebook", "1", "canary").await.refused(409, "invalid_state");
+        assert!(refused.text.contains("artifact one is deprecated"), "{}", refused.text);
         catalog.kit.stop().await;
     }
 }
