@@ -7,5 +7,6 @@ mod person;
 #[path = "../platform/mod.rs"]
 mod platform;
 mod projects;
+mod python;
 mod repeats;
 mod stopping;
