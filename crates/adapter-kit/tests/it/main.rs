@@ -1,6 +1,7 @@
 //! Adapters against a platform of the adapter's side, over real HTTP.
 
 mod commands;
+mod guide;
 mod leases;
 mod logging;
 mod person;
