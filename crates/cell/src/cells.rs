@@ -27,6 +27,8 @@ pub struct Cells {
     pub(crate) memos: Memos,
     records: Mutex<HashMap<CellId, Arc<Record>>>,
     turns: Mutex<HashMap<CellId, Arc<Mutex<()>>>>,
+    /// Who removes what is left of a check holds this: who destroys its cell does so too, and may come at the same time.
+    pub(crate) clearing: Mutex<()>,
     runc_root: std::path::PathBuf,
 }
 
@@ -46,6 +48,7 @@ impl Cells {
             memos: Memos::default(),
             records: Mutex::default(),
             turns: Mutex::default(),
+            clearing: Mutex::default(),
             runc_root: settings.run.join("runc"),
             settings,
         };

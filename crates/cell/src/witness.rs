@@ -220,6 +220,7 @@ impl Cells {
 
     /// Removes all that there is of a check, from any state.
     fn clear(&self, stand: &Stand) -> CellResult<()> {
+        let _clearing = lock(&self.clearing);
         self.end(stand)?;
         if self.runc_root().join(&stand.name).exists() {
             let mut command = tool::command(&self.settings.tools.runc);
