@@ -381,6 +381,10 @@ impl Engine {
             path(&next),
             json!({"kind": next.kind, "state": state}),
         ));
+        // What an adapter was asked for and nobody waits for any more, it must not do either.
+        if next.subject_kind == "member" {
+            tx.adapter_step_cancel_of(next.id, now).await?;
+        }
         tx.operation_end(&next, now).await?;
         let entry = end_entry(&next, self.world.id(), now);
         tell(&self.world, &mut tx, &next, &told, Some(entry), now).await?;

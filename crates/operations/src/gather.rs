@@ -78,11 +78,10 @@ pub(crate) async fn gather(
                     deadline_at: cx.operation.deadline_at,
                 },
             );
-            let mut under_way = Vec::new();
-            if takes_over {
-                under_way = cx.store.operation_open_on(plan.member.id.uuid()).await?;
-                under_way.retain(|other| other.parent_id != Some(cx.operation.id));
-            }
+            let under_way = match takes_over {
+                true => cx.store.operation_open_on(plan.member.id.uuid()).await?,
+                false => Vec::new(),
+            };
             if let Some(item) = items.iter_mut().find(|item| item.id == plan.member.id.to_string()) {
                 item.state = ItemState::Running;
                 item.operation_id = Some(part.id);

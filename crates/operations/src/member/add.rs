@@ -33,7 +33,8 @@ pub const ADD: Definition = Definition {
 };
 
 fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result<Act>> {
-    failed(cx, state, true)
+    // One that takes another's place was never wanted beside it.
+    failed(cx, state, cx.operation.input["replaces"].is_null())
 }
 
 /// What did not come to work is failed, with the reason. An add that had no effect leaves its component wanting one less.

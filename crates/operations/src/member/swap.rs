@@ -89,8 +89,6 @@ async fn come(cx: &StepCx<'_>) -> Result<Act> {
     let (now, look) = (cx.now, cx.timing.look);
     Ok(Act::write(move |tx, _| {
         Box::pin(async move {
-            // What an add that fails takes back from what is wanted, this one never added.
-            tx.component_want(new.instance_id, &new.component_key, 0, 0).await?;
             tx.operation_open(&opened).await?;
             Ok(Verdict::Wait { reason: format!("{} takes its place", new.name), until: now + look })
         })

@@ -1,0 +1,81 @@
+//! How long to wait before trying again: longer each time, and never the same for two adapters.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::{Rng as _, SeedableRng as _};
+
+const FIRST: Duration = Duration::from_millis(200);
+const LONGEST: Duration = Duration::from_secs(15);
+
+/// Where chance comes from: a seed that is handed in, so that a run can be repeated.
+#[derive(Debug, Clone)]
+pub(crate) struct Chance(Arc<Mutex<StdRng>>);
+
+impl Chance {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(Arc::new(Mutex::new(StdRng::seed_from_u64(seed))))
+    }
+
+    /// A number from 0 up to, but without, 1.
+    fn fraction(&self) -> f64 {
+        let mut source = self.0.lock().expect("no holder of this lock can panic");
+        (source.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// Between half of it and all of it: a thousand adapters that lost the same server must not come back at one moment.
+    pub(crate) fn about(&self, due: Duration) -> Duration {
+        due / 2 + due.mul_f64(self.fraction() / 2.0)
+    }
+}
+
+/// The pauses between attempts.
+#[derive(Debug)]
+pub(crate) struct Backoff {
+    chance: Chance,
+    next: Duration,
+}
+
+impl Backoff {
+    pub(crate) fn new(chance: &Chance) -> Self {
+        Self { chance: chance.clone(), next: FIRST }
+    }
+
+    /// It worked: the next pause is a short one again.
+    pub(crate) fn reset(&mut self) {
+        self.next = FIRST;
+    }
+
+    /// Waits; at least as long as the platform asked for.
+    pub(crate) async fn pause(&mut self, asked_for: Option<Duration>) {
+        tokio::time::sleep(self.due().max(asked_for.unwrap_or_default())).await;
+    }
+
+    fn due(&mut self) -> Duration {
+        let due = self.next;
+        self.next = (due * 2).min(LONGEST);
+        self.chance.about(due)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_differ_and_start_again() {
+        let mut backoff = Backoff::new(&Chance::new(1));
+        let pauses: Vec<Duration> = (0..12).map(|_| backoff.due()).collect();
+        assert!(pauses[0] >= FIRST / 2 && pauses[0] < FIRST, "{pauses:?}");
+        assert!(pauses.iter().all(|pause| *pause <= LONGEST));
+        assert!(pauses[10] >= LONGEST / 2 && pauses[10] != pauses[11]);
+        backoff.reset();
+        assert!(backoff.due() < FIRST);
+        let again: Vec<Duration> = {
+            let mut backoff = Backoff::new(&Chance::new(1));
+            (0..12).map(|_| backoff.due()).collect()
+        };
+        assert_eq!(pauses, again, "a seed gives the same pauses");
+    }
+}

@@ -1,0 +1,133 @@
+//! One step, from the moment it was leased to its end: the adapter's method runs while the lease is kept.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use muster_sdk::types::{AdapterVerb, LeasedStep};
+use tokio::time::Instant;
+
+use crate::adapter::{Adapter, Done, Failure, Outcome};
+use crate::backoff::Chance;
+use crate::lease::{Lease, Lost};
+use crate::platform::Platform;
+use crate::step::StepCx;
+use crate::stop::Stop;
+
+/// How it ended.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    /// The platform was told that it is done.
+    Completed,
+    /// The platform was told that it cannot be done, or not now.
+    Failed,
+    /// It was dropped where it stood, because it is not ours any more.
+    GivenUp(Lost),
+    /// What was to be told of its end was refused.
+    Unwanted(String),
+    /// The process stops before it was done; the platform offers it to another.
+    HandedBack,
+}
+
+/// Carries it out.
+pub(crate) async fn carry<A: Adapter>(
+    adapter: &A,
+    leased: LeasedStep,
+    platform: &Arc<Platform>,
+    chance: &Chance,
+    given_at: Instant,
+    stop: &Stop,
+    grace: Duration,
+) -> Ended {
+    let step = leased.step.clone();
+    let lease = Arc::new(Lease::new(platform, &step, chance, given_at));
+    let cx = StepCx::under(leased, lease.clone());
+    tracing::info!(
+        project = %platform.project, step = %step.id, verb = %step.verb, generation = step.generation,
+        attempts = step.attempts, instance = %cx.snapshot().instance,
+        member = cx.member().map_or("", |member| member.name.as_str()),
+        correlation_id = %step.correlation_id, "a step was leased"
+    );
+    let work = async {
+        match attempt(adapter, &cx).await {
+            Ok(done) => match lease.complete(&done).await {
+                Ok(()) => Ok(Ended::Completed),
+                // A word that the platform does not take would come again at every attempt: it is the adapter's fault, and told.
+                Err(why) => {
+                    lease.must_be_ours().await;
+                    lease.fail(Failure::new("report_refused", why)).await.map(|()| Ended::Failed)
+                }
+            },
+            Err(failure) => {
+                tracing::warn!(
+                    step = %step.id, reason = %failure.reason, message = %failure.message,
+                    retry_after = failure.retry_after.map(|after| after.as_secs()), "a step failed"
+                );
+                lease.fail(failure).await.map(|()| Ended::Failed)
+            }
+        }
+        .unwrap_or_else(Ended::Unwanted)
+    };
+    let out_of_time = async {
+        stop.ordered().await;
+        tokio::time::sleep(grace).await;
+    };
+    let ended = tokio::select! {
+        biased;
+        lost = lease.keep() => Ended::GivenUp(lost),
+        ended = work => ended,
+        () = out_of_time => hand_back(&lease).await,
+    };
+    match &ended {
+        Ended::GivenUp(lost) => {
+            tracing::warn!(step = %step.id, generation = step.generation, why = %lost, "a step was given up");
+        }
+        Ended::Unwanted(why) => {
+            tracing::warn!(step = %step.id, %why, "nobody wants to hear how a step ended")
+        }
+        Ended::Completed => tracing::info!(step = %step.id, "a step is done"),
+        Ended::Failed | Ended::HandedBack => {}
+    }
+    ended
+}
+
+/// The adapter's method. One that panics is a failed step and no dead process: other steps are under way beside it.
+pub(crate) async fn attempt<A: Adapter>(adapter: &A, cx: &StepCx) -> Outcome {
+    let method = async {
+        match cx.verb() {
+            AdapterVerb::Join => adapter.join(cx).await,
+            AdapterVerb::Leave => adapter.leave(cx).await,
+            AdapterVerb::Drain => adapter.drain(cx).await,
+            AdapterVerb::Resume => adapter.resume(cx).await,
+            AdapterVerb::Remove => adapter.remove(cx).await,
+            AdapterVerb::Reconcile => adapter.reconcile(cx).await,
+            AdapterVerb::Unrecognised => Err(Failure::new(
+                "unsupported",
+                "the platform asks for a verb that this adapter is too old to know; update it",
+            )),
+        }
+    };
+    AssertUnwindSafe(method).catch_unwind().await.unwrap_or_else(|panic| {
+        let said = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied())
+            .unwrap_or("nothing");
+        Err(Failure::new("adapter_panicked", format!("the adapter has a fault of its own: {said}")))
+    })
+}
+
+/// Gives a step to whoever comes next, now instead of when the lease lapses.
+async fn hand_back(lease: &Lease) -> Ended {
+    let failure = Failure::retry(Duration::ZERO, "adapter_stopping", "the adapter was told to stop");
+    // Whether it is heard or not, somebody takes over: at once, or when the lease has lapsed.
+    let _ = tokio::time::timeout(Duration::from_secs(2), lease.fail(failure)).await;
+    Ended::HandedBack
+}
+
+/// What a rehearsal of a step comes to.
+pub(crate) async fn rehearse<A: Adapter>(adapter: &A, leased: LeasedStep) -> (Result<Done, Failure>, StepCx) {
+    let cx = StepCx::rehearsal(leased);
+    (attempt(adapter, &cx).await, cx)
+}

@@ -1,0 +1,249 @@
+//! The command line that every adapter gets: run it, see what it holds, rehearse a step, check that it is let in.
+
+mod check;
+mod lease_list;
+mod places;
+mod replay;
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+
+use crate::adapter::Adapter;
+use crate::{Options, StartError, logs, run, stop};
+
+/// Why a command did not succeed, for people.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Trouble {
+    #[error(transparent)]
+    Start(#[from] StartError),
+    #[error("{0}")]
+    Platform(#[from] muster_sdk::Error),
+    #[error("{0}")]
+    Said(String),
+    #[error("the answer could not be written: {0}")]
+    Output(#[from] std::io::Error),
+}
+
+/// All of an adapter's `main`: reads the command line and the environment, and does what they say.
+pub fn main<A: Adapter>(adapter: A) -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("no threads can be had: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let code = runtime.block_on(main_with(adapter, std::env::args_os(), &mut std::io::stdout()));
+    // A long poll that nobody reads any more must not hold the process.
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    ExitCode::from(code)
+}
+
+/// The same with another command line and another place for what it prints; gives the exit status.
+pub async fn main_with<A: Adapter>(
+    adapter: A,
+    words: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+    out: &mut (impl Write + Send),
+) -> u8 {
+    let given = match grammar(&adapter).try_get_matches_from(words) {
+        Ok(given) => given,
+        Err(error) => {
+            // Help goes to the standard output and ends with zero, a mistake to the standard error and ends with two.
+            let code = u8::try_from(error.exit_code()).unwrap_or(2);
+            let told = if code == 0 { write!(out, "{}", error.render()) } else { error.print() };
+            return if told.is_ok() { code } else { 1 };
+        }
+    };
+    logs::start(text(&given, "log-level"), given.get_one::<String>("log-format").map(String::as_str));
+    let options = options(&adapter, &given);
+    let name = adapter.name().to_owned();
+    let result = match given.subcommand() {
+        Some(("check", _)) => check::check(&options, out).await,
+        Some(("lease-list", _)) => lease_list::lease_list(options, out).await,
+        Some(("replay", rest)) => {
+            replay::replay(adapter, options, text(rest, "step"), rest.get_flag("for-real"), out).await
+        }
+        _ => until_told(adapter, options).await,
+    };
+    match result {
+        Ok(()) => 0,
+        Err(trouble) => {
+            eprintln!("{name}: {trouble}");
+            1
+        }
+    }
+}
+
+/// Runs until a signal says otherwise: the first lets running steps end, the second does not wait for them.
+async fn until_told<A: Adapter>(adapter: A, options: Options) -> Result<(), Trouble> {
+    let (stopper, stop) = stop();
+    let signals = async move {
+        use tokio::signal::unix::{SignalKind, signal};
+        let (mut terminate, mut interrupt) =
+            match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
+                (Ok(terminate), Ok(interrupt)) => (terminate, interrupt),
+                (Err(error), _) | (_, Err(error)) => {
+                    tracing::warn!(%error, "signals cannot be heard");
+                    return std::future::pending().await;
+                }
+            };
+        for _ in 0..2 {
+            tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
+            stopper.stop();
+        }
+    };
+    tokio::select! {
+        ended = run(Arc::new(adapter), options, stop) => Ok(ended?),
+        () = signals => Err(Trouble::Said("told twice to stop: steps were left where they stand".to_owned())),
+    }
+}
+
+fn grammar<A: Adapter>(adapter: &A) -> Command {
+    let step = Arg::new("step").value_name("STEP").required(true).help("The step's id: astp_…");
+    let for_real = Arg::new("for-real")
+        .long("for-real")
+        .action(ArgAction::SetTrue)
+        .help("Lease the step and carry it out, instead of printing what it would ask for");
+    Command::new(adapter.name().to_owned())
+        .version(adapter.version().to_owned())
+        .about("An adapter: it leases steps of its app's instances and carries them out through the platform's public API.")
+        .after_help(
+            "The account is that of MUSTER_TOKEN_FILE: an app's operator in one project, or the publisher's, which then works in \
+             every project that is entitled to its apps.",
+        )
+        .args(settings())
+        .subcommand(Command::new("run").about("Lease steps and carry them out, until told to stop (the default)"))
+        .subcommand(Command::new("check").about("Say who the platform takes this adapter for, and whether it may do its work"))
+        .subcommand(Command::new("lease-list").about("List the steps that wait, and those that are held, by whom and until when"))
+        .subcommand(
+            Command::new("replay")
+                .about("Rehearse a step on the instance as it is now, and print what it would ask for; nothing is changed")
+                .arg(step)
+                .arg(for_real),
+        )
+}
+
+fn settings() -> Vec<Arg> {
+    let setting = |name: &'static str, variable: &'static str, value: &'static str, help: &'static str| {
+        Arg::new(name)
+            .long(name)
+            .env(variable)
+            .value_name(value)
+            .help(help)
+            .hide_env_values(true)
+            .global(true)
+    };
+    let number = |arg: Arg, default: &'static str| {
+        arg.default_value(default).value_parser(value_parser!(u64).range(1..))
+    };
+    vec![
+        setting("server", "MUSTER_SERVER", "URL", "Where the platform is")
+            .default_value("http://127.0.0.1:7480"),
+        setting(
+            "token-file",
+            "MUSTER_TOKEN_FILE",
+            "FILE",
+            "A file with a service account's token; several, separated by colons",
+        )
+        .value_delimiter(':')
+        .action(ArgAction::Append)
+        .value_parser(value_parser!(PathBuf)),
+        setting(
+            "ca-file",
+            "MUSTER_CA_FILE",
+            "PEM",
+            "The certificate authorities to trust, instead of the machine's",
+        )
+        .value_parser(value_parser!(PathBuf)),
+        setting(
+            "app",
+            "MUSTER_ADAPTER_APPS",
+            "SLUG",
+            "Which of the publisher's apps are this adapter's; all, if none is named",
+        )
+        .value_delimiter(',')
+        .action(ArgAction::Append),
+        setting(
+            "name",
+            "MUSTER_ADAPTER_NAME",
+            "NAME",
+            "The name of this process to the platform [default: NAME-HOST-PID]",
+        ),
+        number(setting("most", "MUSTER_ADAPTER_MOST", "N", "How many steps at once, in each project"), "64"),
+        number(
+            setting(
+                "lease-seconds",
+                "MUSTER_ADAPTER_LEASE_SECONDS",
+                "N",
+                "How long a step is held without a heartbeat, 5 to 600",
+            ),
+            "30",
+        ),
+        number(
+            setting(
+                "wait-seconds",
+                "MUSTER_ADAPTER_WAIT_SECONDS",
+                "N",
+                "How long one question for work waits, at most 60",
+            ),
+            "25",
+        ),
+        number(
+            setting(
+                "grace-seconds",
+                "MUSTER_ADAPTER_GRACE_SECONDS",
+                "N",
+                "How long steps have to end after the order to stop",
+            ),
+            "10",
+        ),
+        number(
+            setting(
+                "look-seconds",
+                "MUSTER_ADAPTER_LOOK_SECONDS",
+                "N",
+                "How often the publisher's consumers are listed",
+            ),
+            "30",
+        ),
+        setting("log-level", "MUSTER_LOG", "LEVEL", "What is logged: error, warn, info, debug")
+            .default_value("info"),
+        setting("log-format", "MUSTER_LOG_FORMAT", "FORMAT", "json or text; text on a terminal, if not said")
+            .value_parser(["json", "text"]),
+    ]
+}
+
+fn text<'g>(given: &'g ArgMatches, name: &str) -> &'g str {
+    given.get_one::<String>(name).map_or("", String::as_str)
+}
+
+fn options<A: Adapter>(adapter: &A, given: &ArgMatches) -> Options {
+    let seconds = |name: &str| Duration::from_secs(given.get_one::<u64>(name).copied().unwrap_or(1));
+    let files = given.get_many::<PathBuf>("token-file").into_iter().flatten().cloned().collect();
+    let name = given.get_one::<String>("name").cloned().unwrap_or_else(|| process_name(adapter.name()));
+    // The one place where chance enters: the operating system's, by way of the SDK.
+    let seed = u64::from_str_radix(&muster_sdk::fresh_key()[..16], 16).unwrap_or(0);
+    Options {
+        ca_file: given.get_one::<PathBuf>("ca-file").cloned(),
+        apps: given.get_many::<String>("app").into_iter().flatten().cloned().collect(),
+        most: usize::try_from(given.get_one::<u64>("most").copied().unwrap_or(64)).unwrap_or(64),
+        lease: seconds("lease-seconds"),
+        wait: seconds("wait-seconds"),
+        grace: seconds("grace-seconds"),
+        look_around: seconds("look-seconds"),
+        ..Options::new(text(given, "server"), files, name, seed)
+    }
+}
+
+/// One process, one name: the machine's name tells processes of several machines apart, the number those of one.
+fn process_name(adapter: &str) -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let host = if host.trim().is_empty() { "host" } else { host.trim() };
+    format!("{adapter}-{host}-{}", std::process::id()).chars().take(100).collect()
+}

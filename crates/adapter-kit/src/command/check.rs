@@ -1,0 +1,99 @@
+//! Whether the platform takes this adapter: who it is there, what it may do, and whether both speak the same contract.
+
+use std::io::Write;
+
+use muster_sdk::describe::Description;
+use muster_sdk::{Arguments, Error};
+
+use super::Trouble;
+use super::places::accounts;
+use crate::identity::{Account, Identity};
+use crate::run::{LEASE, MINT};
+use crate::{CONTRACT, Options};
+
+/// What an operator's account needs for the loop.
+const TO_OPERATE: [&str; 7] = [
+    LEASE,
+    "adapter_step.heartbeat",
+    "adapter_step.progress",
+    "adapter_step.complete",
+    "adapter_step.fail",
+    "adapter_task.create",
+    "adapter_task.get",
+];
+/// What it needs for the developer's commands.
+const TO_LOOK: [&str; 2] = ["adapter_step.list", "adapter_step.get"];
+/// What a publisher's account needs.
+const TO_PUBLISH: [&str; 2] = [MINT, "entitlement.list"];
+
+/// Checks, prints, and fails where something is missing.
+pub(super) async fn check(options: &Options, out: &mut (impl Write + Send)) -> Result<(), Trouble> {
+    let mut missing = Vec::new();
+    for (account, _) in accounts(options).await? {
+        let identity = &account.identity;
+        writeln!(
+            out,
+            "account     {} ({}) in the project {}",
+            identity.name, identity.id, identity.project_id
+        )?;
+        missing.extend(contract(&account, options, out).await?);
+        missing.extend(permissions(identity, out)?);
+    }
+    if missing.is_empty() {
+        writeln!(out, "all is in order")?;
+        return Ok(());
+    }
+    Err(Trouble::Said(format!("this adapter cannot do its work here: {} missing", missing.join(", "))))
+}
+
+/// Compares what the kit was built against with what this platform says of itself.
+async fn contract(
+    account: &Account,
+    options: &Options,
+    out: &mut (impl Write + Send),
+) -> Result<Vec<String>, Trouble> {
+    let known = Description::embedded();
+    let mut document = known
+        .operation("whoami")
+        .ok_or_else(|| Error::Setup("the API has no whoami any more".to_owned()))?
+        .clone();
+    document.path = "/openapi.json".to_owned();
+    let text = account.connection.call(&document, &Arguments::default()).await?.json().to_string();
+    let served = Description::parse(&text)?;
+    let needed = known.operations.iter().map(|operation| operation.id.as_str()).filter(|id| {
+        id.starts_with("adapter_step_") || id.starts_with("adapter_task_") || *id == "operator_token_mint"
+    });
+    let missing: Vec<String> =
+        needed.filter(|id| served.operation(id).is_none()).map(|id| format!("the operation {id}")).collect();
+    let verdict =
+        if missing.is_empty() { "has all of its operations" } else { "lacks some of its operations" };
+    writeln!(
+        out,
+        "contract    {CONTRACT}; the API of {} is version {} and {verdict}",
+        options.server, served.version
+    )?;
+    Ok(missing)
+}
+
+fn permissions(identity: &Identity, out: &mut impl Write) -> Result<Vec<String>, Trouble> {
+    let mut missing = Vec::new();
+    let mut part = |title: &str, needed: &[&str], must: bool, out: &mut dyn Write| -> std::io::Result<()> {
+        let lacking: Vec<&str> = needed.iter().copied().filter(|one| !identity.may(one)).collect();
+        let verdict = if lacking.is_empty() {
+            "yes".to_owned()
+        } else {
+            format!("no: it lacks {}", lacking.join(", "))
+        };
+        writeln!(out, "{title:<11} {verdict}")?;
+        if must {
+            missing.extend(lacking.iter().map(|one| format!("the permission {one}")));
+        }
+        Ok(())
+    };
+    // An account is one or the other; what it is not, it need not be able to do.
+    let publisher = identity.may(MINT);
+    part("operates", &TO_OPERATE, !publisher, out)?;
+    part("looks", &TO_LOOK, false, out)?;
+    part("publishes", &TO_PUBLISH, publisher, out)?;
+    Ok(missing)
+}

@@ -1,0 +1,217 @@
+//! The platform as an adapter sees it in one project: the few operations of its contract, with a token that stays fresh.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, RwLock};
+use std::time::Duration;
+
+use muster_sdk::types::{
+    AdapterStep, AdapterStepPage, AdapterTask, AdapterTaskCreate, Entitlement, EntitlementPage, Leased,
+    LeasedStep,
+};
+use muster_sdk::{Arguments, Connection, Error, describe::Description};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use crate::credential::Credential;
+use crate::{CONTRACT, Options, StartError};
+
+/// What comes after a call that did not succeed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Then {
+    /// It may succeed later; after this time, where the platform said so.
+    Again(Option<Duration>),
+    /// It will not, and nothing was done.
+    Refused(String),
+}
+
+/// What comes after this error. A refused token counts as passing: it may be replaced at any moment, and whether a lease is
+/// lost by then is the lease's business.
+pub(crate) fn then(error: &Error) -> Then {
+    match error {
+        Error::Problem(problem) => match problem.status {
+            401 | 408 | 429 | 500.. => Then::Again(problem.retry_after.map(Duration::from_secs)),
+            _ => Then::Refused(error.to_string()),
+        },
+        Error::Unreachable { .. } | Error::Lost { .. } | Error::Answer { .. } => Then::Again(None),
+        Error::Setup(_) => Then::Refused(error.to_string()),
+    }
+}
+
+/// The platform in one project.
+#[derive(Debug)]
+pub(crate) struct Platform {
+    pub(crate) project: String,
+    options: Arc<Options>,
+    credential: Credential,
+    connection: RwLock<Connection>,
+    /// Renewals come one at a time: a hundred steps that are refused at once need one new token.
+    renewing: tokio::sync::Mutex<u64>,
+}
+
+impl Platform {
+    pub(crate) fn new(
+        project: &str,
+        connection: Connection,
+        credential: Credential,
+        options: &Arc<Options>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            project: project.to_owned(),
+            options: options.clone(),
+            credential,
+            connection: RwLock::new(connection),
+            renewing: tokio::sync::Mutex::new(0),
+        })
+    }
+
+    fn connection(&self) -> Connection {
+        self.connection.read().expect("no holder of this lock can panic").clone()
+    }
+
+    /// Has a fresh token and uses it from now on. Says how long it lives.
+    pub(crate) async fn renew(&self) -> Result<Option<Duration>, StartError> {
+        let mut count = self.renewing.lock().await;
+        self.renew_held(&mut count).await
+    }
+
+    async fn renew_held(&self, count: &mut u64) -> Result<Option<Duration>, StartError> {
+        let fresh = self.credential.fresh(&self.options).await?;
+        *self.connection.write().expect("no holder of this lock can panic") = fresh.connection;
+        *count += 1;
+        Ok(fresh.life)
+    }
+
+    /// Calls an operation of this project. A refused token is replaced once, if there is another.
+    pub(crate) async fn call<T: DeserializeOwned>(
+        &self,
+        operation: &str,
+        path: &[(&str, &str)],
+        body: &(impl Serialize + Sync),
+    ) -> Result<T, Error> {
+        let body = serde_json::to_value(body).map_err(|error| Error::Setup(error.to_string()))?;
+        self.ask(operation, path, Vec::new(), Some(body)).await
+    }
+
+    async fn ask<T: DeserializeOwned>(
+        &self,
+        operation: &str,
+        path: &[(&str, &str)],
+        query: Vec<(String, String)>,
+        body: Option<Value>,
+    ) -> Result<T, Error> {
+        let described = Description::embedded()
+            .operation(operation)
+            .ok_or_else(|| Error::Setup(format!("the API has no operation {operation}")))?;
+        let mut named: BTreeMap<String, String> =
+            path.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        named.insert("project".to_owned(), self.project.clone());
+        let arguments = Arguments { path: named, query, body, ..Arguments::default() };
+        let before = *self.renewing.lock().await;
+        let answer = match self.connection().call(described, &arguments).await {
+            Err(Error::Problem(problem)) if problem.status == 401 => {
+                let mut count = self.renewing.lock().await;
+                if *count == before
+                    && let Err(error) = self.renew_held(&mut count).await
+                {
+                    tracing::warn!(project = %self.project, %error, "the token is refused, and there is no other");
+                    return Err(Error::Problem(problem));
+                }
+                drop(count);
+                self.connection().call(described, &arguments).await?
+            }
+            other => other?,
+        };
+        let status = answer.status;
+        serde_json::from_value(answer.json())
+            .map_err(|error| Error::Answer { status, why: error.to_string() })
+    }
+
+    /// Asks for work.
+    pub(crate) async fn lease(&self, version: &str, most: usize, wait: Duration) -> Result<Leased, Error> {
+        let wish = json!({
+            "adapter": {"name": self.options.name, "version": version, "contract": CONTRACT},
+            "most": most.clamp(1, 64),
+            "wait_seconds": wait.as_secs().min(60),
+            "lease_seconds": self.lease_seconds(),
+        });
+        self.call("adapter_step_lease", &[], &wish).await
+    }
+
+    /// How long a lease lasts.
+    pub(crate) fn lease_seconds(&self) -> i64 {
+        i64::try_from(self.options.lease.as_secs()).unwrap_or(600).clamp(5, 600)
+    }
+
+    /// Says something of a step: `heartbeat`, `progress`, `complete` or `fail`.
+    pub(crate) async fn say(
+        &self,
+        what: &str,
+        step: &str,
+        body: &(impl Serialize + Sync),
+    ) -> Result<AdapterStep, Error> {
+        self.call(&format!("adapter_step_{what}"), &[("adapter_step", step)], body).await
+    }
+
+    /// Has something done in a cell.
+    pub(crate) async fn task(&self, step: &str, wish: &AdapterTaskCreate) -> Result<AdapterTask, Error> {
+        self.call("adapter_task_create", &[("adapter_step", step)], wish).await
+    }
+
+    /// How that stands, after a wait for its end.
+    pub(crate) async fn task_get(
+        &self,
+        step: &str,
+        task: &str,
+        wait: Duration,
+    ) -> Result<AdapterTask, Error> {
+        let query = vec![("wait_seconds".to_owned(), wait.as_secs().to_string())];
+        self.ask("adapter_task_get", &[("adapter_step", step), ("task", task)], query, None).await
+    }
+
+    /// A step with the instance as it is now.
+    pub(crate) async fn step(&self, step: &str) -> Result<LeasedStep, Error> {
+        self.ask("adapter_step_get", &[("adapter_step", step)], Vec::new(), None).await
+    }
+
+    /// All steps that are not over: those that wait, and those that somebody holds.
+    pub(crate) async fn steps(&self, state: &str) -> Result<Vec<AdapterStep>, Error> {
+        let (mut steps, mut token) = (Vec::new(), None::<String>);
+        loop {
+            let mut query = page(token);
+            query.push(("state".to_owned(), state.to_owned()));
+            let page: AdapterStepPage = self.ask("adapter_step_list", &[], query, None).await?;
+            steps.extend(page.items);
+            token = page.next_page_token;
+            if token.is_none() {
+                return Ok(steps);
+            }
+        }
+    }
+
+    /// The entitlements of others to what this project publishes.
+    pub(crate) async fn entitlements(&self) -> Result<Vec<Entitlement>, Error> {
+        let (mut all, mut token) = (Vec::new(), None::<String>);
+        loop {
+            let mut query = page(token);
+            query.push(("published".to_owned(), "true".to_owned()));
+            let page: EntitlementPage = self.ask("entitlement_list", &[], query, None).await?;
+            all.extend(page.items);
+            token = page.next_page_token;
+            if token.is_none() {
+                return Ok(all);
+            }
+        }
+    }
+}
+
+fn page(token: Option<String>) -> Vec<(String, String)> {
+    let mut query = vec![("page_size".to_owned(), "200".to_owned())];
+    query.extend(token.map(|token| ("page_token".to_owned(), token)));
+    query
+}
+
+/// A detail, where there is something to say: none replaces nothing.
+pub(crate) fn detail(detail: &Map<String, Value>) -> Option<&Map<String, Value>> {
+    (!detail.is_empty()).then_some(detail)
+}

@@ -1,0 +1,125 @@
+//! The publisher's way: its account may not touch the projects of others, but has short-lived tokens for the operator
+//! accounts that they consented to. One loop a consumer, each with a token of its own that is renewed before it ends.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::{AbortHandle, JoinSet};
+
+use crate::adapter::Adapter;
+use crate::backoff::{Backoff, Chance};
+use crate::credential::Credential;
+use crate::platform::{Platform, Then, then};
+use crate::run::work_in;
+use crate::stop::{Stop, Stopper, stop as order};
+use crate::{Options, StartError};
+
+/// Works for every consumer that there is, and looks again and again whether there are others.
+pub(crate) async fn work<A: Adapter>(
+    adapter: Arc<A>,
+    publisher: Arc<Platform>,
+    options: Arc<Options>,
+    chance: Chance,
+    stop: Stop,
+) {
+    let mut loops = JoinSet::new();
+    let mut consumers: BTreeMap<String, (AbortHandle, Stopper)> = BTreeMap::new();
+    let mut backoff = Backoff::new(&chance);
+    while !stop.is_ordered() {
+        while loops.try_join_next().is_some() {}
+        consumers.retain(|_, (handle, _)| !handle.is_finished());
+        let pause = match publisher.entitlements().await {
+            Ok(found) => {
+                backoff.reset();
+                let ours: BTreeMap<String, String> = found
+                    .into_iter()
+                    .filter(|held| options.apps.is_empty() || options.apps.contains(&held.app))
+                    .map(|held| (held.id.to_string(), held.project_id.to_string()))
+                    .collect();
+                consumers.retain(|id, (_, stopper)| {
+                    let stays = ours.contains_key(id);
+                    if !stays {
+                        stopper.stop();
+                    }
+                    stays
+                });
+                for (entitlement, project) in ours {
+                    consumers.entry(entitlement.clone()).or_insert_with(|| {
+                        tracing::info!(%project, %entitlement, "working for a consumer");
+                        let (stopper, stop) = order();
+                        let (adapter, publisher) = (adapter.clone(), publisher.clone());
+                        let (options, chance) = (options.clone(), chance.clone());
+                        let consumer = async move {
+                            consume(adapter, publisher, entitlement, project, options, chance, stop).await;
+                        };
+                        (loops.spawn(consumer), stopper)
+                    });
+                }
+                Some(options.look_around)
+            }
+            Err(error) => {
+                tracing::warn!(project = %publisher.project, %error, "the entitlements cannot be listed");
+                match then(&error) {
+                    Then::Again(after) => after,
+                    Then::Refused(_) => Some(options.look_around),
+                }
+            }
+        };
+        tokio::select! {
+            () = backoff.pause(pause) => {}
+            () = stop.ordered() => {}
+        }
+    }
+    for (_, stopper) in consumers.values() {
+        stopper.stop();
+    }
+    loops.join_all().await;
+}
+
+/// Works in one consumer's project.
+async fn consume<A: Adapter>(
+    adapter: Arc<A>,
+    publisher: Arc<Platform>,
+    entitlement: String,
+    project: String,
+    options: Arc<Options>,
+    chance: Chance,
+    stop: Stop,
+) {
+    let credential = Credential::Minted { publisher, entitlement };
+    let begun = credential.fresh(&options).await;
+    let fresh = match begun {
+        Ok(fresh) => fresh,
+        // The next look around tries again.
+        Err(error) => return tracing::warn!(%project, %error, "no token could be minted"),
+    };
+    let platform = Platform::new(&project, fresh.connection, credential, &options);
+    tokio::select! {
+        () = work_in(adapter, platform.clone(), &options, &chance, &stop) => {}
+        () = keep_fresh(&platform, fresh.life, &chance) => {}
+    }
+}
+
+/// Has another token when half of this one's life is over. It never returns.
+async fn keep_fresh(platform: &Platform, mut life: Option<Duration>, chance: &Chance) {
+    let mut backoff = Backoff::new(chance);
+    loop {
+        let Some(known) = life else { return std::future::pending().await };
+        tokio::time::sleep(known / 2).await;
+        life = loop {
+            match platform.renew().await {
+                Ok(life) => break life,
+                Err(error) => {
+                    report(platform, &error);
+                    backoff.pause(None).await;
+                }
+            }
+        };
+        backoff.reset();
+    }
+}
+
+fn report(platform: &Platform, error: &StartError) {
+    tracing::warn!(project = %platform.project, %error, "no token could be minted in time");
+}
