@@ -184,7 +184,9 @@ fn attempt(operation: &Operation, fixture: &Fixture) -> (Vec<String>, String, Va
             (vec![train], String::new(), json!({"name": "fresh", "app": id("app"), "app_version": "1"}))
         }
         "instance_list" | "adapter_step_list" => (vec![train], String::new(), none),
-        "instance_get" | "instance_endpoints" | "member_list" => (vec![train, id("instance")], String::new(), none),
+        "instance_get" | "instance_endpoints" | "member_list" => {
+            (vec![train, id("instance")], String::new(), none)
+        }
         "instance_update" => (vec![train, id("instance")], String::new(), json!({"protected": true})),
         "instance_scale" => {
             let components = json!([{"component_key": "worker", "count": 2}]);

@@ -105,8 +105,13 @@ async fn by_itself_one_member_is_replaced_at_a_time_until_the_breaker_opens() {
     let request =
         admin.request(reqwest::Method::PATCH, &stage.at("app-instances/farm")).header("if-match", "*");
     admin.send(request.json(&json!({"repair": "automatic"}))).await.ok();
-    let mut opened = 0;
-    for round in 0..5 {
+    let repairs = async || -> Vec<Value> {
+        let path = format!("/v1/operations?project={}&page_size=200", stage.scene.fixture.id("train"));
+        let operations = admin.get(&path).await.ok().body;
+        let replaces = |operation: &&Value| operation["kind"] == "member.replace";
+        operations["items"].as_array().unwrap().iter().filter(replaces).cloned().collect()
+    };
+    for _ in 0..5 {
         let step = look(&stage).await;
         let sick: Vec<Value> = step["snapshot"]["members"]
             .as_array()
@@ -116,27 +121,19 @@ async fn by_itself_one_member_is_replaced_at_a_time_until_the_breaker_opens() {
             .map(|member| report(&step, member["name"].as_str().unwrap(), "unhealthy"))
             .collect();
         stage.say(&step, "complete", generation(&step), json!({"members": sick})).await.ok();
-        let path = format!("/v1/operations?project={}&page_size=200", stage.scene.fixture.id("train"));
-        let operations = admin.get(&path).await.ok().body;
-        let repairs: Vec<Value> = operations["items"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .filter(|operation| operation["kind"] == "member.replace")
-            .cloned()
-            .collect();
-        assert!(repairs.iter().all(|repair| repair["actor_id"] == "platform"));
-        assert!(repairs.len() <= opened + 1, "round {round} opened more than one");
-        opened = repairs.len();
+        // The adapter that helps from here on looks too, says nothing new, and may have the next one replaced by that.
         let good = crate::instance::Good::start(&stage);
-        for repair in repairs {
-            let id = repair["id"].as_str().unwrap();
-            let ended = admin.get(&format!("/v1/operations/{id}?wait_seconds=20")).await.ok().body;
-            assert_eq!(ended["state"], "succeeded", "{ended:#}");
-        }
+        crate::cell::until("what was opened is done", async || {
+            let all = repairs().await;
+            assert!(all.iter().all(|repair| repair["actor_id"] == "platform"));
+            let open = all.iter().filter(|repair| repair["state"] != "succeeded").count();
+            assert!(open <= 1, "two at once: {all:#?}");
+            open == 0
+        })
+        .await;
         good.stop().await;
     }
-    assert_eq!(opened, 3, "so many the manifest allows in an hour");
+    assert_eq!(repairs().await.len(), 3, "so many the manifest allows in an hour");
     let told = stage.scene.told().await;
     assert!(told.iter().any(|word| word == "instance.repair_suspended"), "{told:?}");
     stage.stop().await;

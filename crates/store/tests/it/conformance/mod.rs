@@ -1,6 +1,7 @@
 //! Every public function of the store, on both databases, one file a noun.
 
 mod adapter;
+mod adapter_step;
 mod allocation;
 mod app;
 mod app_version;
@@ -14,10 +15,12 @@ mod enrolment;
 mod entitlement;
 mod event;
 mod idempotency;
+mod instance;
 mod instance_history;
 mod key;
 mod lease;
 mod manifest;
+mod member;
 mod network;
 mod node;
 mod operation;

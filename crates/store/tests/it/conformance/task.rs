@@ -18,6 +18,7 @@ on_both![
     a_report_of_an_older_session_is_refused,
     what_nobody_waits_for_is_reported_in_vain,
     what_ended_long_ago_is_forgotten,
+    what_is_open_is_found_by_key_and_by_node_and_goes_with_its_purpose,
 ];
 
 /// A node whose agent has said hello without a ghost.
@@ -251,4 +252,20 @@ async fn what_ended_long_ago_is_forgotten(store: Store) {
     assert!(store.task_lookup(old.id).await.unwrap().is_none());
     assert_eq!(put(&store, async |tx| tx.task_prune(at(1000)).await).await.unwrap(), 1);
     assert_eq!(stored(&store, &open).await.state, TaskState::Delivered, "what is open is kept");
+}
+
+async fn what_is_open_is_found_by_key_and_by_node_and_goes_with_its_purpose(store: Store) {
+    let node = agent(&store, "one").await;
+    let (one, two) = (queued(&store, node).await, queued(&store, node).await);
+    same(&store.task_by_key(one.operation_id, "prepare").await.unwrap().unwrap(), &one);
+    assert!(store.task_by_key(one.operation_id, "other").await.unwrap().is_none());
+    let open = async || -> Vec<TaskId> {
+        store.task_open_on(node).await.unwrap().into_iter().map(|task| task.id).collect()
+    };
+    assert_eq!(open().await, [one.id, two.id]);
+    put(&store, async |tx| tx.task_expire(one.id, at(3)).await).await.unwrap();
+    assert_eq!(open().await, [two.id]);
+    put(&store, async |tx| tx.task_forget_of(two.operation_id).await).await.unwrap();
+    assert!(store.task_lookup(two.id).await.unwrap().is_none());
+    assert!(store.task_lookup(one.id).await.unwrap().is_some());
 }
