@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use muster_ids::{AllocationId, CellId, TaskId};
 use muster_image::Digest;
 use muster_node_api::cell::{CellPlace, Wanted};
@@ -22,6 +23,8 @@ pub(crate) struct Order {
     pub(crate) place: Option<Place>,
     pub(crate) details: Details,
     pub(crate) task: Option<TaskId>,
+    /// When nobody waits for it any more; never, for what nobody asked for.
+    pub(crate) until: Timestamp,
     /// What the server gave for it beside what it says; or why it could not be had. Then nothing may be left of the cell.
     pub(crate) given: Result<Given, Undone>,
 }
@@ -124,7 +127,10 @@ impl Driver {
     /// Carries an order out, and looks what is there afterwards.
     pub(crate) async fn carry_out(&self, order: Order) -> Outcome {
         match self {
-            Self::Simulated(driver) => driver.carry_out(&order),
+            Self::Simulated(driver) => {
+                tokio::time::sleep(driver.takes(&order)).await;
+                driver.carry_out(&order)
+            }
             Self::Real(driver) => {
                 let driver = driver.clone();
                 let work = tokio::task::spawn_blocking(move || driver.carry_out(&order));
@@ -175,6 +181,14 @@ impl Driver {
         match self {
             Self::Simulated(driver) => driver.inside(),
             Self::Real(driver) => Arc::new(real::Shared(driver.clone())),
+        }
+    }
+
+    /// The agent ends, or begins: nothing is waited for meanwhile.
+    pub(crate) fn leave(&self, left: bool) {
+        match self {
+            Self::Simulated(_) => {}
+            Self::Real(driver) => driver.leave(left),
         }
     }
 

@@ -1,14 +1,18 @@
 //! What waits and what runs: tasks of one allocation in their order, those of different ones at once.
 //!
+//! What is done in a cell may take an hour, and must hold up neither the other cells of the allocation nor the end of that very
+//! cell: so each cell has a queue of its own for it. A check waits for nothing at all, because somebody waits for its verdict,
+//! and it changes nothing.
+//!
 //! The next task of an allocation begins when the server has taken the report of the one before. Otherwise a crash could
 //! leave two of them done and unreported, and the first, handed out again, would find the world as the second left it:
 //! a resize without its place would be reported as surely not done, although it was.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use muster_ids::{AllocationId, TaskId};
+use muster_ids::{AllocationId, CellId, TaskId};
 use muster_node_api::cell::CellPlace;
-use muster_node_api::task::{Place, Task};
+use muster_node_api::task::{Place, Task, TaskKind};
 use tokio::sync::oneshot;
 
 /// Something to do.
@@ -29,15 +33,36 @@ pub(crate) enum Ghost {
     Cell(CellPlace),
 }
 
-/// A queue's name: the allocation, or none for what concerns the whole node.
-pub(crate) type Lane = Option<AllocationId>;
+/// A queue's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Lane {
+    /// What concerns the whole node.
+    Node,
+    /// What makes, changes or destroys an allocation's place and the cells in it, and looks at them.
+    Place(AllocationId),
+    /// What is done inside one cell.
+    Cell(CellId),
+    /// What waits for nobody.
+    Alone(TaskId),
+}
+
+fn lane_of(task: &Task) -> Lane {
+    match (task.kind, &task.details.cell, task.allocation_id) {
+        (TaskKind::CellProbe, ..) => Lane::Alone(task.id),
+        (TaskKind::CellFiles | TaskKind::CellService | TaskKind::CellCommand, Some(cell), _) => {
+            Lane::Cell(cell.cell_id)
+        }
+        (_, _, Some(allocation)) => Lane::Place(allocation),
+        (_, _, None) => Lane::Node,
+    }
+}
 
 impl Job {
     pub(crate) fn lane(&self) -> Lane {
         match self {
-            Self::Task(task) => task.allocation_id,
-            Self::Ghost(Ghost::Place(place), _) => Some(place.allocation_id),
-            Self::Ghost(Ghost::Cell(cell), _) => Some(cell.allocation_id),
+            Self::Task(task) => lane_of(task),
+            Self::Ghost(Ghost::Place(place), _) => Lane::Place(place.allocation_id),
+            Self::Ghost(Ghost::Cell(cell), _) => Lane::Place(cell.allocation_id),
         }
     }
 }
@@ -121,10 +146,14 @@ mod tests {
     use super::{Ghost, Job, Lane, Lanes};
 
     fn task(world: &World, lane: Lane) -> Job {
+        let allocation_id = match lane {
+            Lane::Place(id) => Some(id),
+            _ => None,
+        };
         Job::Task(Box::new(Task {
             id: world.id(),
             kind: TaskKind::Prepare,
-            allocation_id: lane,
+            allocation_id,
             incarnation: 1,
             generation: 1,
             details: Details::default(),
@@ -136,9 +165,9 @@ mod tests {
     #[test]
     fn one_of_each_allocation_runs_at_a_time_and_the_next_when_it_was_told() {
         let world = World::for_tests(1);
-        let (a, b) = (Some(world.id()), Some(world.id()));
+        let (a, b) = (Lane::Place(world.id()), Lane::Place(world.id()));
         let mut lanes = Lanes::default();
-        for lane in [a, a, b, None] {
+        for lane in [a, a, b, Lane::Node] {
             assert!(lanes.add(task(&world, lane)));
         }
         let begun = lanes.begin();
@@ -153,7 +182,7 @@ mod tests {
         assert_eq!(lanes.begin().len(), 1);
         assert!(!lanes.is_idle());
         lanes.end(a, None);
-        lanes.end(None, None);
+        lanes.end(Lane::Node, None);
         assert!(lanes.is_idle());
     }
 
@@ -161,7 +190,7 @@ mod tests {
     fn a_ghost_waits_for_what_runs_and_not_for_what_is_untold() {
         let world = World::for_tests(1);
         let allocation_id = world.id();
-        let a = Some(allocation_id);
+        let a = Lane::Place(allocation_id);
         let mut lanes = Lanes::default();
         lanes.add(task(&world, a));
         let Some(Job::Task(first)) = lanes.begin().pop() else { unreachable!() };
@@ -175,13 +204,13 @@ mod tests {
     #[test]
     fn a_task_that_comes_twice_is_the_same_until_its_report_is_taken() {
         let world = World::for_tests(1);
-        let Job::Task(first) = task(&world, None) else { unreachable!() };
+        let Job::Task(first) = task(&world, Lane::Node) else { unreachable!() };
         let again = || Job::Task(first.clone());
         let mut lanes = Lanes::default();
         assert!(lanes.add(again()));
         assert!(!lanes.add(again()));
         assert_eq!(lanes.begin().len(), 1);
-        lanes.end(None, Some(first.id));
+        lanes.end(Lane::Node, Some(first.id));
         assert!(!lanes.add(again()));
         lanes.release(first.id);
         assert!(lanes.add(again()));

@@ -78,6 +78,7 @@ impl Running {
     pub(crate) fn new(agent: Agent) -> Result<Self, AgentError> {
         let Agent { folder, identity, machine, driver, world, cut, phase } = agent;
         let config = trust::joined(&identity, &world)?;
+        driver.leave(false);
         Ok(Self {
             dial: Dial::new(identity.node.server.parse()?, config, world.clone(), cut),
             fences: Mutex::new(Fences::open(&folder)?),
@@ -156,6 +157,7 @@ impl Drop for Running {
     /// However it ends, it is away then.
     fn drop(&mut self) {
         self.phase.send_replace(Phase::Away);
+        self.driver.leave(true);
     }
 }
 

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
+use jiff::Timestamp;
 use muster_node_api::cell::CellOrder;
 use muster_node_api::task::{Details, Ending, Findings, Place, Report, Task, TaskKind};
 
@@ -85,7 +86,8 @@ async fn banish(node: &Running, ghost: &Ghost) -> Result<(), String> {
             (TaskKind::CellDestroy, place, Details { cell: Some(order), ..Details::default() })
         }
     };
-    let order = Order { kind, place: Some(place), details, task: None, given: Ok(Given::default()) };
+    let (until, given) = (Timestamp::MAX, Ok(Given::default()));
+    let order = Order { kind, place: Some(place), details, task: None, until, given };
     match admit(node, &order, matches!(ghost, Ghost::Place(_))).map_err(|error| error.to_string())? {
         // What the server saw is gone already; what is there now is newer.
         Err(Barred::Stale(_)) => return Ok(()),
@@ -131,6 +133,7 @@ async fn outcome(node: &Running, task: &Task) -> Outcome {
         place: task.allocation_id.map(|allocation_id| Place { allocation_id, incarnation }),
         details: task.details.clone(),
         task: Some(task.id),
+        until: task.expires_at,
         given: Ok(Given::default()),
     };
     match admit(node, &order, true)? {

@@ -54,6 +54,8 @@ codes! {
     NotEmpty = "not_empty", 409, false, "It still holds other things";
     InvalidState = "invalid_state", 409, false, "Its state does not allow this";
     QuotaExceeded = "quota_exceeded", 409, false, "The project's quota does not allow so much";
+    Fenced = "fenced", 409, false, "The lease is over";
+    Incompatible = "incompatible", 409, false, "The app does not fit there";
     LastOperator = "last_operator", 409, false, "The platform would be left without an operator";
     VersionMismatch = "version_mismatch", 412, false, "It has changed since you read it";
     BodyTooLarge = "body_too_large", 413, false, "The body is too large";

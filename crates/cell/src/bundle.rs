@@ -30,7 +30,7 @@ const PATH: &str = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin
 /// Where the first process of a cell is found in it.
 pub(crate) const INIT: &str = "/run/muster/init";
 
-const MASKED: &[&str] = &[
+pub(crate) const MASKED: &[&str] = &[
     "/proc/acpi",
     "/proc/asound",
     "/proc/kcore",
@@ -109,11 +109,16 @@ pub(crate) fn etc_files(record: &Record) -> Vec<(&'static str, &'static str)> {
     files
 }
 
+/// How the ids of a cell are those of the node.
+pub(crate) fn ids(record: &Record) -> Value {
+    json!([{ "containerID": 0, "hostID": record.ids, "size": SIZE }])
+}
+
 /// The configuration of the container.
 pub(crate) fn config(tools: &Tools, place: &Place, record: &Record, group: &str) -> Value {
     let init = [INIT.to_owned(), "-P".to_owned()];
     let first = Started { arguments: &init, working_directory: Some("/"), ..Started::default() };
-    let ids = json!([{ "containerID": 0, "hostID": record.ids, "size": SIZE }]);
+    let ids = ids(record);
     let namespaces: Vec<Value> = ["user", "pid", "mount", "uts", "ipc", "network", "cgroup"]
         .iter()
         .map(|kind| json!({ "type": kind }))
@@ -176,9 +181,7 @@ fn mounts(tools: &Tools, place: &Place, record: &Record) -> Vec<Value> {
         mounts.push(bound(&place.state_mount(number), target, &["rw", "nosuid", "nodev"]));
     }
     // After the state directories: none of them can hide it.
-    if !record.spec.secrets.is_empty() {
-        mounts.push(bound(&place.secrets(), secret::TARGET, &["ro", "nosuid", "nodev", "noexec"]));
-    }
+    mounts.push(bound(&place.secrets(), secret::TARGET, &["ro", "nosuid", "nodev", "noexec"]));
     for device in &record.devices {
         mounts.push(bound(&device.source, &device.target, &["nosuid", "noexec"]));
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use muster_ids::{AllocationId, CellId};
-use muster_node_api::cell::CellPlace;
+use muster_node_api::cell::{CellPlace, Root};
 
 use crate::cgroup::{GroupFindings, Layout, Limits};
 use crate::destroy::Reason;
@@ -27,6 +27,8 @@ pub struct Cells {
     pub(crate) memos: Memos,
     records: Mutex<HashMap<CellId, Arc<Record>>>,
     turns: Mutex<HashMap<CellId, Arc<Mutex<()>>>>,
+    /// Who removes what is left of a check holds this: who destroys its cell does so too, and may come at the same time.
+    pub(crate) clearing: Mutex<()>,
     runc_root: std::path::PathBuf,
 }
 
@@ -46,11 +48,23 @@ impl Cells {
             memos: Memos::default(),
             records: Mutex::default(),
             turns: Mutex::default(),
+            clearing: Mutex::default(),
             runc_root: settings.run.join("runc"),
             settings,
         };
         cells.drop_half_told()?;
+        cells.drop_witnesses()?;
         Ok(cells)
+    }
+
+    /// Removes what a crash left of checks: nobody waits for their verdict any more, and who wants one asks anew.
+    fn drop_witnesses(&self) -> CellResult<()> {
+        for cell in record::known(&self.settings.folder)? {
+            if let Err(error) = self.clear_witnesses(cell) {
+                tracing::warn!(%cell, %error, "what is left of a check stays until the cell is destroyed");
+            }
+        }
+        Ok(())
     }
 
     /// Removes what a crash left half made of cells with secrets: nobody may ever come who makes them to the end, and what they
@@ -75,6 +89,14 @@ impl Cells {
             record.phase == Phase::Started && record.init.as_ref().is_some_and(Process::alive)
         };
         Ok(record.filter(runs).map(|record| record.incarnation))
+    }
+
+    /// The digest of the image that a cell was made from, as its spec has it; none for one of directories of the node.
+    pub fn image(&self, cell: CellId) -> CellResult<Option<String>> {
+        match &self.record(cell)?.spec.root {
+            Root::Image(digest) => Ok(Some(digest.clone())),
+            Root::Host(_) => Ok(None),
+        }
     }
 
     /// Whether any cell here has this folder for its root. One whose record cannot be read may have any.

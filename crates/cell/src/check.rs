@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use muster_node_api::cell::{CellSpec, ProbeBy, Service};
+use muster_node_api::cell::{CellSpec, ProbeBy, SecretFile, Service};
+use muster_node_api::task::{CommandOrder, FilesOrder, ProbeOrder};
 
 use crate::error::{CellResult, refused};
 use crate::make::Make;
 use crate::record::{Device, RootSource};
-use crate::secret::LONGEST;
+use crate::secret::{LONGEST, Secret};
 
 /// A name as cells and services have it: it is safe as the name of a file and of a host.
 pub(crate) fn name(text: &str) -> CellResult<()> {
@@ -69,6 +70,67 @@ pub(crate) fn arguments(arguments: &[String]) -> CellResult<()> {
         || arguments.iter().any(|argument| argument.contains('\0') || argument.len() > 131_072)
     {
         return refused("a command has at most 256 arguments, of 128 KiB each, without zero bytes");
+    }
+    Ok(())
+}
+
+/// No text that is written or read at once is longer.
+const LONGEST_TEXT: usize = 262_144;
+
+/// Files to write and to remove.
+pub(crate) fn files(order: &FilesOrder) -> CellResult<()> {
+    if order.write.len() > 100 || order.remove.len() > 100 || order.secrets.len() > 64 {
+        return refused("at most 100 files are written, 100 removed and 64 secrets given at once");
+    }
+    for file in &order.write {
+        path(&file.path)?;
+        mode(&file.mode)?;
+        owner(file.uid)?;
+        owner(file.gid)?;
+        if file.text.len() > LONGEST_TEXT {
+            return refused(format!("{} is longer than {LONGEST_TEXT} bytes", file.path));
+        }
+    }
+    order.remove.iter().try_for_each(|removed| path(removed))
+}
+
+/// A command that runs to its end.
+pub(crate) fn once(order: &CommandOrder) -> CellResult<()> {
+    arguments(&order.command)?;
+    environment(&order.environment)?;
+    owner(order.uid)?;
+    owner(order.gid)?;
+    if order.stdin.len() > LONGEST_TEXT {
+        return refused(format!("what a command reads is at most {LONGEST_TEXT} bytes long"));
+    }
+    Ok(())
+}
+
+/// Where programs and what they are made of lie: what a check sees of a cell is never put there. Nor where the kernel's things are.
+const NEVER_SEEN: [&str; 9] = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/usr", "/proc", "/sys", "/dev"];
+
+/// A check beside a cell.
+pub(crate) fn witness(order: &ProbeOrder) -> CellResult<()> {
+    arguments(&order.command)?;
+    path(&order.command[0])?;
+    environment(&order.environment)?;
+    owner(order.uid)?;
+    owner(order.gid)?;
+    if order.sees.len() > 16 {
+        return refused("a check sees at most 16 directories of the cell");
+    }
+    for (number, seen) in order.sees.iter().enumerate() {
+        path(seen)?;
+        // From /etc itself a program would be told which libraries to load; from a directory in it only what it is asked to read.
+        let kept = NEVER_SEEN.iter().any(|kept| Path::new(seen).starts_with(kept));
+        if kept || matches!(seen.trim_end_matches('/'), "" | "/etc") {
+            return refused(format!(
+                "{seen} cannot be seen by a check: programs and what they load come from the image alone; name a directory with data"
+            ));
+        }
+        if order.sees[..number].contains(seen) {
+            return refused(format!("{seen} is to be seen twice"));
+        }
     }
     Ok(())
 }
@@ -134,8 +196,13 @@ pub(crate) fn make(make: &Make<'_>) -> CellResult<()> {
 
 /// Every secret that the spec names is there, as it says, and no other.
 pub(crate) fn secrets(make: &Make<'_>) -> CellResult<()> {
+    told(&make.spec.secrets, make.secrets)
+}
+
+/// Every secret that is named was told, as it is named, and no other.
+pub(crate) fn told(wanted: &[SecretFile], secrets: &[Secret<'_>]) -> CellResult<()> {
     let mut names = BTreeSet::new();
-    for named in &make.spec.secrets {
+    for named in wanted {
         let inner = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
         let good = (1..=127).contains(&named.file.len())
             && named.file.bytes().all(inner)
@@ -151,15 +218,15 @@ pub(crate) fn secrets(make: &Make<'_>) -> CellResult<()> {
         }
         owner(named.uid)?;
         owner(named.gid)?;
-        let told = make.secrets.iter().filter(|secret| secret.file == named.file);
+        let told = secrets.iter().filter(|secret| secret.file == named.file);
         if told.filter(|secret| (secret.uid, secret.gid) == (named.uid, named.gid)).count() != 1 {
             return refused(format!("the secret {} was not told; ask for it again", named.file));
         }
     }
-    if make.secrets.len() != names.len() {
+    if secrets.len() != names.len() {
         return refused("a secret was told that the cell does not ask for");
     }
-    match make.secrets.iter().find(|secret| secret.content.len() > LONGEST) {
+    match secrets.iter().find(|secret| secret.content.len() > LONGEST) {
         Some(long) => refused(format!("the secret {} is longer than {LONGEST} bytes", long.file)),
         None => Ok(()),
     }

@@ -7,12 +7,15 @@
 //!
 //! All of this blocks; it is meant to be called from threads that may.
 
+mod apply;
 mod bundle;
 mod cells;
 mod cgroup;
 mod check;
+mod command;
 mod destroy;
 mod document;
+mod enter;
 mod error;
 mod exec;
 mod file;
@@ -24,27 +27,34 @@ mod look;
 mod make;
 mod monitor;
 mod mount_attr;
+mod patience;
 mod plan;
 mod probe;
 mod process;
 mod range;
 mod record;
+mod request;
 mod root;
 mod seccomp;
 mod secret;
 mod service;
 mod settings;
 mod supervise;
+mod tail;
 mod tool;
+mod witness;
 
 pub use cells::Cells;
 pub use cgroup::{GroupFindings, Limits};
+pub use command::Once;
 pub use destroy::DestroyOptions;
 pub use error::{CellError, CellResult};
 pub use exec::{Attached, Command, CommandFindings, CommandState, Streams};
 pub use file::NewFile;
 pub use log::{LogCursor, LogLine, LogQuery, Stream};
 pub use make::{Made, Make};
+pub use patience::Patience;
 pub use record::{Device, RootSource};
+pub use request::Request;
 pub use secret::Secret;
 pub use settings::{LogLimits, POINTS, Reach, Settings, Tools};

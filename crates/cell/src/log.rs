@@ -14,6 +14,7 @@ use crate::cells::Cells;
 use crate::check;
 use crate::error::{CellResult, Doing};
 use crate::settings::LogLimits;
+use crate::tail::Tail;
 
 /// The stream that a line was written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -154,6 +155,34 @@ pub(crate) fn read(log: &Path, query: &LogQuery) -> CellResult<Vec<LogLine>> {
         }
     }
     Ok(lines.into())
+}
+
+/// The last of what was written to each stream, as it was written: a line that was not ended is not ended here either.
+pub(crate) fn tails(log: &Path, most: usize) -> CellResult<(Tail, Tail)> {
+    let (mut out, mut err) = (Tail::default(), Tail::default());
+    for path in files(log) {
+        let Some(file) = open(&path)? else { continue };
+        let mut reader = BufReader::new(file);
+        loop {
+            let mut raw = Vec::new();
+            let read = reader.read_until(b'\n', &mut raw).doing(|| format!("read {}", log.display()))?;
+            if read == 0 {
+                break;
+            }
+            // Time, stream, whether the line is whole, and then what was written.
+            let mut fields = raw.splitn(4, |byte| *byte == b' ');
+            let (_, stream, part, text) = (fields.next(), fields.next(), fields.next(), fields.next());
+            let (Some(stream), Some(part), Some(text)) = (stream, part, text) else { continue };
+            let text = if part == b"P" { text.strip_suffix(b"\n").unwrap_or(text) } else { text };
+            if stream == b"stderr" { &mut err } else { &mut out }.add(text, most);
+        }
+    }
+    Ok((out, err))
+}
+
+/// Removes a log, with all that was put aside of it.
+pub(crate) fn remove(log: &Path) -> CellResult<()> {
+    files(log).iter().chain([&aside(log, HELD)]).try_for_each(|path| crate::document::remove(path))
 }
 
 fn after(log: &Path, cursor: Option<LogCursor>) -> CellResult<(Vec<LogLine>, LogCursor)> {

@@ -120,6 +120,7 @@ impl Cells {
             init: None,
             namespaces: BTreeMap::new(),
             ended: None,
+            wishes: BTreeMap::new(),
         };
         document::folder(&place.folder, 0o700)?;
         self.save(&record)?;
@@ -138,8 +139,7 @@ impl Cells {
             };
             root::write_etc(place, name, &text, ids)?;
         }
-        let vault =
-            (!make.secrets.is_empty()).then(|| Vault::open(place, &record, make.secrets)).transpose()?;
+        let vault = Vault::open(place, &record)?;
         let config = bundle::config(&self.settings.tools, place, &record, &self.cell_group(&record));
         document::write(&place.run.join("config.json"), &config)?;
         self.reach("cell_create:bundle-written");
@@ -170,9 +170,7 @@ impl Cells {
             ));
         }
         self.layout.deny_extra_devices(&self.cell_group(&record))?;
-        if let Some(vault) = vault {
-            vault.fill(place, ids, make.secrets)?;
-        }
+        vault.fill(place, ids, make.secrets)?;
         self.reach("cell_create:secrets-written");
         for file in &make.spec.files {
             file::write(

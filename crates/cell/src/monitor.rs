@@ -59,6 +59,15 @@ impl Monitor<'_> {
 
     /// Starts the process, and returns when its monitor is on its own.
     pub(crate) fn start(&self, process: &Value, limits: LogLimits) -> CellResult<()> {
+        self.start_monitor(process, limits, &[])
+    }
+
+    /// The same for one that reads what the monitor is told at its socket, to the end of that.
+    pub(crate) fn start_with_input(&self, process: &Value, limits: LogLimits) -> CellResult<()> {
+        self.start_monitor(process, limits, &["--stdin"])
+    }
+
+    fn start_monitor(&self, process: &Value, limits: LogLimits, more: &[&str]) -> CellResult<()> {
         document::folder(&self.folder.join("exit"), 0o700)?;
         document::folder(&self.folder, 0o700)?;
         let spec = self.folder.join("process.json");
@@ -90,6 +99,7 @@ impl Monitor<'_> {
             .args(["--log-size-max", &(limits.size.saturating_mul(2)).to_string()])
             // What a machine loses with its power is the last words of a log; to wait for the disk at each would slow services down.
             .arg("--no-sync-log")
+            .args(more)
             .current_dir(&self.folder)
             .process_group(0);
         let doing = || format!("start the monitor of a process in {}", self.cell);

@@ -4,6 +4,12 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+/// Lets the detached mount `tree` be written to.
+pub(crate) fn writable(tree: BorrowedFd<'_>) -> io::Result<()> {
+    let clear = libc::MOUNT_ATTR_RDONLY;
+    change(tree, libc::mount_attr { attr_set: 0, attr_clr: clear, propagation: 0, userns_fd: 0 })
+}
+
 /// Sets the attributes `set` (`MOUNT_ATTR_…`) of the detached mount `tree`, and maps its ids by `namespace` where one is given.
 pub(crate) fn set(tree: BorrowedFd<'_>, set: u64, namespace: Option<BorrowedFd<'_>>) -> io::Result<()> {
     let mut attributes = libc::mount_attr { attr_set: set, attr_clr: 0, propagation: 0, userns_fd: 0 };
@@ -11,8 +17,12 @@ pub(crate) fn set(tree: BorrowedFd<'_>, set: u64, namespace: Option<BorrowedFd<'
         attributes.attr_set |= libc::MOUNT_ATTR_IDMAP;
         attributes.userns_fd = u64::try_from(namespace.as_raw_fd()).map_err(io::Error::other)?;
     }
+    change(tree, attributes)
+}
+
+fn change(tree: BorrowedFd<'_>, attributes: libc::mount_attr) -> io::Result<()> {
     // SAFETY: the path is a constant string that ends with a zero, the structure is initialised, lives until the call returns
-    // and is passed with its own size; both descriptors are borrowed for as long.
+    // and is passed with its own size; all descriptors are borrowed for as long.
     let result = unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,

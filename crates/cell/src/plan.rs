@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use muster_node_api::cell::{Restart, Service, ServiceState};
+use muster_node_api::cell::{Restart, Service, ServiceState, Start};
 
 use crate::monitor::Seen;
+use crate::record::Wish;
 use crate::service::Run;
 
 /// Who ran for as long as this did not fail at its start.
@@ -22,6 +23,8 @@ pub(crate) struct View<'a> {
     pub(crate) service: &'a Service,
     pub(crate) run: Run,
     pub(crate) seen: Seen,
+    /// What somebody asked for.
+    pub(crate) wish: Option<&'a Wish>,
     /// When it was last asked whether it is ready, in this run.
     pub(crate) asked: Option<Timestamp>,
     /// Whether that question is still open.
@@ -56,7 +59,15 @@ fn step(now: Timestamp, view: &View<'_>, all: &[View<'_>]) -> Option<Step> {
             .iter()
             .all(|name| all.iter().any(|other| other.service.name == *name && is_ready(other)))
     };
+    if !is_wanted(view) {
+        return view.run.ready.then_some(Step::Mark(false));
+    }
     match &view.seen {
+        // The run that somebody asked for begins when the one before it is over, and as if nothing had failed.
+        Seen::Absent | Seen::Ended { .. } if view.run.number < asked_for(view) => {
+            let run = Run { number: asked_for(view), streak: 0, ready: false, ..view.run };
+            may_start().then_some(Step::Start(run))
+        }
         // A run that is remembered but was never begun is begun now: the agent died in between.
         Seen::Absent => {
             may_start().then_some(Step::Start(Run { number: view.run.number.max(1), ..view.run }))
@@ -96,8 +107,24 @@ fn probe_pause(every_seconds: u32, ready: bool, runs_for: SignedDuration) -> Sig
     if ready { every } else { (runs_for / 4).clamp(FIRST_PROBES, every) }
 }
 
+/// Whether it is to run at all.
+pub(crate) fn is_wanted(view: &View<'_>) -> bool {
+    match view.wish {
+        Some(wish) => wish.run.is_some(),
+        None => view.service.start == Start::WithCell,
+    }
+}
+
+/// The first run that somebody asked for.
+fn asked_for(view: &View<'_>) -> u32 {
+    view.wish.and_then(|wish| wish.run).unwrap_or_default()
+}
+
 /// Whether a service that ended will be started again.
-fn restarts(view: &View<'_>) -> bool {
+pub(crate) fn restarts(view: &View<'_>) -> bool {
+    if !is_wanted(view) {
+        return false;
+    }
     match (&view.seen, view.service.restart) {
         (Seen::Ended { .. }, Restart::Always) => true,
         (Seen::Ended { exit, .. }, Restart::OnFailure) => *exit != Some(0),
@@ -107,6 +134,9 @@ fn restarts(view: &View<'_>) -> bool {
 
 /// Whether others may count on it: it runs and said so, or it had one thing to do and has done it.
 pub(crate) fn is_ready(view: &View<'_>) -> bool {
+    if !is_wanted(view) || view.run.number < asked_for(view) {
+        return false;
+    }
     match &view.seen {
         Seen::Running { .. } => view.run.ready,
         Seen::Ended { exit, .. } => *exit == Some(0) && !restarts(view),
@@ -117,6 +147,8 @@ pub(crate) fn is_ready(view: &View<'_>) -> bool {
 /// What the service is, in the words of the wire.
 pub(crate) fn state(view: &View<'_>) -> ServiceState {
     match &view.seen {
+        Seen::Absent | Seen::Ended { .. } if !is_wanted(view) => ServiceState::Idle,
+        Seen::Ended { .. } if view.run.number < asked_for(view) => ServiceState::Waiting,
         Seen::Absent | Seen::Starting => ServiceState::Waiting,
         Seen::Running { .. } => ServiceState::Running,
         Seen::Ended { .. } if restarts(view) => ServiceState::Restarting,
@@ -140,7 +172,7 @@ mod tests {
     }
 
     fn view(service: &Service, seen: Seen) -> View<'_> {
-        View { service, run: Run::default(), seen, asked: None, asking: false }
+        View { service, run: Run::default(), seen, wish: None, asked: None, asking: false }
     }
 
     fn ended(exit: Option<i32>, second: i64, ran: u64) -> Seen {
@@ -223,6 +255,46 @@ mod tests {
         assert_eq!(plan(at(6), &views).len(), 1);
         views[0].asking = true;
         assert_eq!(plan(at(50), &views), vec![]);
+    }
+
+    #[test]
+    fn a_service_on_request_waits_for_one_and_each_is_answered_by_a_run_of_its_own() {
+        let service = service(json!({ "start": "on_request", "restart": "always" }));
+        let mut views = [view(&service, Seen::Absent)];
+        assert_eq!((plan(at(0), &views), state(&views[0])), (vec![], ServiceState::Idle));
+        let first = Wish { run: Some(1), by: "a".into() };
+        views[0].wish = Some(&first);
+        assert_eq!(state(&views[0]), ServiceState::Waiting);
+        assert_eq!(started(&plan(at(0), &views)).unwrap().number, 1);
+        // Nobody wants it any more: it is not started again, whatever its policy says, and is not ready while it still runs.
+        let none = Wish { run: None, by: "b".into() };
+        views[0].run = Run { number: 1, restarts: 3, streak: 3, ready: true };
+        views[0].wish = Some(&none);
+        views[0].seen = Seen::Running { pid: 1, since: at(0) };
+        assert!(!is_ready(&views[0]));
+        views[0].seen = ended(Some(1), 0, 0);
+        assert_eq!(plan(at(100), &views), vec![(&service, Step::Mark(false))]);
+        assert_eq!(state(&views[0]), ServiceState::Idle);
+        // Asked for anew, it starts at once.
+        let second = Wish { run: Some(2), by: "c".into() };
+        views[0].wish = Some(&second);
+        assert_eq!(state(&views[0]), ServiceState::Waiting);
+        assert_eq!(
+            started(&plan(at(0), &views)),
+            Some(Run { number: 2, restarts: 3, streak: 0, ready: false })
+        );
+        // While the run before still lives, nothing is started beside it, and its readiness is no answer.
+        views[0].seen = Seen::Running { pid: 1, since: at(0) };
+        assert!(started(&plan(at(9), &views)).is_none() && !is_ready(&views[0]));
+    }
+
+    #[test]
+    fn others_wait_for_a_service_on_request() {
+        let first = service(json!({ "start": "on_request" }));
+        let second = service(json!({ "name": "b", "after": ["a"] }));
+        let views = [view(&first, ended(Some(0), 0, 1)), view(&second, Seen::Absent)];
+        assert_eq!(plan(at(0), &views), vec![]);
+        assert_eq!(state(&views[1]), ServiceState::Waiting);
     }
 
     #[test]

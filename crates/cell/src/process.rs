@@ -41,6 +41,7 @@ impl Process {
 /// What `/proc/PID/stat` says.
 pub(crate) struct Stat {
     pub(crate) dead: bool,
+    pub(crate) parent: u32,
     pub(crate) started: u64,
 }
 
@@ -48,7 +49,11 @@ pub(crate) fn stat(pid: u32) -> Option<Stat> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name may hold blanks and brackets; what follows the last bracket does not.
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
-    Some(Stat { dead: matches!(*fields.first()?, "Z" | "X" | "x"), started: fields.get(19)?.parse().ok()? })
+    Some(Stat {
+        dead: matches!(*fields.first()?, "Z" | "X" | "x"),
+        parent: fields.get(1)?.parse().ok()?,
+        started: fields.get(19)?.parse().ok()?,
+    })
 }
 
 fn boot() -> String {

@@ -81,6 +81,18 @@ pub(crate) struct Record {
     /// When its end began, in ticks since the machine's start.
     #[serde(default)]
     pub(crate) ended: Option<u64>,
+    /// What was asked for of its services since it was made, by name.
+    #[serde(default)]
+    pub(crate) wishes: BTreeMap<String, Wish>,
+}
+
+/// What somebody asked for of a service.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Wish {
+    /// The first run that answers it; none, if it is not to run.
+    pub(crate) run: Option<u32>,
+    /// Who asked: the same one asks for nothing new.
+    pub(crate) by: String,
 }
 
 /// What is remembered of a cell beside its record and for longer: where to look for what it may have left.
@@ -156,6 +168,11 @@ impl Place {
     /// Where the file system of the cell's secrets is attached for a moment, empty.
     pub(crate) fn secrets(&self) -> PathBuf {
         self.run.join("secrets")
+    }
+
+    /// Where checks beside the cell have their things.
+    pub(crate) fn witnesses(&self) -> PathBuf {
+        self.run.join("witness")
     }
 
     /// A file of the cell's `/etc` that is ours to rewrite.

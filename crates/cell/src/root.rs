@@ -67,6 +67,46 @@ pub(crate) fn mount(tools: &Tools, place: &Place, record: &Record, at_rest: u32)
     Ok(())
 }
 
+/// Mounts at `rootfs` what a cell's root was made from, without anything that was written in the cell: to read alone. What has
+/// to be made for it is made in `folder`; `points` are directories that must be there.
+pub(crate) fn mount_pristine(
+    tools: &Tools,
+    record: &Record,
+    folder: &Path,
+    rootfs: &Path,
+    points: &[&str],
+) -> CellResult<()> {
+    let made = folder.join("made");
+    document::folder(&made, 0o755)?;
+    for name in ["proc", "dev", "tmp", "etc", "etc/muster"] {
+        document::folder(&made.join(name), 0o755)?;
+    }
+    for (_, target) in crate::bundle::etc_files(record) {
+        let path = made.join(target.trim_start_matches('/'));
+        fs::write(&path, "").doing(|| format!("write {}", path.display()))?;
+    }
+    for point in points {
+        document::folder(&made.join(point.trim_start_matches('/')), 0o755)?;
+    }
+    document::folder(rootfs, 0o711)?;
+    match &record.root {
+        RootSource::Image { folder: image, .. } => {
+            let lower = folder.join("lower");
+            document::folder(&lower, 0o711)?;
+            let namespace = idmap::mapping(tools, 0, record.ids)?;
+            idmap::attach(image, &lower, Access::ReadOnly, Some(&namespace))?;
+            // What was made is below the image: it is where the image has nothing.
+            overlay(&[&lower, &made], None, rootfs)?;
+            rustix::mount::unmount(&lower, UnmountFlags::DETACH)
+                .doing(|| format!("unmount {}", lower.display()))
+        }
+        RootSource::Host { directories } => {
+            furnish(&made, record.ids)?;
+            attach_directories(&made, rootfs, directories)
+        }
+    }
+}
+
 fn mount_image(tools: &Tools, place: &Place, record: &Record, image: &Path) -> CellResult<()> {
     let (upper, work) = (record.layer().join("upper"), record.layer().join("work"));
     document::folder(&upper, 0o755)?;
@@ -76,15 +116,15 @@ fn mount_image(tools: &Tools, place: &Place, record: &Record, image: &Path) -> C
     document::folder(&place.lower(), 0o711)?;
     let namespace = idmap::mapping(tools, 0, record.ids)?;
     idmap::attach(image, &place.lower(), Access::ReadOnly, Some(&namespace))?;
-    overlay(&place.lower(), &upper, &work, &place.rootfs())?;
+    overlay(&[&place.lower()], Some((&upper, &work)), &place.rootfs())?;
     // The overlay holds a copy of the mount; nobody needs this one any more.
     rustix::mount::unmount(place.lower(), UnmountFlags::DETACH)
         .doing(|| format!("unmount {}", place.lower().display()))
 }
 
-/// Mounts an overlay. The layers are named by descriptors, because the cell can read the options of its mounts and has no
-/// business to know the node's paths.
-fn overlay(lower: &Path, upper: &Path, work: &Path, target: &Path) -> CellResult<()> {
+/// Mounts an overlay; without an upper layer nothing can be written. The layers are named by descriptors, because the cell can
+/// read the options of its mounts and has no business to know the node's paths.
+fn overlay(lowers: &[&Path], written: Option<(&Path, &Path)>, target: &Path) -> CellResult<()> {
     let doing = || format!("mount an overlay at {}", target.display());
     let open = |path: &Path| -> CellResult<(OwnedFd, String)> {
         let folder: OwnedFd = File::options()
@@ -96,15 +136,21 @@ fn overlay(lower: &Path, upper: &Path, work: &Path, target: &Path) -> CellResult
         let name = format!("/proc/self/fd/{}", folder.as_raw_fd());
         Ok((folder, name))
     };
-    let (_lower, lower) = open(lower)?;
-    let (_upper, upper) = open(upper)?;
-    let (_work, work) = open(work)?;
+    let lowers = lowers.iter().map(|lower| open(lower)).collect::<CellResult<Vec<_>>>()?;
+    let names: Vec<&str> = lowers.iter().map(|(_, name)| name.as_str()).collect();
+    let lower = names.join(":");
+    let written = written.map(|(upper, work)| Ok((open(upper)?, open(work)?))).transpose()?;
     let context = rustix::mount::fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC).doing(doing)?;
-    for (key, value) in [("source", "cell"), ("lowerdir", &lower), ("upperdir", &upper), ("workdir", &work)] {
+    let mut options = vec![("source", "cell"), ("lowerdir", &lower)];
+    let mut attributes = MountAttrFlags::MOUNT_ATTR_NODEV | MountAttrFlags::MOUNT_ATTR_NOSUID;
+    match &written {
+        Some(((_, upper), (_, work))) => options.extend([("upperdir", upper.as_str()), ("workdir", work)]),
+        None => attributes |= MountAttrFlags::MOUNT_ATTR_RDONLY,
+    }
+    for (key, value) in options {
         rustix::mount::fsconfig_set_string(&context, key, value).doing(doing)?;
     }
     rustix::mount::fsconfig_create(&context).doing(doing)?;
-    let attributes = MountAttrFlags::MOUNT_ATTR_NODEV | MountAttrFlags::MOUNT_ATTR_NOSUID;
     let tree = rustix::mount::fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes).doing(doing)?;
     rustix::mount::move_mount(&tree, "", CWD, target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH).doing(doing)
 }
@@ -114,19 +160,28 @@ fn overlay(lower: &Path, upper: &Path, work: &Path, target: &Path) -> CellResult
 fn mount_directories(place: &Place, record: &Record, directories: &[PathBuf]) -> CellResult<()> {
     let upper = record.layer().join("upper");
     document::folder(&upper, 0o755)?;
-    owned(&upper, record.ids)?;
+    furnish(&upper, record.ids)?;
+    attach_directories(&upper, &place.rootfs(), directories)
+}
+
+/// Makes what a root has beside the directories of the node.
+fn furnish(upper: &Path, ids: u32) -> CellResult<()> {
+    owned(upper, ids)?;
     for (name, mode) in MADE {
         let path = upper.join(name);
         document::folder(&path, *mode)?;
-        owned(&path, record.ids)?;
+        owned(&path, ids)?;
     }
     for (name, text) in [("passwd", PASSWD), ("group", GROUP), ("nsswitch.conf", NSSWITCH)] {
         let path = upper.join("etc").join(name);
         fs::write(&path, text).doing(|| format!("write {}", path.display()))?;
-        owned(&path, record.ids)?;
+        owned(&path, ids)?;
     }
-    let rootfs = place.rootfs();
-    idmap::attach(&upper, &rootfs, Access::Private, None)?;
+    Ok(())
+}
+
+fn attach_directories(upper: &Path, rootfs: &Path, directories: &[PathBuf]) -> CellResult<()> {
+    idmap::attach(upper, rootfs, Access::Private, None)?;
     for directory in directories {
         let Ok(inside) = directory.strip_prefix("/") else {
             return refused(format!("{} must be an absolute path", directory.display()));
@@ -180,7 +235,7 @@ pub(crate) fn mount_points(mountinfo: &str) -> Vec<PathBuf> {
 }
 
 /// Blanks and the like are written as octal numbers there.
-fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")]
         .iter()
         .fold(text.to_owned(), |text, (written, meant)| text.replace(written, meant))

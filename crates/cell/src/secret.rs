@@ -2,28 +2,36 @@
 //!
 //! The file system is made empty, the runtime puts it into the cell read-only, and then it is taken off the node's own list of
 //! mounts. Only after that are the secrets written, through a descriptor that nobody else has, while nothing runs in the cell
-//! yet. So no path of the node ever leads to them, and they end with the cell's processes, however those end. Two ways were
+//! yet. Those that come while it runs are written through a second mount that is attached nowhere. So no path of the node
+//! ever leads to them, and they end with the cell's processes, however those end. Two ways were
 //! rejected: to let the runtime mount the file system, because in a cell's user namespace it cannot be kept from the swap, and to
 //! write the files into the cell's private layer, because that is a disk.
 
 use std::fmt;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Write;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
 
-use rustix::fs::{CWD, Gid, Mode, OFlags, Uid};
-use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, UnmountFlags};
+use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, Uid};
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags};
 
 use crate::document;
-use crate::error::{CellResult, Doing};
+use crate::enter;
+use crate::error::{CellResult, Doing, refused};
+use crate::mount_attr;
+use crate::process::Process;
 use crate::record::{Place, Record};
+use crate::root;
 
 /// Where they are found in a cell.
 pub(crate) const TARGET: &str = "/run/muster/secrets";
 /// No secret is longer.
 pub(crate) const LONGEST: usize = 1 << 20;
-/// How a page is counted against the size of a file system in memory.
-const PAGE: usize = 4_096;
+/// How much and how many there may be, with those that come while the cell runs. Nobody in the cell can write there, so only what
+/// is there takes room.
+const SIZE: usize = 96 << 20;
+const FILES: usize = 512;
 
 /// A secret, as a cell is given it: a file of mode 0400.
 #[derive(Clone, Copy)]
@@ -51,14 +59,13 @@ pub(crate) struct Vault {
 
 impl Vault {
     /// Makes it, empty, where the runtime looks for it.
-    pub(crate) fn open(place: &Place, record: &Record, secrets: &[Secret<'_>]) -> CellResult<Self> {
+    pub(crate) fn open(place: &Place, record: &Record) -> CellResult<Self> {
         let doing = || "make the file system for a cell's secrets".to_owned();
-        let pages: usize = secrets.iter().map(|secret| secret.content.len().div_ceil(PAGE) + 1).sum();
         let options = [
             // By this name it is found, in whichever mount namespace it may be.
             ("source", record.cell_id.to_string()),
-            ("size", ((pages + 1) * PAGE).to_string()),
-            ("nr_inodes", (secrets.len() + 2).to_string()),
+            ("size", SIZE.to_string()),
+            ("nr_inodes", FILES.to_string()),
             ("mode", "0711".to_owned()),
             ("uid", record.ids.to_string()),
             ("gid", record.ids.to_string()),
@@ -89,18 +96,66 @@ impl Vault {
     pub(crate) fn fill(self, place: &Place, ids: u32, secrets: &[Secret<'_>]) -> CellResult<()> {
         rustix::mount::unmount(place.secrets(), UnmountFlags::DETACH | UnmountFlags::NOFOLLOW)
             .doing(|| "take the file system of a cell's secrets off the node".to_owned())?;
-        for secret in secrets {
-            let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let write = || -> std::io::Result<()> {
-                let file = rustix::fs::openat(&self.root, secret.file, flags, Mode::RUSR)?;
-                let (uid, gid) = (Uid::from_raw(ids + secret.uid), Gid::from_raw(ids + secret.gid));
-                rustix::fs::fchown(&file, Some(uid), Some(gid))?;
-                // Whatever the umask says.
-                rustix::fs::fchmod(&file, Mode::RUSR)?;
-                File::from(file).write_all(secret.content)
-            };
-            write().doing(|| format!("write the secret {}", secret.file))?;
-        }
-        Ok(())
+        secrets.iter().try_for_each(|secret| write(&self.root, ids, secret))
     }
+}
+
+/// Writes a secret: beside, and then into its place, so that who reads it has all of the old one or all of the new.
+fn write(root: &OwnedFd, ids: u32, secret: &Secret<'_>) -> CellResult<()> {
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    // No name of a secret begins with a dot.
+    let beside = ".new";
+    let attempt = || -> std::io::Result<()> {
+        let _ = rustix::fs::unlinkat(root, beside, AtFlags::empty());
+        let file = rustix::fs::openat(root, beside, flags, Mode::RUSR)?;
+        let (uid, gid) = (Uid::from_raw(ids + secret.uid), Gid::from_raw(ids + secret.gid));
+        rustix::fs::fchown(&file, Some(uid), Some(gid))?;
+        // Whatever the umask says.
+        rustix::fs::fchmod(&file, Mode::RUSR)?;
+        File::from(file).write_all(secret.content)?;
+        Ok(rustix::fs::renameat(root, beside, root, secret.file)?)
+    };
+    attempt().doing(|| format!("write the secret {}", secret.file))
+}
+
+/// Gives secrets to a cell that runs.
+///
+/// In the cell the file system is read-only, so a second mount of it is made that is writable, attached nowhere, and gone when
+/// this returns. Which mount it is, the kernel's list says and no path: the cell may have put another directory where it was.
+pub(crate) fn add(record: &Record, init: &Process, secrets: &[Secret<'_>]) -> CellResult<()> {
+    let doing = || "open the file system of a cell's secrets".to_owned();
+    let mounts = fs::read_to_string(format!("/proc/{}/mountinfo", init.pid)).doing(doing)?;
+    let Some((device, point)) = find(&mounts, &record.cell_id.to_string()) else {
+        return refused("the cell has no place for secrets: it was made by an older agent; make it anew");
+    };
+    let namespace = File::open(format!("/proc/{}/ns/mnt", init.pid)).doing(doing)?;
+    // Looked at after it is open: had the process been another, it would be now.
+    if !init.alive() {
+        return refused("the cell is gone");
+    }
+    let root = enter::among_mounts(namespace.as_fd(), || {
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE
+            | OpenTreeFlags::OPEN_TREE_CLOEXEC
+            | OpenTreeFlags::AT_SYMLINK_NOFOLLOW;
+        let root = rustix::mount::open_tree(CWD, &point, flags).doing(doing)?;
+        let seen = rustix::fs::fstat(&root).doing(doing)?.st_dev;
+        if device != format!("{}:{}", rustix::fs::major(seen), rustix::fs::minor(seen)) {
+            return refused("something else is where the cell's secrets should be; make the cell anew");
+        }
+        mount_attr::writable(root.as_fd()).doing(doing)?;
+        Ok(root)
+    })?;
+    secrets.iter().try_for_each(|secret| write(&root, record.ids, secret))
+}
+
+/// The device and the mount point of the file system with this name.
+fn find(mounts: &str, name: &str) -> Option<(String, PathBuf)> {
+    mounts.lines().find_map(|line| {
+        let (mount, source) = line.split_once(" - ")?;
+        let mut source = source.split(' ');
+        let ours = source.next() == Some("tmpfs") && source.next() == Some(name);
+        let mut fields = mount.split(' ').skip(2);
+        let (device, root, point) = (fields.next()?, fields.next()?, fields.next()?);
+        (ours && root == "/").then(|| (device.to_owned(), PathBuf::from(root::plain(point))))
+    })
 }

@@ -6,6 +6,10 @@ use crate::document;
 use crate::error::CellResult;
 use crate::record::Place;
 
+/// By this every process of a service is known, those among them that left their parent, unless they hide it: its value is the
+/// service's name.
+pub(crate) const MARK: &str = "MUSTER_SERVICE";
+
 /// The runs of a service. Each has a folder of its own, so that nothing of an earlier one is taken for it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Run {

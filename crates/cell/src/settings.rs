@@ -61,6 +61,10 @@ pub struct Tools {
     pub unshare: PathBuf,
     /// Something that lives until its input ends, to hold such a namespace for a moment.
     pub cat: PathBuf,
+    /// Goes among a cell's processes, to mount a list of them for a check.
+    pub nsenter: PathBuf,
+    /// Mounts it.
+    pub mount: PathBuf,
 }
 
 impl Default for Tools {
@@ -71,6 +75,8 @@ impl Default for Tools {
             init: "/usr/bin/catatonit".into(),
             unshare: "/usr/bin/unshare".into(),
             cat: "/bin/cat".into(),
+            nsenter: "/usr/bin/nsenter".into(),
+            mount: "/usr/bin/mount".into(),
         }
     }
 }
@@ -102,6 +108,8 @@ impl Settings {
             (&tools.init, "catatonit"),
             (&tools.unshare, "util-linux"),
             (&tools.cat, "coreutils"),
+            (&tools.nsenter, "util-linux"),
+            (&tools.mount, "mount"),
         ] {
             if !path.is_absolute() || !path.is_file() {
                 return Err(CellError::NoTool { path: path.clone(), package });

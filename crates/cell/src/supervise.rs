@@ -18,7 +18,7 @@ use crate::plan::{self, Step, View};
 use crate::probe;
 use crate::process::Process;
 use crate::record::{self, Phase, Record};
-use crate::service::Run;
+use crate::service::{MARK, Run};
 
 /// What is known of the probes of services. It is lost with the agent, and asked for again.
 #[derive(Default)]
@@ -72,7 +72,7 @@ impl Cells {
         cells.into_iter().filter_map(|cell| Some((cell, self.supervise_cell(cell, now).err()?))).collect()
     }
 
-    fn supervise_cell(&self, cell: CellId, now: Timestamp) -> CellResult<()> {
+    pub(crate) fn supervise_cell(&self, cell: CellId, now: Timestamp) -> CellResult<()> {
         let turn = self.turn(cell);
         let _turn = match turn.try_lock() {
             Ok(guard) => guard,
@@ -120,7 +120,8 @@ impl Cells {
                 number => self.service_monitor(record, &service.name, number).look(),
             };
             let memo = self.memos.of(record.cell_id, &service.name, run.number);
-            Ok(View { service, run, seen, asked: memo.asked, asking: memo.asking })
+            let wish = record.wishes.get(&service.name);
+            Ok(View { service, run, seen, wish, asked: memo.asked, asking: memo.asking })
         };
         record.spec.services.iter().map(view).collect()
     }
@@ -133,7 +134,7 @@ impl Cells {
             let (pid, exit, why) = match &view.seen {
                 Seen::Running { pid, .. } => (*pid, None, None),
                 Seen::Ended { exit, why, .. } => (0, *exit, why.clone()),
-                Seen::Absent if !view.service.after.is_empty() => {
+                Seen::Absent if plan::is_wanted(&view) && !view.service.after.is_empty() => {
                     (0, None, Some(format!("it waits for {}", view.service.after.join(", "))))
                 }
                 Seen::Absent | Seen::Starting => (0, None, None),
@@ -168,13 +169,15 @@ impl Cells {
             }
             document::remove_folder(&earlier.folder)?;
         }
+        let mut environment = service.environment.clone();
+        environment.insert(MARK.to_owned(), service.name.clone());
         let process = bundle::process(
             record,
             &Started {
                 arguments: &service.command,
                 uid: service.uid,
                 gid: service.gid,
-                environment: Some(&service.environment),
+                environment: Some(&environment),
                 working_directory: service.working_directory.as_deref(),
                 terminal: false,
             },

@@ -226,7 +226,7 @@ fn live(status: u16, answer: Answer) -> Reply {
     Reply { status, body, version: answer.version, cookie: answer.cookie, replayed: false }
 }
 
-fn actor_of(cx: &Cx) -> Actor {
+pub(crate) fn actor_of(cx: &Cx) -> Actor {
     match &cx.actor {
         Some(actor) => Actor {
             kind: actor.principal.kind_word().to_owned(),

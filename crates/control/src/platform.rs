@@ -4,12 +4,13 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use muster_ids::{OperationId, ReplicaId, World};
+use muster_ids::{OperationId, ReplicaId, TaskId, World};
 use muster_operations::{Engine, Hooks, Timing};
 use muster_registry::Blobs;
 use muster_store::Store;
 use tokio::sync::{Notify, broadcast};
 
+use crate::adapter_step::Leases;
 use crate::authn::Authn;
 use crate::envelope::Envelope;
 use crate::fleet::Fleet;
@@ -64,6 +65,8 @@ pub struct Options {
     pub registries_to_private: bool,
     /// Whether other registries may be referenced at all.
     pub registries: bool,
+    /// Whether members in slices of several allocations share one network, as if on one wire; whole machines always do.
+    pub slice_network_crosses_allocations: bool,
 }
 
 impl Default for Options {
@@ -90,14 +93,15 @@ impl Default for Options {
             largest_blob: 1 << 40,
             registries_to_private: false,
             registries: true,
+            slice_network_crosses_allocations: false,
         }
     }
 }
 
 /// The engine belongs to the platform and tells it what it did.
 fn hooks(platform: &Weak<Platform>) -> Hooks {
-    let (sealer, fleet, fenced, ended) =
-        (platform.clone(), platform.clone(), platform.clone(), platform.clone());
+    let (sealer, fleet, leases) = (platform.clone(), platform.clone(), platform.clone());
+    let (fenced, ended) = (platform.clone(), platform.clone());
     Hooks {
         unsealed: Arc::new(move || {
             if let Some(platform) = sealer.upgrade() {
@@ -107,6 +111,11 @@ fn hooks(platform: &Weak<Platform>) -> Hooks {
         task_for: Arc::new(move |node| {
             if let Some(platform) = fleet.upgrade() {
                 platform.fleet.wake(node);
+            }
+        }),
+        step_for: Arc::new(move |account| {
+            if let Some(platform) = leases.upgrade() {
+                platform.leases.wake(account);
             }
         }),
         fenced: Arc::new(move || {
@@ -151,6 +160,8 @@ pub struct Platform {
     pub engine: Arc<Engine>,
     /// True once the server stops: streams end then, instead of holding it up.
     pub stopping: tokio::sync::watch::Sender<bool>,
+    /// Adapters that wait for work here.
+    pub(crate) leases: Leases,
     pub(crate) authn: Authn,
     pub(crate) places: Places,
     pub(crate) names: Names,
@@ -160,6 +171,8 @@ pub struct Platform {
     pub(crate) unsealed: Notify,
     /// Says which operations have ended, by this server's engine.
     pub(crate) ended: broadcast::Sender<OperationId>,
+    /// Says which tasks of adapters have ended, as far as their agents said so to this server.
+    pub(crate) tasks_ended: broadcast::Sender<TaskId>,
 }
 
 impl Platform {
@@ -189,6 +202,8 @@ impl Platform {
             stopping: tokio::sync::watch::Sender::new(false),
             unsealed: Notify::new(),
             ended: broadcast::Sender::new(256),
+            tasks_ended: broadcast::Sender::new(256),
+            leases: Leases::default(),
             world,
             store,
             options,

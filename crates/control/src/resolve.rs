@@ -2,9 +2,14 @@
 
 use muster_api::{Code, Problem};
 use muster_authz::PrincipalKind;
-use muster_ids::{AllocationId, CellId, NodeId, OperationId, ProjectId, ServiceAccountId, TenantId, UserId};
+use muster_ids::{
+    AllocationId, CellId, InstanceId, MemberId, NodeId, OperationId, ProjectId, ServiceAccountId, TenantId,
+    UserId,
+};
 use muster_model::allocation::Allocation;
 use muster_model::cell::Cell;
+use muster_model::instance::Instance;
+use muster_model::member::Member;
 use muster_model::node::{Node, Slot};
 use muster_model::operation::Operation;
 use muster_model::token::Token;
@@ -206,18 +211,50 @@ impl Cx {
             .ok_or_else(|| Problem::not_found("allocation"))
     }
 
-    /// A cell of a project, by id or by name: the one that lives, or else the last.
+    /// A cell of a project, by id or by name: the one that lives, or else the last. A member's id leads to its cell; the
+    /// cell has the member's name already.
     pub(crate) async fn cell(&self, project: &str, reference: &str) -> Result<Cell> {
         let (project, _) = self.project_scope(project).await?;
         let store = &self.platform.store;
-        let found = match reference.parse::<CellId>() {
-            Ok(id) => store.cell_lookup(id).await,
-            Err(_) => store.cell_by_name(project, reference).await,
+        let found = match (reference.parse::<CellId>(), reference.parse::<MemberId>()) {
+            (Ok(id), _) => store.cell_lookup(id).await,
+            (Err(_), Ok(member)) => match store.member_lookup(member).await.map_err(refuse)? {
+                Some(Member { cell_id: Some(id), .. }) => store.cell_lookup(id).await,
+                _ => Ok(None),
+            },
+            (Err(_), Err(_)) => store.cell_by_name(project, reference).await,
         };
         found
             .map_err(refuse)?
             .filter(|cell| cell.project_id == project)
             .ok_or_else(|| Problem::not_found("cell"))
+    }
+
+    /// An instance of a project, by id or by name: the one that lives, or else the last.
+    pub(crate) async fn instance(&self, project: &str, reference: &str) -> Result<Instance> {
+        let (project, _) = self.project_scope(project).await?;
+        let store = &self.platform.store;
+        let found = match reference.parse::<InstanceId>() {
+            Ok(id) => store.instance_lookup(id).await,
+            Err(_) => store.instance_by_name(project, reference).await,
+        };
+        found
+            .map_err(refuse)?
+            .filter(|instance| instance.project_id == project)
+            .ok_or_else(|| Problem::not_found("instance"))
+    }
+
+    /// A member of an instance, by id or by name: the one that lives, or else the last.
+    pub(crate) async fn member(&self, instance: &Instance, reference: &str) -> Result<Member> {
+        let store = &self.platform.store;
+        let found = match reference.parse::<MemberId>() {
+            Ok(id) => store.member_lookup(id).await,
+            Err(_) => store.member_by_name(instance.id, reference).await,
+        };
+        found
+            .map_err(refuse)?
+            .filter(|member| member.instance_id == instance.id)
+            .ok_or_else(|| Problem::not_found("member"))
     }
 
     /// An operation by id; those of the platform are seen by operators only.

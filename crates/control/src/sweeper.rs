@@ -90,6 +90,7 @@ impl Platform {
         tx.sweep_tokens(now - TOKEN_RETENTION).await?;
         tx.sweep_deliveries(now - DELIVERY_RETENTION).await?;
         tx.task_prune(now - TASK_RETENTION).await?;
+        tx.adapter_step_prune(now - TASK_RETENTION).await?;
         tx.cell_log_prune(now - LOG_RETENTION).await?;
         tx.enrolment_prune(now - TOKEN_RETENTION).await?;
         tx.stream_prune(now - STREAM_RETENTION).await?;

@@ -138,9 +138,51 @@ pub fn gets_canary(version: AppVersionId, thing: &str, percent: i64) -> bool {
     i64::try_from(draw).is_ok_and(|draw| draw < percent)
 }
 
+/// The digest of a manifest: of its text with every object's members in the order of their names and nothing between them, so
+/// that whoever has the document can say it again.
+pub fn manifest_digest(manifest: &Value) -> String {
+    let mut text = String::new();
+    canonical(manifest, &mut text);
+    format!("sha256:{}", crate::hex::encode(&Sha256::digest(text.as_bytes())))
+}
+
+fn canonical(value: &Value, text: &mut String) {
+    let between = |first: &mut bool, text: &mut String| {
+        if !std::mem::take(first) {
+            text.push(',');
+        }
+    };
+    match value {
+        Value::Object(object) => {
+            let mut members: Vec<_> = object.iter().collect();
+            members.sort_by(|one, other| one.0.cmp(other.0));
+            text.push('{');
+            let mut first = true;
+            for (name, value) in members {
+                between(&mut first, text);
+                text.push_str(&Value::from(name.as_str()).to_string());
+                text.push(':');
+                canonical(value, text);
+            }
+            text.push('}');
+        }
+        Value::Array(items) => {
+            text.push('[');
+            let mut first = true;
+            for item in items {
+                between(&mut first, text);
+                canonical(item, text);
+            }
+            text.push(']');
+        }
+        plain => text.push_str(&plain.to_string()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use muster_ids::World;
+    use serde_json::json;
 
     use super::*;
 
@@ -154,6 +196,22 @@ mod tests {
         // Who has it keeps it when more get it.
         for n in 0..200 {
             assert!(!gets_canary(version, &n.to_string(), 10) || gets_canary(version, &n.to_string(), 30));
+        }
+    }
+    #[test]
+    fn a_digest_follows_what_a_document_says_and_not_how_it_is_written() {
+        let one: Value =
+            serde_json::from_str(r#"{"b": [1, {"d": "x", "c": null}], "a": "\u00e9\n"}"#).unwrap();
+        let other: Value = serde_json::from_str(r#"{"a":"é\n","b":[1,{"c":null,"d":"x"}]}"#).unwrap();
+        assert_eq!(manifest_digest(&one), manifest_digest(&other));
+        // Said again by hand: the digest of the text itself.
+        let text = r#"{"a":"é\n","b":[1,{"c":null,"d":"x"}]}"#;
+        let said = format!("sha256:{}", crate::hex::encode(&Sha256::digest(text.as_bytes())));
+        assert_eq!(manifest_digest(&one), said);
+        for different in
+            [json!({"a": "é\n", "b": [{"c": null, "d": "x"}, 1]}), json!({"a": "é\n"}), json!(null)]
+        {
+            assert_ne!(manifest_digest(&different), said, "{different}");
         }
     }
 }

@@ -120,8 +120,13 @@ impl Member {
         Scope::Project(self.tenant_id, self.project_id)
     }
 
+    /// How well this incarnation of it does; what was said of another means nothing.
+    pub fn known_health(&self) -> Health {
+        if self.health_incarnation == self.incarnation { self.health } else { Health::Unknown }
+    }
+
     /// Whether it counts as in work.
     pub fn works(&self) -> bool {
-        self.state == MemberState::Active && self.health != Health::Unhealthy
+        self.state == MemberState::Active && self.known_health() != Health::Unhealthy
     }
 }

@@ -5,9 +5,9 @@ use futures::future::BoxFuture;
 use http::Response;
 use muster_control::{Answer, Commit, Cx, Result, stream as streams};
 use muster_control::{
-    allocation, artifact, audit, capacity, cell, event, key, me, network, node, operation, project, quota,
-    repository, role_binding, runtime_secret, secret, service_account, session, slot, ssh_key, status,
-    tenant, token, trust_policy, user, webhook,
+    adapter, allocation, app, app_version, artifact, audit, capacity, cell, entitlement, event, key, me,
+    network, node, operation, operator_token, project, quota, repository, role_binding, runtime_secret,
+    secret, service_account, session, slot, ssh_key, status, tenant, token, trust_policy, user, webhook,
 };
 
 use crate::input::Input;
@@ -155,6 +155,27 @@ handlers! {
     Command "artifact_demote" => |cx, input| artifact::demote(cx, input.path(0), input.path(1), input.body()?);
     Read "artifact_references" => |cx, input| artifact::references(cx, input.path(0), input.path(1));
     Command "artifact_delete" => |cx, input| artifact::delete(cx, input.path(0), input.path(1));
+    Command "app_create" => |cx, input| app::create(cx, input.path(0), input.body()?);
+    Read "app_list" => |cx, input| app::list(cx, input.path(0), input.query()?);
+    Read "app_get" => |cx, input| app::get(cx, input.path(0), input.path(1));
+    Command "app_update" => |cx, input| app::update(cx, input.path(0), input.path(1), input.body()?);
+    Command "app_delete" => |cx, input| app::delete(cx, input.path(0), input.path(1));
+    Read "app_compatibility" => |cx, input| app::compatibility(cx, input.path(0), input.path(1), input.query()?);
+    Read "app_schema" => |cx, input| app::schema(cx);
+    Command "app_version_publish" =>
+        |cx, input| app_version::publish(cx, input.path(0), input.path(1), input.body()?);
+    Read "app_version_list" => |cx, input| app_version::list(cx, input.path(0), input.path(1), input.query()?);
+    Read "app_version_get" => |cx, input| app_version::get(cx, input.path(0), input.path(1), input.path(2));
+    Command "app_version_promote" =>
+        |cx, input| app_version::promote(cx, input.path(0), input.path(1), input.path(2), input.body()?);
+    Command "app_version_demote" =>
+        |cx, input| app_version::demote(cx, input.path(0), input.path(1), input.path(2), input.body()?);
+    Command "entitlement_grant" => |cx, input| entitlement::grant(cx, input.path(0), input.body()?);
+    Read "entitlement_list" => |cx, input| entitlement::list(cx, input.path(0), input.query()?);
+    Read "entitlement_get" => |cx, input| entitlement::get(cx, input.path(0), input.path(1));
+    Command "entitlement_revoke" => |cx, input| entitlement::revoke(cx, input.path(0), input.path(1), input.body()?);
+    Command "operator_token_mint" => |cx, input| operator_token::mint(cx, input.path(0), input.body()?);
+    Read "adapter_list" => |cx, input| adapter::list(cx, input.path(0), input.query()?);
     Read "operation_list" => |cx, input| operation::list(cx, input.query()?);
     Read "operation_get" => |cx, input| operation::get(cx, input.path(0), input.query()?);
     Command "operation_cancel" => |cx, input| operation::cancel(cx, input.path(0), input.body()?);

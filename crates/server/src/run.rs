@@ -166,6 +166,7 @@ fn options(settings: &Settings, secure: bool) -> Result<Options, SettingsError> 
         garbage_every: Duration::from_secs(settings.parsed::<u64>("registry.garbage_every_seconds")?.max(1)),
         registries_to_private: settings.parsed("registry.allow_private")?,
         registries: settings.parsed("registry.external")?,
+        slice_network_crosses_allocations: settings.parsed("apps.slice_network_crosses_allocations")?,
         heartbeat: Duration::from_secs(settings.parsed::<u64>("nodes.heartbeat_seconds")?.max(1)),
         node_certificate: SignedDuration::from_hours(
             settings.parsed::<u32>("nodes.certificate_hours")?.max(1).into(),
@@ -308,6 +309,7 @@ fn background(
     tasks.spawn(platform.clone().run_sweeper(Duration::from_secs(20), stop.clone()));
     tasks.spawn(until_stopped(stop.clone(), platform.clone().run_collector()));
     tasks.spawn(until_stopped(stop.clone(), platform.clone().run_tail()));
+    tasks.spawn(until_stopped(stop.clone(), platform.clone().run_leases()));
     tasks.spawn(until_stopped(stop.clone(), platform.clone().run_listener()));
     tasks.spawn(until_stopped(stop.clone(), heartbeat(platform.clone(), address)));
 }

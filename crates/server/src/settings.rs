@@ -121,6 +121,11 @@ pub const TABLE: &[Setting] = &[
         meaning: "Whether other registries may be referenced at loopback and private addresses, those at loopback by plain http.",
     },
     Setting {
+        key: "apps.slice_network_crosses_allocations",
+        default: "false",
+        meaning: "Whether members in slices of several allocations share one network, as if on one wire. Whole machines always do.",
+    },
+    Setting {
         key: "keys.root_key_file",
         default: "",
         meaning: "The root keys, mode 0600; root.key in data.dir if empty.",

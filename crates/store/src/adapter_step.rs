@@ -46,12 +46,19 @@ statements! {
          WHERE id IN (SELECT id FROM adapter_steps WHERE operator_account_id = $1 AND state IN ('queued', 'leased')
                 AND due_at <= $3 AND (state = 'queued' OR leased_until < $3) ORDER BY id LIMIT $5) RETURNING ", columns!()));
     // The fence of everything that an adapter says: the generation that it was given, and a lease that has not lapsed.
+    // A lease only ever becomes longer by it.
     ADAPTER_STEP_KEEP = pair(
-        concat!("UPDATE adapter_steps SET leased_until = now() + make_interval(secs => $4 / 1000.0),
+        concat!("UPDATE adapter_steps SET leased_until = GREATEST(leased_until, now() + make_interval(secs => $4 / 1000.0)),
             message = COALESCE($5, message), percent = COALESCE($6, percent)
          WHERE id = $1 AND generation = $2 AND state = 'leased' AND leased_until >= now() AND $3::timestamptz IS NOT NULL RETURNING ", columns!()),
-        concat!("UPDATE adapter_steps SET leased_until = $3 + $4 * 1000, message = COALESCE($5, message), percent = COALESCE($6, percent)
+        concat!("UPDATE adapter_steps SET leased_until = MAX(leased_until, $3 + $4 * 1000), message = COALESCE($5, message),
+            percent = COALESCE($6, percent)
          WHERE id = $1 AND generation = $2 AND state = 'leased' AND leased_until >= $3 RETURNING ", columns!()));
+    // The same for what is done under a lease: nobody takes the step before the transaction ends.
+    ADAPTER_STEP_FENCE = pair(
+        "SELECT id FROM adapter_steps WHERE id = $1 AND generation = $2 AND state = 'leased' AND leased_until >= now()
+            AND $3::timestamptz IS NOT NULL FOR SHARE",
+        "SELECT id FROM adapter_steps WHERE id = $1 AND generation = $2 AND state = 'leased' AND leased_until >= $3");
     ADAPTER_STEP_END = pair(
         concat!("UPDATE adapter_steps SET state = $4, leased_until = NULL, message = $5, reason = $6, adapter_detail = $7,
             finished_at = $3::timestamptz
@@ -73,7 +80,17 @@ statements! {
     ADAPTER_STEP_FORGET = both("DELETE FROM adapter_steps WHERE id = $1");
     ADAPTER_STEP_PRUNE = both("DELETE FROM adapter_steps WHERE finished_at IS NOT NULL AND finished_at < $1");
     ADAPTER_STEP_ACCOUNTS_WAITING = both(
-        "SELECT DISTINCT operator_account_id FROM adapter_steps WHERE state = 'queued' AND due_at <= $1");
+        "SELECT DISTINCT operator_account_id FROM adapter_steps WHERE state IN ('queued', 'leased') AND due_at <= $1
+            AND (state = 'queued' OR leased_until < $1)");
+    // A lease that lapsed is over before anybody takes the step, so that it can be told apart from one that was given back.
+    ADAPTER_STEP_LAPSE = pair(
+        concat!("UPDATE adapter_steps SET state = 'queued', leased_until = NULL
+         WHERE id = ANY (ARRAY(SELECT id FROM adapter_steps WHERE operator_account_id = $1 AND state = 'leased'
+                AND leased_until < now() AND $2::timestamptz IS NOT NULL ORDER BY id LIMIT $3 FOR UPDATE SKIP LOCKED))
+         RETURNING ", columns!()),
+        concat!("UPDATE adapter_steps SET state = 'queued', leased_until = NULL
+         WHERE id IN (SELECT id FROM adapter_steps WHERE operator_account_id = $1 AND state = 'leased' AND leased_until < $2
+                ORDER BY id LIMIT $3) RETURNING ", columns!()));
 }
 
 fn step(row: &Row) -> Result<AdapterStep> {
@@ -160,7 +177,7 @@ impl Store {
         Ok(self.fetch_optional(&ADAPTER_STEP_ANY, args![account, now]).await?.is_some())
     }
 
-    /// The accounts for which something waits.
+    /// The accounts for which something waits, or lies where its holder left it.
     pub async fn adapter_step_accounts_waiting(&self, now: Timestamp) -> Result<Vec<ServiceAccountId>> {
         let rows = self.fetch_all(&ADAPTER_STEP_ACCOUNTS_WAITING, args![now]).await?;
         rows.iter().map(|row| row.get(0)).collect()
@@ -189,6 +206,16 @@ impl Tx {
             step.expires_at
         ];
         self.execute(&ADAPTER_STEP_QUEUE, args).await.map(drop)
+    }
+
+    /// Ends the leases of an account that lapsed; their steps wait again, still with the name of who had them.
+    pub async fn adapter_step_lapse(
+        &mut self,
+        account: ServiceAccountId,
+        now: Timestamp,
+        most: i64,
+    ) -> Result<Vec<AdapterStep>> {
+        self.fetch_all(&ADAPTER_STEP_LAPSE, args![account, now, most]).await?.iter().map(step).collect()
     }
 
     /// Leases up to `most` steps for an account: those that wait, and those whose lease lapsed.
@@ -220,6 +247,17 @@ impl Tx {
         let args = args![id, generation, now, millis(length), message, percent];
         let rows = self.fetch_all(&ADAPTER_STEP_KEEP, args).await?;
         rows.first().map_or(Err(StoreError::Fenced), step)
+    }
+
+    /// Proves that the lease of a step is still held, and holds it for the rest of this transaction; otherwise `Fenced`.
+    pub async fn adapter_step_fence(
+        &mut self,
+        id: AdapterStepId,
+        generation: i64,
+        now: Timestamp,
+    ) -> Result<()> {
+        let held = self.fetch_all(&ADAPTER_STEP_FENCE, args![id, generation, now]).await?;
+        if held.is_empty() { Err(StoreError::Fenced) } else { Ok(()) }
     }
 
     /// Ends a step, done or failed. `Fenced` when the lease lapsed or changed hands.

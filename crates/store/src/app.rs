@@ -29,7 +29,7 @@ macro_rules! found {
 }
 
 statements! {
-    APP_INSERT = both(
+    APP_PUT = both(
         "INSERT INTO apps (id, tenant_id, project_id, slug, display_name, description, audience, labels, created_at, updated_at,
                            version)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)");
@@ -172,7 +172,7 @@ impl Tx {
             app.updated_at,
             app.version
         ];
-        self.insert(&APP_INSERT, args).await
+        self.execute(&APP_PUT, args).await.map(drop)
     }
 
     /// Changes an app that still has the version before `app.version`.

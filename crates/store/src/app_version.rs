@@ -145,6 +145,11 @@ fn found_version(row: &Row) -> Result<FoundVersion> {
     })
 }
 
+fn in_use(instances: &[Row], members: &[Row]) -> Result<AppVersionUse> {
+    let count = |rows: &[Row]| rows.first().map_or(Ok(0), |row| row.get(0));
+    Ok(AppVersionUse { instances: count(instances)?, members: count(members)? })
+}
+
 fn release(row: &Row) -> Result<ArtifactRelease> {
     Ok(ArtifactRelease { app: row.get(0)?, name: row.get(1)?, state: state(&row.get::<String>(2)?)? })
 }
@@ -226,6 +231,12 @@ impl Store {
                 })
             })
             .collect()
+    }
+
+    /// Who still needs a release.
+    pub async fn app_version_use(&self, id: AppVersionId) -> Result<AppVersionUse> {
+        let instances = self.fetch_all(&APP_VERSION_INSTANCES, args![id]).await?;
+        in_use(&instances, &self.fetch_all(&APP_VERSION_MEMBERS, args![id]).await?)
     }
 
     /// The releases that are made of an artifact and are not retired.
@@ -310,11 +321,7 @@ impl Tx {
     /// Who still needs a release, as this transaction sees it.
     pub async fn app_version_use(&mut self, id: AppVersionId) -> Result<AppVersionUse> {
         let instances = self.fetch_all(&APP_VERSION_INSTANCES, args![id]).await?;
-        let members = self.fetch_all(&APP_VERSION_MEMBERS, args![id]).await?;
-        Ok(AppVersionUse {
-            instances: instances.first().map_or(Ok(0), |row| row.get(0))?,
-            members: members.first().map_or(Ok(0), |row| row.get(0))?,
-        })
+        in_use(&instances, &self.fetch_all(&APP_VERSION_MEMBERS, args![id]).await?)
     }
 
     /// The releases that are made of an artifact and are not retired, as this transaction sees them.

@@ -106,6 +106,12 @@ impl Store {
         row.as_ref().map(found_entitlement).transpose()
     }
 
+    /// How many live instances an account operates.
+    pub async fn entitlement_instances(&self, account: ServiceAccountId) -> Result<i64> {
+        let row = self.fetch_optional(&ENTITLEMENT_INSTANCES, args![account]).await?;
+        row.map_or(Ok(0), |row| row.get(0))
+    }
+
     /// A project's entitlements in order of their granting.
     pub async fn entitlement_list(&self, page: Page, project: ProjectId) -> Result<Vec<FoundEntitlement>> {
         let args = args![page.after, project, page.size];

@@ -46,15 +46,27 @@ statements! {
          WHERE expires_at <= $1 AND state NOT IN ('stopping', 'stopped') AND NOT protected ORDER BY expires_at LIMIT $2"));
     // Taken by whoever leases next: the row itself says until when nobody else looks.
     INSTANCE_RECONCILE_TAKE = pair(
-        "UPDATE instances SET reconcile_due_at = $3 WHERE id = ANY (ARRAY(
+        concat!("UPDATE instances SET reconcile_due_at = $3 WHERE id = ANY (ARRAY(
             SELECT id FROM instances WHERE operator_account_id = $1 AND reconcile_due_at <= $2
-            ORDER BY reconcile_due_at LIMIT $4 FOR UPDATE SKIP LOCKED)) RETURNING id",
-        "UPDATE instances SET reconcile_due_at = $3 WHERE id IN (
+            ORDER BY reconcile_due_at LIMIT $4 FOR UPDATE SKIP LOCKED)) RETURNING ", columns!()),
+        concat!("UPDATE instances SET reconcile_due_at = $3 WHERE id IN (
             SELECT id FROM instances WHERE operator_account_id = $1 AND reconcile_due_at <= $2
-            ORDER BY reconcile_due_at LIMIT $4) RETURNING id");
+            ORDER BY reconcile_due_at LIMIT $4) RETURNING ", columns!()));
     INSTANCE_RECONCILE_ANY = both(
         "SELECT id FROM instances WHERE operator_account_id = $1 AND reconcile_due_at <= $2 LIMIT 1");
-    INSTANCE_RECONCILED = both("UPDATE instances SET reconciled_at = $2, reconcile_due_at = $3 WHERE id = $1");
+    INSTANCE_RECONCILE_ACCOUNTS = both(
+        "SELECT DISTINCT operator_account_id FROM instances WHERE reconcile_due_at <= $1");
+    // A suspicion that came meanwhile is not slept over; and where nobody looks any more, nobody is asked to.
+    INSTANCE_RECONCILED = both(
+        "UPDATE instances SET reconciled_at = $2, reconcile_due_at = CASE WHEN reconcile_due_at > $3 THEN $3 ELSE reconcile_due_at END
+         WHERE id = $1");
+    // Rows are written only where something changed.
+    INSTANCE_HEALTH = both(
+        "UPDATE instances SET health = $2, updated_at = $3, version = version + 1 WHERE id = $1 AND health <> $2");
+    INSTANCE_TOPOLOGY = both(
+        "UPDATE instances SET topology_mode = $2, updated_at = $3, version = version + 1
+         WHERE id = $1 AND COALESCE(topology_mode, '') <> $2");
+    INSTANCE_REPAIRED = both("UPDATE instances SET repairs = $2, updated_at = $3, version = version + 1 WHERE id = $1");
     // Only ever sooner, and only where somebody looks at all.
     INSTANCE_SUSPECT = both(
         "UPDATE instances SET reconcile_due_at = $2 WHERE id = $1 AND reconcile_due_at > $2");
@@ -175,6 +187,12 @@ impl Store {
         Ok(self.fetch_optional(&INSTANCE_RECONCILE_ANY, args![account, now]).await?.is_some())
     }
 
+    /// The accounts that operate an instance which is due to be looked at.
+    pub async fn instance_reconcile_accounts(&self, now: Timestamp) -> Result<Vec<ServiceAccountId>> {
+        let rows = self.fetch_all(&INSTANCE_RECONCILE_ACCOUNTS, args![now]).await?;
+        rows.iter().map(|row| row.get(0)).collect()
+    }
+
     /// How many instances of a project live.
     pub async fn instance_live_of_project(&self, project: ProjectId) -> Result<i64> {
         self.fetch_optional(&INSTANCE_LIVE_OF_PROJECT, args![project]).await?.map_or(Ok(0), |row| row.get(0))
@@ -244,6 +262,11 @@ impl Tx {
         self.execute_one(&INSTANCE_MOVE, args, StoreError::Stale).await
     }
 
+    /// The instance with this id, inside this transaction.
+    pub async fn instance_now(&mut self, id: InstanceId) -> Result<Option<Instance>> {
+        self.fetch_all(&INSTANCE_GET, args![id]).await?.first().map(instance).transpose()
+    }
+
     /// Takes up to `most` instances of this account that are due to be looked at; nobody else gets them before `until`.
     pub async fn instance_reconcile_take(
         &mut self,
@@ -251,19 +274,39 @@ impl Tx {
         now: Timestamp,
         until: Timestamp,
         most: i64,
-    ) -> Result<Vec<InstanceId>> {
+    ) -> Result<Vec<Instance>> {
         let rows = self.fetch_all(&INSTANCE_RECONCILE_TAKE, args![account, now, until, most]).await?;
-        rows.iter().map(|row| row.get(0)).collect()
+        rows.iter().map(instance).collect()
     }
 
-    /// An instance was looked at; `next` is when it is due again.
+    /// An instance was looked at; `next` is when it is due again at the latest, unless nobody is to look any more.
     pub async fn instance_reconciled(
         &mut self,
         id: InstanceId,
         at: Timestamp,
-        next: Option<Timestamp>,
+        next: Timestamp,
     ) -> Result<()> {
         self.execute(&INSTANCE_RECONCILED, args![id, at, next]).await.map(drop)
+    }
+
+    /// Notes how an instance does; says whether that is news.
+    pub async fn instance_health(&mut self, id: InstanceId, health: Health, at: Timestamp) -> Result<bool> {
+        Ok(self.execute(&INSTANCE_HEALTH, args![id, health.as_str(), at]).await? == 1)
+    }
+
+    /// Notes how the adapter calls an instance's topology.
+    pub async fn instance_topology(&mut self, id: InstanceId, mode: &str, at: Timestamp) -> Result<bool> {
+        Ok(self.execute(&INSTANCE_TOPOLOGY, args![id, mode, at]).await? == 1)
+    }
+
+    /// Writes down when repairs were opened by themselves.
+    pub async fn instance_repaired(
+        &mut self,
+        id: InstanceId,
+        repairs: &[Timestamp],
+        at: Timestamp,
+    ) -> Result<()> {
+        self.execute(&INSTANCE_REPAIRED, args![id, serde_json::json!(repairs), at]).await.map(drop)
     }
 
     /// Something may be wrong with an instance: it is looked at now instead of later.
@@ -282,6 +325,11 @@ impl Tx {
             component.allocation_id
         ];
         self.execute(&COMPONENT_REQUEST, args).await.map(drop)
+    }
+
+    /// An instance's components, by key, inside this transaction.
+    pub async fn component_list_now(&mut self, id: InstanceId) -> Result<Vec<Component>> {
+        self.fetch_all(&COMPONENT_LIST, args![id]).await?.iter().map(component).collect()
     }
 
     /// Wants so many members more or less of a component, and takes so many numbers for names; says how it stands then. The

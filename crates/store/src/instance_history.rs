@@ -15,14 +15,14 @@ statements! {
     INSTANCE_HISTORY_MEMBERS_DELETE_OF_PROJECT = both("DELETE FROM members WHERE project_id = $1");
     INSTANCE_HISTORY_COMPONENTS_DELETE_OF_PROJECT = both(
         "DELETE FROM instance_components WHERE instance_id IN (SELECT id FROM instances WHERE project_id = $1)");
-    INSTANCE_HISTORY_DELETE_OF_PROJECT = both("DELETE FROM instances WHERE project_id = $1");
+    INSTANCE_HISTORY_DELETE_OF_PROJECT = both("DELETE FROM instances WHERE project_id = $1 AND state = 'stopped'");
     INSTANCE_HISTORY_CELLS_FORGET_OF_TENANT = both("UPDATE members SET cell_id = NULL WHERE tenant_id = $1");
     INSTANCE_HISTORY_MEMBERS_FORGET_OF_TENANT = both("UPDATE cells SET member_id = NULL WHERE tenant_id = $1");
     INSTANCE_HISTORY_STEPS_DELETE_OF_TENANT = both("DELETE FROM adapter_steps WHERE tenant_id = $1");
     INSTANCE_HISTORY_MEMBERS_DELETE_OF_TENANT = both("DELETE FROM members WHERE tenant_id = $1");
     INSTANCE_HISTORY_COMPONENTS_DELETE_OF_TENANT = both(
         "DELETE FROM instance_components WHERE instance_id IN (SELECT id FROM instances WHERE tenant_id = $1)");
-    INSTANCE_HISTORY_DELETE_OF_TENANT = both("DELETE FROM instances WHERE tenant_id = $1");
+    INSTANCE_HISTORY_DELETE_OF_TENANT = both("DELETE FROM instances WHERE tenant_id = $1 AND state = 'stopped'");
 }
 
 impl Tx {

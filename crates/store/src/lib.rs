@@ -75,7 +75,7 @@ pub use idempotency::{Door, Replay};
 pub use instance::InstanceFilter;
 pub use lease::Lease;
 pub use manifest::{ManifestContent, Referrer};
-pub use member::{MemberCount, MemberFilter};
+pub use member::{MemberCount, MemberFilter, MemberPlace};
 pub use network::NetworkNeighbour;
 pub use node::{Heard, Joining, KeyHash, NodeCount, Standing};
 pub use open::{Location, newest_migration};

@@ -38,8 +38,16 @@ statements! {
     MEMBER_IN = both(concat!("SELECT ", columns!(), " FROM members WHERE allocation_id = $1 AND state <> 'removed' ORDER BY id"));
     MEMBER_ON = both(concat!("SELECT ", columns!(), " FROM members WHERE state <> 'removed' AND allocation_id IN (
             SELECT id FROM allocations WHERE node_id = $1 AND state NOT IN ('released', 'failed')) ORDER BY id"));
-    MEMBER_COUNT = both("SELECT component_key, state, health, COUNT(*) FROM members
-         WHERE instance_id = $1 AND state <> 'removed' GROUP BY component_key, state, health ORDER BY component_key, state, health");
+    // What was said of another incarnation does not count.
+    MEMBER_COUNT = both("SELECT component_key, state, said, COUNT(*) FROM (
+            SELECT component_key, state, CASE WHEN health_incarnation = incarnation THEN health ELSE 'unknown' END AS said
+            FROM members WHERE instance_id = $1 AND state <> 'removed') AS living
+         GROUP BY component_key, state, said ORDER BY component_key, state, said");
+    MEMBER_PLACES = both(
+        "SELECT m.id, c.host, n.id, n.address, n.unreachable_since, a.gpus, a.cpus, a.memory_mb
+         FROM members m LEFT JOIN cells c ON c.id = m.cell_id AND c.state NOT IN ('gone', 'failed')
+            LEFT JOIN allocations a ON a.id = m.allocation_id LEFT JOIN nodes n ON n.id = a.node_id
+         WHERE m.instance_id = $1 AND m.state <> 'removed' ORDER BY m.id");
     MEMBER_ATTESTED = both("SELECT w.actor_id FROM members m JOIN witnesses w ON w.id = m.removed_witness_id
          WHERE m.instance_id = $1 AND w.kind = 'attested' ORDER BY w.at LIMIT 1");
     // Everything that may change, on the version that was seen.
@@ -120,6 +128,38 @@ pub struct MemberCount {
     pub count: i64,
 }
 
+/// Where a member is.
+#[derive(Debug, Clone)]
+pub struct MemberPlace {
+    /// Which.
+    pub member_id: MemberId,
+    /// The place of its cell among its network's addresses.
+    pub host: Option<i64>,
+    /// Its node.
+    pub node_id: Option<NodeId>,
+    /// That node's address, once its agent has told it.
+    pub node_address: Option<String>,
+    /// Since when nobody hears from that node.
+    pub unreachable_since: Option<Timestamp>,
+    /// What its allocation has: GPUs, CPUs and memory in MiB.
+    pub capacity: Option<(i64, i64, i64)>,
+}
+
+fn place(row: &Row) -> Result<MemberPlace> {
+    let capacity = (row.get::<Option<i64>>(5)?, row.get::<Option<i64>>(6)?, row.get::<Option<i64>>(7)?);
+    Ok(MemberPlace {
+        member_id: row.get(0)?,
+        host: row.get(1)?,
+        node_id: row.get(2)?,
+        node_address: row.get(3)?,
+        unreachable_since: row.get(4)?,
+        capacity: match capacity {
+            (Some(gpus), Some(cpus), Some(memory_mb)) => Some((gpus, cpus, memory_mb)),
+            _ => None,
+        },
+    })
+}
+
 impl Store {
     /// The member with this id.
     pub async fn member_lookup(&self, id: MemberId) -> Result<Option<Member>> {
@@ -161,6 +201,11 @@ impl Store {
     /// The members on a node.
     pub async fn member_on(&self, node: NodeId) -> Result<Vec<Member>> {
         self.fetch_all(&MEMBER_ON, args![node]).await?.iter().map(member).collect()
+    }
+
+    /// Where the members of an instance are that are not removed, in one read.
+    pub async fn member_places(&self, instance: InstanceId) -> Result<Vec<MemberPlace>> {
+        self.fetch_all(&MEMBER_PLACES, args![instance]).await?.iter().map(place).collect()
     }
 
     /// Whose word stands in for evidence that a member of an instance is gone, if somebody's does.

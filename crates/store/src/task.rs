@@ -22,6 +22,9 @@ statements! {
          ON CONFLICT (operation_id, key) DO NOTHING"));
     TASK_GET = both(concat!("SELECT ", columns!(), " FROM node_tasks WHERE id = $1"));
     TASK_OF = both(concat!("SELECT ", columns!(), " FROM node_tasks WHERE operation_id = $1 ORDER BY id"));
+    TASK_BY_KEY = both(concat!("SELECT ", columns!(), " FROM node_tasks WHERE operation_id = $1 AND key = $2"));
+    TASK_OPEN_ON = both(concat!("SELECT ", columns!(), " FROM node_tasks
+         WHERE node_id = $1 AND state IN ('queued', 'delivered', 'running') ORDER BY id"));
     TASK_NODES_WAITING = both(
         "SELECT DISTINCT node_id FROM node_tasks WHERE state = 'queued' AND expires_at > $1");
     // Only to the agent of the current session: what an older one were given, nobody would do. The lock has a hello of the
@@ -52,6 +55,7 @@ statements! {
     TASK_EXPIRE_OF = both(
         "UPDATE node_tasks SET state = 'expired', finished_at = $2
          WHERE operation_id = $1 AND state IN ('queued', 'delivered', 'running')");
+    TASK_FORGET_OF = both("DELETE FROM node_tasks WHERE operation_id = $1");
     TASK_PRUNE = both("DELETE FROM node_tasks WHERE finished_at IS NOT NULL AND finished_at < $1");
 }
 
@@ -103,6 +107,16 @@ impl Store {
     /// The tasks of an operation, oldest first.
     pub async fn task_list(&self, operation: OperationId) -> Result<Vec<Task>> {
         self.fetch_all(&TASK_OF, args![operation]).await?.iter().map(task).collect()
+    }
+
+    /// What was asked for under this key.
+    pub async fn task_by_key(&self, operation: OperationId, key: &str) -> Result<Option<Task>> {
+        self.fetch_optional(&TASK_BY_KEY, args![operation, key]).await?.as_ref().map(task).transpose()
+    }
+
+    /// What a node's agent has not answered yet, oldest first.
+    pub async fn task_open_on(&self, node: NodeId) -> Result<Vec<Task>> {
+        self.fetch_all(&TASK_OPEN_ON, args![node]).await?.iter().map(task).collect()
     }
 
     /// The nodes for whose agents something waits.
@@ -181,5 +195,10 @@ impl Tx {
     /// Nobody waits for the tasks of this operation any more.
     pub async fn task_expire_of(&mut self, operation: OperationId, at: Timestamp) -> Result<()> {
         self.execute(&TASK_EXPIRE_OF, args![operation, at]).await.map(drop)
+    }
+
+    /// Forgets the tasks of something that is over and left no trace.
+    pub async fn task_forget_of(&mut self, operation: OperationId) -> Result<()> {
+        self.execute(&TASK_FORGET_OF, args![operation]).await.map(drop)
     }
 }

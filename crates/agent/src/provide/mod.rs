@@ -17,8 +17,8 @@ mod verdict;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use muster_node_api::cell::CellOrder;
-use muster_node_api::task::{Refusal, TaskKind};
+use muster_node_api::cell::{CellOrder, SecretFile};
+use muster_node_api::task::{CellAct, Refusal, TaskKind};
 use muster_node_api::wire::SecretWhat;
 
 use crate::AgentError;
@@ -35,28 +35,34 @@ pub(crate) async fn provide(
     order: &Order,
     until: Timestamp,
 ) -> Result<Result<Given, Undone>, AgentError> {
-    let (TaskKind::CellCreate, Some(cell)) = (order.kind, &order.details.cell) else {
-        return Ok(Ok(Given::default()));
+    let Some(cell) = &order.details.cell else { return Ok(Ok(Given::default())) };
+    let runs = || node.driver.runs(cell.cell_id, cell.incarnation);
+    let secrets = match (order.kind, &order.details.act) {
+        // What runs was made to the end, and was given all that it needs when it was.
+        (TaskKind::CellCreate, _) if !runs()? => {
+            cell.spec.as_ref().map(|spec| &spec.secrets[..]).unwrap_or_default()
+        }
+        // For a cell that does not run nothing is asked: the driver says that it does not.
+        (TaskKind::CellFiles, Some(CellAct::Files(files))) if runs()? => &files.secrets[..],
+        _ => return Ok(Ok(Given::default())),
     };
-    if node.driver.runs(cell.cell_id, cell.incarnation)? {
-        return Ok(Ok(Given::default()));
-    }
     let left = Duration::try_from(until.duration_since(node.world.now())).unwrap_or_default();
-    let ended = tokio::time::timeout(left, Box::pin(everything(node, cell))).await;
+    let ended = tokio::time::timeout(left, Box::pin(everything(node, cell, secrets))).await;
     Ok(ended.unwrap_or_else(|_| {
         let why = "its image or its secrets did not come in the time that the task has; ask again, and what came is used";
-        Err(Undone::because(Refusal::ArtifactPull, why))
+        let making = order.kind == TaskKind::CellCreate;
+        Err(Undone::because(if making { Refusal::ArtifactPull } else { Refusal::Secret }, why))
     }))
 }
 
-async fn everything(node: &Running, cell: &CellOrder) -> Result<Given, Undone> {
+async fn everything(node: &Running, cell: &CellOrder, named: &[SecretFile]) -> Result<Given, Undone> {
     let image = match &cell.pull {
-        Some(pull) => image::pull(node, cell, pull).await?,
-        None => None,
+        Some(pull) if cell.spec.is_some() => image::pull(node, cell, pull).await?,
+        _ => None,
     };
     // The secrets come last, and are held for no longer than it takes to make the cell.
     let mut secrets = Vec::new();
-    for secret in cell.spec.iter().flat_map(|spec| &spec.secrets) {
+    for secret in named {
         let content = ask::ask(node, cell, SecretWhat::File(secret.file.clone())).await;
         let content = content.map_err(|error| {
             let why = format!("the secret {} could not be had: {}", secret.secret, persist::said(&error));

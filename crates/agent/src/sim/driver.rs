@@ -1,15 +1,17 @@
 //! The simulated driver: places are records in a file, and everything else about them is as on a real node.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
-use muster_ids::World;
+use muster_ids::{CellId, TaskId, World};
 use muster_node_api::cell::CellPlace;
-use muster_node_api::task::{Findings, Place, TaskKind};
+use muster_node_api::task::{CellAct, Findings, Place, TaskKind};
 
 use super::faults::Faults;
 use super::holdings::{Holdings, Plan};
 use super::journal::{Effect, Journal, Line};
 use super::kill::{KillPoints, Stage};
+use super::program;
 use crate::AgentError;
 use crate::driver::{Order, Outcome, Supply, Undone};
 use crate::folder::Folder;
@@ -118,8 +120,9 @@ impl Driver {
             Ok(given) => given.names(),
             Err(undone) => return Ok(Err(undone.clone())),
         };
-        match holdings.plan(order.kind, place, &order.details, told) {
-            Plan::Nothing if order.kind == TaskKind::Inspect && self.around.faults.fails() => {
+        let looks = matches!(order.kind, TaskKind::Inspect | TaskKind::CellProbe);
+        match holdings.plan(order.kind, place, &order.details, order.task, told) {
+            Plan::Nothing if looks && self.around.faults.fails() => {
                 return Ok(Err(FAILURE.to_owned().into()));
             }
             Plan::Nothing => {}
@@ -136,23 +139,82 @@ impl Driver {
             Plan::Change(effect, devices, mut next) => {
                 let mut line = self.line(&holdings, effect, (order, place));
                 line.devices = devices.into_iter().collect();
-                line.seq = next.effects;
                 if effect == Effect::Destroyed {
                     // Which one was destroyed, where the order was for any up to its own.
                     line.incarnation = holdings.incarnation(allocation).unwrap_or(line.incarnation);
                 }
+                line.seq = next.effects;
                 next.last = Some(line);
-                if let Err(error) = self.folder.write_document(FILE, &next) {
-                    // Whether it happened is what the file says.
-                    *holdings = self.folder.read_document(FILE)?.unwrap_or_default();
-                    return Err(error);
-                }
-                *holdings = *next;
+                self.write(&mut holdings, *next)?;
                 self.reach(order.kind, Stage::Journal);
                 self.catch_up(&holdings)?;
             }
         }
-        Ok(Ok(holdings.look(allocation, &order.details)))
+        let mut findings = holdings.look(allocation, &order.details);
+        if let Some(act) = &order.details.act {
+            let cell = holdings.cell(allocation, &order.details).ok();
+            findings.ran = cell.and_then(|cell| cell.ran(act, order.task));
+        }
+        Ok(Ok(findings))
+    }
+
+    fn write(&self, holdings: &mut MutexGuard<'_, Holdings>, next: Holdings) -> Result<(), AgentError> {
+        if let Err(error) = self.folder.write_document(FILE, &next) {
+            // Whether it happened is what the file says.
+            **holdings = self.folder.read_document(FILE)?.unwrap_or_default();
+            return Err(error);
+        }
+        **holdings = next;
+        Ok(())
+    }
+
+    /// How long what an order runs takes before it ends, while somebody waits for it; nothing, if it ran before.
+    pub(crate) fn takes(&self, order: &Order) -> Duration {
+        let Some((place, act)) = order.place.as_ref().zip(order.details.act.as_ref()) else {
+            return Duration::ZERO;
+        };
+        let holdings = self.holdings.lock().expect("no holder of this lock can panic");
+        let ran = |task: TaskId| {
+            holdings.cell(place.allocation_id, &order.details).is_ok_and(|cell| cell.has_run(task))
+        };
+        let takes = match act {
+            CellAct::Command(_) if order.task.is_some_and(ran) => Duration::ZERO,
+            CellAct::Command(command) => program::duration(&command.command, command.timeout_seconds),
+            CellAct::Probe(probe) => program::duration(&probe.command, probe.timeout_seconds),
+            CellAct::Files(_) | CellAct::Service(_) => Duration::ZERO,
+        };
+        let left = order.until.duration_since(self.world.now());
+        takes.min(Duration::try_from(left).unwrap_or_default())
+    }
+
+    /// Has the services of a cell end by themselves, all of them or the one that is named. Says whether one did.
+    pub fn end_services(&self, cell: CellId, service: Option<&str>) -> Result<bool, AgentError> {
+        let mut holdings = self.holdings.lock().expect("no holder of this lock can panic");
+        self.catch_up(&holdings)?;
+        let Some(found) = holdings.cells().into_iter().find(|found| found.cell_id == cell) else {
+            return Ok(false);
+        };
+        let allocation_id = found.allocation_id;
+        let incarnation = holdings.incarnation(allocation_id).unwrap_or_default();
+        let place = Place { allocation_id, incarnation };
+        let Plan::Change(effect, _, mut next) = holdings.plan_end(&place, cell, service) else {
+            return Ok(false);
+        };
+        next.last = Some(Line {
+            at: self.world.now(),
+            node: self.node.clone(),
+            seq: next.effects,
+            effect,
+            allocation_id,
+            incarnation,
+            cell_id: Some(cell),
+            devices: Vec::new(),
+            task_id: None,
+            why: None,
+        });
+        self.write(&mut holdings, *next)?;
+        self.catch_up(&holdings)?;
+        Ok(true)
     }
 
     /// Writes down that something old was asked for and refused.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use muster_ids::World;
+use muster_ids::{CellId, World};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -45,6 +45,7 @@ struct Node {
     faults: Arc<Faults>,
     cut: watch::Sender<bool>,
     phase: watch::Sender<Phase>,
+    driver: Option<Arc<Driver>>,
     running: Option<JoinHandle<()>>,
 }
 
@@ -66,6 +67,7 @@ impl Fleet {
             faults: Arc::new(Faults::new(self.odds.clone(), self.seed, &member.name)),
             cut: watch::Sender::new(false),
             phase: watch::Sender::new(Phase::Away),
+            driver: None,
             running: None,
             member,
         });
@@ -134,8 +136,10 @@ impl Fleet {
             faults: node.faults.clone(),
             kill: self.kill.clone(),
         };
+        let driver = Arc::new(Driver::open(&name, &folder, &self.world, around)?);
+        node.driver = Some(driver.clone());
         let agent = Agent {
-            driver: crate::Driver::Simulated(Arc::new(Driver::open(&name, &folder, &self.world, around)?)),
+            driver: crate::Driver::Simulated(driver),
             folder,
             identity,
             machine,
@@ -160,6 +164,11 @@ impl Fleet {
     /// Changes how many of a node's tasks fail.
     pub fn set_fail(&self, at: usize, part: f64) {
         self.nodes[at].faults.set_fail(part);
+    }
+
+    /// Has the services of a cell on a node end by themselves, all of them or the one that is named. Says whether one did.
+    pub fn end_services(&self, at: usize, cell: CellId, service: Option<&str>) -> Result<bool, AgentError> {
+        self.nodes[at].driver.as_ref().map_or(Ok(false), |driver| driver.end_services(cell, service))
     }
 
     /// Stops every node in order: what runs is finished and reported.

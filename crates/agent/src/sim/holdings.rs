@@ -6,11 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use muster_ids::{AllocationId, CellId};
-use muster_node_api::cell::{CellFindings, CellPlace, ServiceFindings, ServiceState};
+use muster_ids::{AllocationId, CellId, TaskId};
+use muster_node_api::cell::{CellFindings, CellPlace};
 use muster_node_api::task::{Amount, Details, Findings, Place, TaskKind};
 use serde::{Deserialize, Serialize};
 
+use super::cell::{ActPlan, HeldCell};
 use super::journal::{Effect, Line};
 
 /// How the disk is called among what is not wiped.
@@ -25,17 +26,6 @@ pub(super) struct Held {
     exclusive: bool,
     #[serde(default)]
     cells: BTreeMap<CellId, HeldCell>,
-}
-
-/// A cell in a place.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct HeldCell {
-    incarnation: i64,
-    address: Option<String>,
-    services: Vec<String>,
-    /// What the server told for it, by name: that it did is all that is kept.
-    #[serde(default)]
-    told: Vec<String>,
 }
 
 /// Everything on a node that outlives its agent.
@@ -91,6 +81,19 @@ impl Holdings {
         self.places.get(&allocation).map(|held| held.incarnation)
     }
 
+    /// The cell that an order is about, if that very incarnation of it is there.
+    pub(super) fn cell(&self, allocation: AllocationId, details: &Details) -> Result<&HeldCell, String> {
+        let Some(order) = &details.cell else { return Err("no cell is named".to_owned()) };
+        let held = self.places.get(&allocation);
+        match held.and_then(|held| held.cells.get(&order.cell_id)) {
+            None => Err("the cell is not there".to_owned()),
+            Some(there) if there.incarnation != order.incarnation => {
+                Err(format!("the cell is of incarnation {}", there.incarnation))
+            }
+            Some(there) => Ok(there),
+        }
+    }
+
     /// What there is to see of a place and of the devices that were asked about.
     pub(super) fn look(&self, allocation: AllocationId, details: &Details) -> Findings {
         let held = self.places.get(&allocation);
@@ -113,7 +116,14 @@ impl Holdings {
     }
 
     /// What the verb would do to an incarnation that is not an old one.
-    pub(super) fn plan(&self, kind: TaskKind, place: &Place, details: &Details, told: Vec<String>) -> Plan {
+    pub(super) fn plan(
+        &self,
+        kind: TaskKind,
+        place: &Place,
+        details: &Details,
+        task: Option<TaskId>,
+        told: Vec<String>,
+    ) -> Plan {
         match kind {
             TaskKind::Prepare => self.plan_prepare(place, details),
             TaskKind::Resize => self.plan_resize(place, details),
@@ -123,7 +133,7 @@ impl Holdings {
             TaskKind::CellCreate => self.plan_cell_create(place, details, told),
             TaskKind::CellDestroy => self.plan_cell_destroy(place, details),
             TaskKind::CellFiles | TaskKind::CellService | TaskKind::CellCommand | TaskKind::CellProbe => {
-                Plan::Refuse("this is not done yet".to_owned())
+                self.plan_act(kind, place, details, task, told)
             }
             TaskKind::CellInspect | TaskKind::KeepLogs | TaskKind::Stream | TaskKind::Sweep => Plan::Nothing,
         }
@@ -226,16 +236,54 @@ impl Holdings {
             Some(there) => return Plan::Refuse(format!("incarnation {} is still there", there.incarnation)),
             None => {}
         }
-        let made = HeldCell {
-            incarnation: order.incarnation,
-            address: order.attachment.as_ref().map(|attachment| attachment.address.clone()),
-            services: spec.services.iter().map(|service| service.name.clone()).collect(),
-            told,
-        };
+        let made = HeldCell::new(order, spec, told);
         self.change(Effect::CellCreated, BTreeSet::new(), |next| {
-            let held = next.places.get_mut(&place.allocation_id);
-            held.expect("it was just looked up").cells.insert(order.cell_id, made);
+            next.put_cell(place.allocation_id, order.cell_id, made);
         })
+    }
+
+    fn plan_act(
+        &self,
+        kind: TaskKind,
+        place: &Place,
+        details: &Details,
+        task: Option<TaskId>,
+        told: Vec<String>,
+    ) -> Plan {
+        let (Some(order), Some(act)) = (&details.cell, &details.act) else {
+            return Plan::Refuse("it is not said what to do in which cell".to_owned());
+        };
+        if act.kind() != kind {
+            return Plan::Refuse(format!("the task says {kind:?}, and what to do is {:?}", act.kind()));
+        }
+        let there = match self.cell(place.allocation_id, details) {
+            Ok(there) => there,
+            Err(why) => return Plan::Refuse(why),
+        };
+        match there.plan(act, task, told) {
+            ActPlan::Nothing => Plan::Nothing,
+            ActPlan::Refuse(why) => Plan::Refuse(why),
+            ActPlan::Change(effect, cell) => self.change(effect, BTreeSet::new(), |next| {
+                next.put_cell(place.allocation_id, order.cell_id, *cell);
+            }),
+        }
+    }
+
+    /// Has services of a cell end, all of them or the one that is named. It is nobody's order, but the chance of a simulated world.
+    pub(super) fn plan_end(&self, place: &Place, cell: CellId, service: Option<&str>) -> Plan {
+        let held = self.places.get(&place.allocation_id).and_then(|held| held.cells.get(&cell));
+        match held.and_then(|held| held.end(service)) {
+            None => Plan::Nothing,
+            Some(ended) => self.change(Effect::ServiceEnded, BTreeSet::new(), |next| {
+                next.put_cell(place.allocation_id, cell, ended);
+            }),
+        }
+    }
+
+    fn put_cell(&mut self, allocation: AllocationId, id: CellId, cell: HeldCell) {
+        if let Some(held) = self.places.get_mut(&allocation) {
+            held.cells.insert(id, cell);
+        }
     }
 
     fn plan_cell_destroy(&self, place: &Place, details: &Details) -> Plan {
@@ -295,30 +343,14 @@ impl Holdings {
     }
 }
 
-/// What there is to see of a cell: everything in it is ready as soon as it is there.
+/// What there is to see of a cell, or that it is not there.
 fn look_at_cell(held: Option<&Held>, cell: CellId) -> CellFindings {
-    let Some(there) = held.and_then(|held| held.cells.get(&cell)) else {
-        return CellFindings {
+    match held.and_then(|held| held.cells.get(&cell)) {
+        Some(there) => there.look(),
+        None => CellFindings {
             checked: vec!["the records of the simulated node".to_owned()],
             ..CellFindings::default()
-        };
-    };
-    let service = |name: &String| ServiceFindings {
-        name: name.clone(),
-        state: ServiceState::Running,
-        pid: 1,
-        ready: true,
-        restarts: 0,
-        exit: None,
-        message: None,
-    };
-    CellFindings {
-        present: true,
-        incarnation: there.incarnation,
-        pid: 1,
-        address: there.address.clone(),
-        services: there.services.iter().map(service).collect(),
-        ..CellFindings::default()
+        },
     }
 }
 

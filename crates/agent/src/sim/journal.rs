@@ -31,6 +31,18 @@ pub enum Effect {
     CellCreated,
     /// A cell was destroyed.
     CellDestroyed,
+    /// Files of a cell were written or removed.
+    FilesWritten,
+    /// A service of a cell was started because somebody asked.
+    ServiceStarted,
+    /// A service of a cell was stopped because somebody asked.
+    ServiceStopped,
+    /// A service of a cell was stopped and started because somebody asked.
+    ServiceRestarted,
+    /// A service of a cell ended by itself.
+    ServiceEnded,
+    /// A command ran in a cell.
+    CommandRan,
     /// Something was asked for that would have let one tenant reach another's; it was not done.
     Violation,
     /// Something old was asked for; it was not done.

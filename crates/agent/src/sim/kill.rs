@@ -23,6 +23,17 @@ pub const KILL_POINTS: &[&str] = &[
     "wipe:after-effect-before-report",
     "survey:before-effect",
     "survey:after-effect-before-report",
+    "cell_files:before-effect",
+    "cell_files:after-effect-before-journal",
+    "cell_files:after-effect-before-report",
+    "cell_service:before-effect",
+    "cell_service:after-effect-before-journal",
+    "cell_service:after-effect-before-report",
+    "cell_command:before-effect",
+    "cell_command:after-effect-before-journal",
+    "cell_command:after-effect-before-report",
+    "cell_probe:before-effect",
+    "cell_probe:after-effect-before-report",
 ];
 
 /// Places where the process can be made to end while an image is pulled, whoever makes cells from it.
@@ -44,6 +55,10 @@ const KINDS: &[TaskKind] = &[
     TaskKind::CellDestroy,
     TaskKind::KeepLogs,
     TaskKind::Sweep,
+    TaskKind::CellFiles,
+    TaskKind::CellService,
+    TaskKind::CellCommand,
+    TaskKind::CellProbe,
 ];
 
 /// Every place where an agent with the real driver can be made to end.
@@ -178,11 +193,19 @@ mod tests {
 
     #[test]
     fn the_list_has_every_stage_of_every_kind_that_has_it() {
-        let kinds = [TaskKind::Prepare, TaskKind::Resize, TaskKind::Destroy, TaskKind::Wipe];
+        let kinds = [
+            TaskKind::Prepare,
+            TaskKind::Resize,
+            TaskKind::Destroy,
+            TaskKind::Wipe,
+            TaskKind::CellFiles,
+            TaskKind::CellService,
+            TaskKind::CellCommand,
+        ];
         let all = kinds
             .iter()
             .flat_map(|kind| [Stage::Begin, Stage::Journal, Stage::Report].map(|stage| name(*kind, stage)));
-        let looks = [TaskKind::Inspect, TaskKind::Survey];
+        let looks = [TaskKind::Inspect, TaskKind::Survey, TaskKind::CellProbe];
         let all = all.chain(
             looks.iter().flat_map(|kind| [Stage::Begin, Stage::Report].map(|stage| name(*kind, stage))),
         );

@@ -1,5 +1,6 @@
 //! The simulated twin of a node: everything of an agent is real but the places.
 
+mod cell;
 mod control;
 mod descriptors;
 mod driver;
@@ -8,6 +9,7 @@ mod fleet;
 mod holdings;
 mod journal;
 mod kill;
+mod program;
 
 pub use control::Word;
 pub use descriptors::raise_descriptors;

@@ -1,5 +1,6 @@
 //! The agent against a scripted server that speaks the wire over real TLS.
 
+mod acts;
 mod cells;
 mod crash;
 mod fleet;
@@ -8,6 +9,7 @@ mod killed;
 mod machine;
 mod pull;
 mod real;
+mod real_acts;
 mod registry;
 mod resume;
 mod secret;

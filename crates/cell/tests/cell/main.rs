@@ -1,5 +1,6 @@
 //! Cells on the real kernel. As root, because only root can make them.
 
+mod act;
 mod command;
 mod crash;
 mod file;
@@ -11,3 +12,4 @@ mod log;
 mod secret;
 mod service;
 mod site;
+mod witness;

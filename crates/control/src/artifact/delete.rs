@@ -29,13 +29,16 @@ pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<Commit> {
     let subject = path(&artifact);
     let commit = Commit::new(scope, named, move |tx| {
         Box::pin(async move {
-            let needed = |error| match error {
+            let needed = |error| {
+                match error {
                 StoreError::Gone(_) => Problem::new(
                     Code::InvalidState,
-                    "something needs it: a cell that was made from it, or an index that it is part of",
+                    "something needs it: a cell that was made from it, a release that is not retired, or an index that it is part \
+                     of",
                 )
                 .into(),
                 error => crate::commit::WriteError::from(error),
+            }
             };
             tx.artifact_delete(artifact.id, artifact.version).await.map_err(needed)?;
             tx.manifest_delete(artifact.repository_id, &artifact.digest).await.map_err(needed)?;

@@ -117,6 +117,11 @@ pub(crate) fn view(artifact: &Artifact, policy: &TrustPolicy) -> api::Artifact {
     }
 }
 
+/// A release that is made of an artifact, in words.
+fn release_words(release: &muster_store::ArtifactRelease) -> String {
+    format!("the release {} of the app {}", release.name, release.app)
+}
+
 /// An artifact of a project, by id, by `repository@sha256:…` or by `repository:tag`.
 pub(crate) async fn found(cx: &Cx, project: ProjectId, reference: &str) -> Result<Artifact> {
     let store = &cx.platform.store;

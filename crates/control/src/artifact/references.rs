@@ -41,6 +41,10 @@ pub async fn references(cx: &Cx, project: &str, reference: &str) -> Result<Answe
         .iter()
         .map(|cell| format!("the cell {} ({}) was made from it", cell.name, cell.state))
         .collect();
+    let releases = store.artifact_releases(artifact.id).await.map_err(refuse)?;
+    holds.extend(releases.iter().map(|release| {
+        format!("{} is made of it, which is {}", super::release_words(release), release.state)
+    }));
     if let Some(at) = shown.retirable_at.filter(|at| *at > cx.now) {
         holds.push(format!("its grace period ends at {at}"));
     }

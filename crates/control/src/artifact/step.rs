@@ -5,7 +5,7 @@ use muster_model::artifact::{
     Artifact, ArtifactState, Change, Facts, Refusal, Step, TrustPolicy, Verdict, plan,
 };
 use muster_model::event::EventType;
-use muster_store::StoreError;
+use muster_store::{ArtifactRelease, StoreError};
 use serde_json::json;
 
 use super::{judged, path, view};
@@ -37,6 +37,13 @@ pub(super) async fn take(cx: &Cx, artifact: Artifact, asked: Asked) -> Result<Co
     let cells = store.artifact_cells(artifact.id).await.map_err(refuse)?;
     let held_by: Vec<String> =
         cells.iter().map(|cell| format!("the cell {} was made from it", cell.name)).collect();
+    let releases: Vec<(String, ArtifactState)> = store
+        .artifact_releases(artifact.id)
+        .await
+        .map_err(refuse)?
+        .iter()
+        .map(|release| (super::release_words(release), release.state))
+        .collect();
     let smoke = asked.smoke.or(artifact.smoke_witness_id);
     let facts = Facts {
         policy: &policy,
@@ -44,6 +51,7 @@ pub(super) async fn take(cx: &Cx, artifact: Artifact, asked: Asked) -> Result<Co
         lint: &lint,
         smoked: smoke.is_some(),
         held_by: &held_by,
+        releases: &releases,
         active: active.as_ref(),
         now: cx.now,
     };
@@ -144,6 +152,19 @@ fn commit(
             let cells = if retires { tx.artifact_cells_now(before.id).await? } else { Vec::new() };
             if let Some(cell) = cells.first() {
                 let why = format!("it is still needed: the cell {cell} was made from it");
+                return Err(Problem::new(Code::InvalidState, why).into());
+            }
+            // The same with releases: one that is promoted at this moment holds its artifacts until it is written.
+            let falls =
+                retires || (before.state, after.state) == (ArtifactState::Canary, ArtifactState::Staged);
+            let releases = if falls { tx.artifact_releases_now(before.id).await? } else { Vec::new() };
+            let ahead = |release: &&ArtifactRelease| retires || release.state > ArtifactState::Staged;
+            if let Some(release) = releases.iter().find(ahead) {
+                let why = format!(
+                    "it is still needed: {} is made of it, which is {}",
+                    super::release_words(release),
+                    release.state
+                );
                 return Err(Problem::new(Code::InvalidState, why).into());
             }
             let shown = Artifact { version: before.version + 1, ..after };

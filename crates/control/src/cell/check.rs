@@ -27,7 +27,8 @@ pub(super) fn fault(spec: &CellSpec, gpus: i64) -> Option<(String, String)> {
         .or_else(|| secrets(spec))
 }
 
-type Fault = Option<(String, String)>;
+/// What is wrong first, as a field and a sentence.
+pub(crate) type Fault = Option<(String, String)>;
 
 fn root(root: &Root) -> Fault {
     match root {
@@ -109,7 +110,8 @@ fn probe(probe: &Probe) -> Option<String> {
     }
 }
 
-fn command_fault(command: &[String]) -> Option<String> {
+/// What is wrong with a command.
+pub(crate) fn command_fault(command: &[String]) -> Option<String> {
     match command.first() {
         None => Some("name at least the program".to_owned()),
         Some(program) if path_fault(program).is_some() => {
@@ -123,7 +125,8 @@ fn command_fault(command: &[String]) -> Option<String> {
     }
 }
 
-fn environment(field: &str, environment: &BTreeMap<String, String>) -> Fault {
+/// What is wrong with an environment, by the name in it.
+pub(crate) fn environment(field: &str, environment: &BTreeMap<String, String>) -> Fault {
     environment.iter().find_map(|(name, value)| {
         let first = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_');
         let rest = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
@@ -220,7 +223,7 @@ fn secrets(spec: &CellSpec) -> Fault {
 }
 
 /// Why a text is no path that names one place and nothing else.
-fn path_fault(path: &str) -> Option<String> {
+pub(crate) fn path_fault(path: &str) -> Option<String> {
     let Some(rest) = path.strip_prefix('/') else { return Some("a path begins with /".to_owned()) };
     if path.contains('\0') || path.len() > 4096 {
         return Some("a path has no NUL and at most 4096 bytes".to_owned());
@@ -229,7 +232,7 @@ fn path_fault(path: &str) -> Option<String> {
     odd.then(|| "a path has no empty parts, no . and no .., and none longer than 255 bytes".to_owned())
 }
 
-fn ours(path: &str) -> Option<String> {
+pub(crate) fn ours(path: &str) -> Option<String> {
     let kept = OURS.iter().find(|ours| within(path, ours) || within(ours, path))?;
     Some(format!("{kept} is made by the platform"))
 }

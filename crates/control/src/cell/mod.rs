@@ -1,6 +1,6 @@
 //! Cells. The commands record what is wanted; the engine does it.
 
-mod check;
+pub(crate) mod check;
 mod create;
 mod destroy;
 mod get;

@@ -1,4 +1,4 @@
-//! A node is told a secret of a cell that it was ordered to make.
+//! A node is told a secret of a cell that it was ordered to make, or that a task of its own wants written into one.
 //!
 //! Unlike the other requests of agents this is a command: each delivery is in the audit of the cell's tenant, and told in its
 //! project's stream, in the transaction that found the cell still to be this incarnation on this node. The content is told only
@@ -15,7 +15,9 @@ use muster_model::audit::{Entry, Outcome, Target};
 use muster_model::cell::{Cell, CellState};
 use muster_model::event::EventType;
 use muster_model::secret::{ProjectSecret, RuntimeSecret};
-use muster_node_api::cell::CellSpec;
+use muster_model::task::{Task, TaskKind, TaskState};
+use muster_node_api::cell::{CellSpec, SecretFile};
+use muster_node_api::task::{CellAct, Details};
 use muster_node_api::wire::{SecretAsk, SecretTold, SecretWhat};
 use muster_store::StoreError;
 use serde_json::{Value, json};
@@ -71,7 +73,10 @@ async fn deliver(cx: &Cx, agent: &Admitted, session: i64, cell: &Cell, file: &st
     let platform = &cx.platform;
     let spec: CellSpec = serde_json::from_value(cell.spec.clone())
         .map_err(|_| refuse(StoreError::Corrupt("what a cell is made of")))?;
-    let asked = spec.secrets.into_iter().find(|given| given.file == file).ok_or_else(absent)?;
+    let asked = match by_task(cx, agent, cell, file).await? {
+        Some(asked) => asked,
+        None => spec.secrets.into_iter().find(|given| given.file == file).ok_or_else(absent)?,
+    };
     let found = named(&platform.store, cell.project_id, &asked.secret, cx.now).await.map_err(refuse)?;
     let delivery = match found.ok_or_else(absent)? {
         Named::Project(found) => Delivery::of_project(cell, file, found),
@@ -88,6 +93,25 @@ async fn deliver(cx: &Cx, agent: &Admitted, session: i64, cell: &Cell, file: &st
     write(cx, agent, session, cell, None, news).await?;
     let value = Zeroizing::new(STANDARD.encode(&*plain));
     Ok(SecretTold { value: value.to_string() })
+}
+
+/// What a task that the agent has, and has not answered yet, wants written under this name into this incarnation of the cell. A
+/// task that is over opens nothing any more.
+async fn by_task(cx: &Cx, agent: &Admitted, cell: &Cell, file: &str) -> Result<Option<SecretFile>> {
+    let tasks = cx.platform.store.task_open_on(agent.node).await.map_err(refuse)?;
+    let named = |task: Task| {
+        let given = task.kind == TaskKind::CellFiles
+            && matches!(task.state, TaskState::Delivered | TaskState::Running)
+            && task.expires_at > cx.now;
+        let details = given.then(|| serde_json::from_value::<Details>(task.payload).ok()).flatten()?;
+        let order = details.cell.filter(|order| order.cell_id == cell.id)?;
+        let Some(CellAct::Files(files)) = details.act.filter(|_| order.incarnation == cell.incarnation) else {
+            return None;
+        };
+        files.secrets.into_iter().find(|given| given.file == file)
+    };
+    // The last one counts, as it would for the file.
+    Ok(tasks.into_iter().rev().find_map(named))
 }
 
 /// A sealed content, and what is told of its delivery.

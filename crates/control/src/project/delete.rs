@@ -9,7 +9,10 @@ use serde_json::json;
 
 use super::path;
 use crate::commit::target;
-use crate::tenant::{counted, refuse_if_alive, refuse_if_not_empty, removed_view, still_alive};
+use crate::tenant::{
+    counted, refuse_if_alive, refuse_if_held, refuse_if_not_empty, refuse_if_running, removed_view,
+    still_alive,
+};
 use crate::{Answer, Commit, Cx, Result};
 
 /// Prepares `project_delete`.
@@ -23,10 +26,17 @@ pub async fn delete(cx: &Cx, reference: &str, query: DeleteQuery) -> Result<Comm
     let commit = Commit::new(project.scope(), target("project", id, &project.name), move |tx| {
         Box::pin(async move {
             refuse_if_alive("project", tx.allocation_live_of_project(id).await?)?;
+            refuse_if_running("project", tx.instance_live_of_project_now(id).await?)?;
+            refuse_if_held("project", tx.app_held_by_others(id).await?)?;
             let mut removed = BTreeMap::new();
             removed.insert("runtime_secrets", counted(tx.runtime_secret_delete_of_project(id).await?));
             removed.insert("secrets", counted(tx.secret_delete_of_project(id).await?));
             removed.insert("keys", counted(tx.key_delete_of_project(id).await?));
+            removed.insert("instances", counted(tx.instance_delete_of_project(id).await?));
+            removed.insert("adapters", counted(tx.adapter_delete_of_project(id).await?));
+            removed.insert("entitlements", counted(tx.entitlement_delete_of_project(id).await?));
+            let apps = tx.app_delete_of_project(id).await;
+            removed.insert("apps", counted(apps.map_err(|error| still_alive("project", error))?));
             removed.insert("cells", counted(tx.cell_delete_of_project(id).await?));
             removed.insert("repositories", counted(tx.repository_delete_of_project(id).await?));
             let networks = tx.network_delete_of_project(id).await;

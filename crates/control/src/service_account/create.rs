@@ -24,7 +24,7 @@ pub async fn create(cx: &Cx, project: &str, body: ServiceAccountCreate) -> Resul
         project_id: project,
         name: body.name,
         description: body.description.unwrap_or_default(),
-        permissions: allow_list(cx, scope, body.permissions)?,
+        permissions: allow_list(cx, scope, "/permissions", body.permissions)?,
         disabled: false,
         labels: checked_labels(body.labels)?,
         created_at: cx.now,

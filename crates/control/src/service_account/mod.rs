@@ -40,10 +40,10 @@ pub(crate) fn path(account: &ServiceAccount) -> String {
 /// An allow list as it may stand: known permissions that such accounts can have, and that the giver has too. What no role
 /// holds, because no person may ever do it, is given by whoever may make accounts here. Sorted, once each, so that two lists
 /// that mean the same are the same.
-fn allow_list(cx: &Cx, scope: Scope, words: Vec<String>) -> Result<Vec<String>> {
+pub(crate) fn allow_list(cx: &Cx, scope: Scope, field: &str, words: Vec<String>) -> Result<Vec<String>> {
     let mut list = Vec::new();
     for (at, word) in words.into_iter().enumerate() {
-        let pointer = format!("/permissions/{at}");
+        let pointer = format!("{field}/{at}");
         let permission = Permission::parse(&word).ok_or_else(|| {
             Problem::field(&pointer, format!("`{word}` is no permission: see docs/reference/permissions.md"))
         })?;

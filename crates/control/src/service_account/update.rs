@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::{allow_list, path, view};
 use crate::commit::{changed, target};
+use crate::entitlement::not_by_hand;
 use crate::tenant::checked_labels;
 use crate::{Answer, Commit, Cx, Result};
 
@@ -16,6 +17,7 @@ pub async fn update(cx: &Cx, project: &str, reference: &str, body: ServiceAccoun
     cx.authorize(Permission::ServiceAccountUpdate, scope, "project")?;
     let mut account = cx.service_account(project, reference).await?;
     cx.expect_version(account.version)?;
+    not_by_hand(cx, account.id).await?;
     let told = changed(&[
         ("description", body.description.as_ref().map(|text| json!(text))),
         ("permissions", body.permissions.as_ref().map(|words| json!(words))),
@@ -26,7 +28,7 @@ pub async fn update(cx: &Cx, project: &str, reference: &str, body: ServiceAccoun
         account.description = text;
     }
     if let Some(words) = body.permissions {
-        account.permissions = allow_list(cx, scope, words)?;
+        account.permissions = allow_list(cx, scope, "/permissions", words)?;
     }
     if let Some(disabled) = body.disabled {
         account.disabled = disabled;

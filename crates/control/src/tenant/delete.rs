@@ -7,7 +7,7 @@ use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_model::Scope;
 use muster_model::event::EventType;
-use muster_store::StoreError;
+use muster_store::{AppHolds, StoreError};
 use serde_json::json;
 
 use super::path;
@@ -26,10 +26,17 @@ pub async fn delete(cx: &Cx, reference: &str, query: DeleteQuery) -> Result<Comm
     let commit = Commit::new(Scope::Tenant(id), target("tenant", id, &tenant.slug), move |tx| {
         Box::pin(async move {
             refuse_if_alive("tenant", tx.allocation_live_of_tenant(id).await?)?;
+            refuse_if_running("tenant", tx.instance_live_of_tenant_now(id).await?)?;
+            refuse_if_held("tenant", tx.app_held_by_other_tenants(id).await?)?;
             let mut removed = BTreeMap::new();
             removed.insert("runtime_secrets", counted(tx.runtime_secret_delete_of_tenant(id).await?));
             removed.insert("secrets", counted(tx.secret_delete_of_tenant(id).await?));
             removed.insert("keys", counted(tx.key_delete_of_tenant(id).await?));
+            removed.insert("instances", counted(tx.instance_delete_of_tenant(id).await?));
+            removed.insert("adapters", counted(tx.adapter_delete_of_tenant(id).await?));
+            removed.insert("entitlements", counted(tx.entitlement_delete_of_tenant(id).await?));
+            let apps = tx.app_delete_of_tenant(id).await;
+            removed.insert("apps", counted(apps.map_err(|error| still_alive("tenant", error))?));
             removed.insert("cells", counted(tx.cell_delete_of_tenant(id).await?));
             removed.insert("repositories", counted(tx.repository_delete_of_tenant(id).await?));
             let networks = tx.network_delete_of_tenant(id).await;
@@ -63,6 +70,30 @@ pub(crate) fn refuse_if_alive(noun: &str, alive: i64) -> Result<()> {
     let allocations = if alive == 1 { "allocation that lives" } else { "allocations that live" };
     let detail =
         format!("the {noun} holds {alive} {allocations}, which no cascade removes: release them first");
+    Err(Problem::new(Code::NotEmpty, detail))
+}
+
+/// Neither does what runs.
+pub(crate) fn refuse_if_running(noun: &str, running: i64) -> Result<()> {
+    if running == 0 {
+        return Ok(());
+    }
+    let instances = if running == 1 { "instance that lives" } else { "instances that live" };
+    let detail =
+        format!("the {noun} holds {running} {instances}, which no cascade removes: decommission them first");
+    Err(Problem::new(Code::NotEmpty, detail))
+}
+
+/// What others have of the apps that are published here is not the publisher's to end.
+pub(crate) fn refuse_if_held(noun: &str, held: AppHolds) -> Result<()> {
+    let AppHolds { entitlements, instances } = held;
+    if entitlements == 0 && instances == 0 {
+        return Ok(());
+    }
+    let detail = format!(
+        "the {noun} publishes apps that others use, which no cascade removes: {entitlements} entitlements that are not revoked \
+         and {instances} instances on record; the entitlements are revoked, and the instances go, where they are"
+    );
     Err(Problem::new(Code::NotEmpty, detail))
 }
 

@@ -9,7 +9,10 @@ mod update;
 
 pub use create::create;
 pub use delete::delete;
-pub(crate) use delete::{counted, refuse_if_alive, refuse_if_not_empty, removed_view, still_alive};
+pub(crate) use delete::{
+    counted, refuse_if_alive, refuse_if_held, refuse_if_not_empty, refuse_if_running, removed_view,
+    still_alive,
+};
 pub use get::get;
 pub use list::list;
 pub use rotate_key::rotate_key;

@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::{lifetime, path, view};
 use crate::commit::target;
+use crate::entitlement::not_minted_by_hand;
 use crate::{Answer, Commit, Cx, Result};
 
 /// Prepares `token_issue`.
@@ -19,6 +20,7 @@ pub async fn issue(cx: &Cx, body: TokenIssue) -> Result<Commit> {
         (Some(reference), _) => {
             let account = cx.service_account_anywhere(reference).await?;
             cx.authorize(Permission::TokenIssue, account.scope(), "service account")?;
+            not_minted_by_hand(cx, account.id).await?;
             (TokenKind::ServiceAccount, Subject::ServiceAccount(account.id), account.scope())
         }
         (None, PrincipalKind::User { id, tenant, .. }) => {

@@ -6,11 +6,12 @@ use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_ids::TokenId;
 use muster_model::event::EventType;
-use muster_model::token::{Secret, Token, TokenKind};
+use muster_model::token::{Secret, Subject, Token, TokenKind};
 use serde_json::json;
 
 use super::{lifetime, path, view};
 use crate::commit::target;
+use crate::entitlement::not_minted_by_hand;
 use crate::{Answer, Commit, Cx, Result};
 
 /// Prepares `token_rotate`.
@@ -24,6 +25,9 @@ pub async fn rotate(cx: &Cx, reference: &str, body: TokenRotate) -> Result<Commi
                 "nobody rotates another person's token; revoke it instead",
             ));
         }
+    }
+    if let Subject::ServiceAccount(account) = old.subject {
+        not_minted_by_hand(cx, account).await?;
     }
     if old.kind == TokenKind::Session {
         return Err(Problem::new(Code::InvalidState, "a browser session is not rotated: log in again"));

@@ -3,6 +3,7 @@
 mod connect;
 mod create;
 mod destroy;
+mod errand;
 mod keep_logs;
 mod provision;
 mod restart;
@@ -13,6 +14,7 @@ mod verify_running;
 
 pub use create::CREATE;
 pub use destroy::DESTROY;
+pub use errand::errand;
 pub(crate) use keep_logs::keep;
 pub use restart::RESTART;
 pub(crate) use subject::{order, path, seen};

@@ -1,4 +1,5 @@
-//! Emptying a node: keep new work away (−let it in again) · wait until nothing is left, or release it at the deadline.
+//! Emptying a node: keep new work away (−let it in again) · have members of apps replaced elsewhere · wait until nothing is
+//! left, or release it at the deadline.
 
 use futures::future::BoxFuture;
 use muster_model::operation::OperationState;
@@ -6,6 +7,7 @@ use muster_store::Result;
 
 use super::cordon::CORDON;
 use super::empty::EMPTY;
+use super::move_members::MOVE_MEMBERS;
 use super::subject;
 use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, StepCx};
 use crate::{Act, Verdict};
@@ -13,7 +15,7 @@ use crate::{Act, Verdict};
 /// `node.drain`.
 pub const DRAIN: Definition = Definition {
     kind: "node.drain",
-    steps: &[CORDON, EMPTY],
+    steps: &[CORDON, MOVE_MEMBERS, EMPTY],
     on_failure: OnFailure::Park,
     at_deadline: AtDeadline::Step,
     cancellable: true,

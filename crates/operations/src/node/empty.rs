@@ -2,7 +2,7 @@
 //! so, the platform does.
 
 use futures::future::BoxFuture;
-use muster_ids::{OperationId, TypedId as _};
+use muster_ids::{AllocationId, OperationId, TypedId as _};
 use muster_model::allocation::Allocation;
 use muster_model::event::EventType;
 use muster_model::operation::{Item, ItemState, Operation};
@@ -94,7 +94,8 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
 /// The parts of the emptying: pure. What was on the node and is not any more has succeeded.
 fn items(before: &[Item], living: &[Allocation], open: &[Option<Operation>]) -> Vec<Item> {
     let mut items: Vec<Item> = before.to_vec();
-    for item in &mut items {
+    // Members that were moved are items too, and say for themselves how that went.
+    for item in items.iter_mut().filter(|item| item.id.parse::<AllocationId>().is_ok()) {
         if !living.iter().any(|allocation| allocation.id.to_string() == item.id) {
             item.state = ItemState::Succeeded;
             item.message = None;

@@ -6,6 +6,7 @@ mod cordon;
 mod drain;
 mod empty;
 mod mend;
+mod move_members;
 mod retire;
 mod sign_off;
 mod survey;

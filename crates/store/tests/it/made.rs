@@ -1,5 +1,6 @@
 //! Things to put into a store: each builder fills what the test does not care about.
 
+pub(crate) mod catalog;
 pub(crate) mod fleet;
 
 use std::fmt::Debug;

@@ -4,9 +4,13 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use muster_model::Role;
+use muster_model::adapter::{AdapterStepState, AdapterVerb};
 use muster_model::allocation::{AllocationShape, AllocationState};
+use muster_model::app::Audience;
 use muster_model::artifact::{ArtifactKind, ArtifactState};
 use muster_model::cell::CellState;
+use muster_model::instance::{Health, InstanceState, RepairMode};
+use muster_model::member::MemberState;
 use muster_model::node::SlotState;
 use muster_model::operation::OperationState;
 use muster_model::placement::Strategy;
@@ -152,6 +156,13 @@ fn the_checks_name_exactly_the_states_of_the_enums() {
         list("protocol", vec!["tcp", "udp"]),
         list("state", ArtifactState::ALL.iter().map(|word| word.as_str()).collect()),
         list("kind", [ArtifactKind::Oci, ArtifactKind::Blob].map(ArtifactKind::as_str).to_vec()),
+        list("audience", Audience::ALL.iter().map(|word| word.as_str()).collect()),
+        list("state", InstanceState::ALL.iter().map(|word| word.as_str()).collect()),
+        list("health", Health::ALL.iter().map(|word| word.as_str()).collect()),
+        list("repair", RepairMode::ALL.iter().map(|word| word.as_str()).collect()),
+        list("state", MemberState::ALL.iter().map(|word| word.as_str()).collect()),
+        list("verb", AdapterVerb::ALL.iter().map(|word| word.as_str()).collect()),
+        list("state", AdapterStepState::ALL.iter().map(|word| word.as_str()).collect()),
         list("purpose", Purpose::ALL.map(Purpose::as_str).to_vec()),
         list(
             "unsigned_up_to",

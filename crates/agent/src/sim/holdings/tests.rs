@@ -34,7 +34,7 @@ impl Node {
         details: &Details,
     ) -> Plan {
         let place = Place { allocation_id: allocation, incarnation };
-        let plan = self.holdings.plan(kind, &place, details, Vec::new());
+        let plan = self.holdings.plan(kind, &place, details, None, Vec::new());
         if let Plan::Change(_, _, next) = &plan {
             self.holdings = (**next).clone();
         }

@@ -68,7 +68,7 @@ async fn publish(store: &Store, artifact: &Artifact) -> Result<bool> {
 }
 
 /// A draft of a manifest that is there.
-async fn draft(store: &Store, repository: &Repository, digest: &str) -> Artifact {
+pub(super) async fn draft(store: &Store, repository: &Repository, digest: &str) -> Artifact {
     pushed(store, repository.id, &manifest(digest, &[], &[])).await;
     let artifact = artifact(repository, digest);
     assert!(publish(store, &artifact).await.unwrap());
@@ -105,7 +105,7 @@ async fn look(store: &Store, id: ArtifactId) -> Artifact {
 }
 
 /// Moves a draft forward, step by step.
-async fn brought(store: &Store, draft: &Artifact, to_state: ArtifactState) -> Artifact {
+pub(super) async fn brought(store: &Store, draft: &Artifact, to_state: ArtifactState) -> Artifact {
     let mut seen = look(store, draft.id).await;
     let from = seen.state;
     for state in ArtifactState::ALL.iter().copied().filter(|state| *state > from && *state <= to_state) {

@@ -1,6 +1,9 @@
 //! Every public function of the store, on both databases, one file a noun.
 
+mod adapter;
 mod allocation;
+mod app;
+mod app_version;
 mod artifact;
 mod audit;
 mod capacity;
@@ -8,8 +11,10 @@ mod cell;
 mod database;
 mod delivery;
 mod enrolment;
+mod entitlement;
 mod event;
 mod idempotency;
+mod instance_history;
 mod key;
 mod lease;
 mod manifest;

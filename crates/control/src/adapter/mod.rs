@@ -1,0 +1,5 @@
+//! Adapters: the processes that give apps their meaning.
+
+mod list;
+
+pub use list::list;

@@ -1,0 +1,133 @@
+//! Ask where an app fits, before anything is spent.
+
+use std::collections::BTreeMap;
+
+use muster_api::app::{AppCompatibility, CompatibilityQuery, Fit};
+use muster_api::capacity::AllocationShape;
+use muster_api::{Code, Problem};
+use muster_authz::Permission;
+use muster_manifest::{Ask, Manifest, Place, Seat, Shape, Site, compatible};
+use muster_model::artifact::ArtifactState;
+
+use super::found;
+use crate::app_version::{found as found_version, manifest_of};
+use crate::refuse::refuse;
+use crate::{Answer, Cx, Result};
+
+/// About so many members one can ask at once.
+const MOST_MEMBERS: usize = 10_000;
+
+/// Answers `app_compatibility`.
+pub async fn compatibility(
+    cx: &Cx,
+    project: &str,
+    reference: &str,
+    query: CompatibilityQuery,
+) -> Result<Answer> {
+    let (project, scope) = cx.project_scope(project).await?;
+    cx.authorize(Permission::AppCompatibility, scope, "app")?;
+    let app = found(cx, scope, reference).await?.app;
+    let store = &cx.platform.store;
+    let version = match &query.version {
+        Some(named) => found_version(cx, project, &app, named).await?,
+        None => {
+            let active = store.app_version_in_state(project, app.id, ArtifactState::Active).await;
+            let newest = async || store.app_version_newest(project, app.id).await.map_err(refuse);
+            match active.map_err(refuse)? {
+                Some(active) => Some(active),
+                None => newest().await?,
+            }
+            .ok_or_else(|| {
+                Problem::new(Code::InvalidState, "the app has no release yet: its publisher publishes one")
+            })?
+        }
+    };
+    let version = version.version;
+    let manifest = manifest_of(&version)?;
+    let places = places(&manifest, &query)?;
+    let shapes = match query.shape {
+        Some(shape) => vec![shape],
+        None => vec![AllocationShape::Baremetal, AllocationShape::GpuSlice],
+    };
+    let answers = shapes.into_iter().map(|shape| fit(cx, &manifest, shape, places.clone())).collect();
+    Ok(Answer::new(&AppCompatibility { version: version.name, answers }))
+}
+
+fn fit(cx: &Cx, manifest: &Manifest, shape: AllocationShape, places: Vec<Place>) -> Fit {
+    let asked = match shape {
+        AllocationShape::Baremetal => Shape::Baremetal,
+        AllocationShape::GpuSlice => Shape::GpuSlice,
+    };
+    let allocations = places.len();
+    let members: i64 = places.iter().flat_map(|place| &place.seats).map(|seat| seat.count).sum();
+    let answer = compatible(manifest, &Ask { shape: asked, places, site: site(cx) });
+    let mut reasons = answer.reasons;
+    if answer.fits {
+        reasons.push(format!(
+            "nothing speaks against {members} members in {allocations} allocations of this shape"
+        ));
+    }
+    Fit { shape, fits: answer.fits, reasons, change: answer.change.map(|change| change.says) }
+}
+
+/// What the site's network offers.
+pub(crate) fn site(cx: &Cx) -> Site {
+    Site { slice_network_crosses_allocations: cx.platform.options.slice_network_crosses_allocations }
+}
+
+/// The members that are asked about, over the allocations that are asked about: one after the other, so that each has as many as
+/// the next.
+fn places(manifest: &Manifest, query: &CompatibilityQuery) -> Result<Vec<Place>> {
+    let wanted = counts(manifest, query.components.as_deref().unwrap_or_default())?;
+    let members: Vec<Seat> = manifest
+        .components
+        .iter()
+        .flat_map(|component| {
+            let count = wanted.get(component.key.as_str()).copied();
+            let count = count.or(component.count.default).unwrap_or(component.count.min);
+            let seat = Seat { component: component.key.clone(), count: 1, each: component.capacity };
+            std::iter::repeat_n(seat, usize::try_from(count).unwrap_or_default())
+        })
+        .collect();
+    if members.len() > MOST_MEMBERS {
+        let why = format!("that is more than {MOST_MEMBERS} members in all: ask about fewer");
+        return Err(Problem::field("query/components", why));
+    }
+    let most = members.len().max(1);
+    let asked = query.allocations.and_then(|asked| usize::try_from(asked).ok()).unwrap_or(most);
+    let mut seats: Vec<Vec<Seat>> = vec![Vec::new(); asked.clamp(1, most)];
+    let allocations = seats.len();
+    for (at, member) in members.into_iter().enumerate() {
+        let place = &mut seats[at % allocations];
+        match place.iter_mut().find(|seat| seat.component == member.component) {
+            Some(seat) => seat.count += 1,
+            None => place.push(member),
+        }
+    }
+    Ok(seats.into_iter().map(Place::for_seats).collect())
+}
+
+/// `worker=4,controller=1`.
+fn counts<'q>(manifest: &Manifest, text: &'q str) -> Result<BTreeMap<&'q str, i64>> {
+    let wrong = |why: String| Problem::field("query/components", why);
+    let mut counts = BTreeMap::new();
+    for term in text.split(',').filter(|term| !term.is_empty()) {
+        let (key, count) = term.split_once('=').ok_or_else(|| {
+            wrong(format!("`{term}` is not COMPONENT=NUMBER, as in `worker=4,controller=1`"))
+        })?;
+        if manifest.component(key).is_none() {
+            let known: Vec<&str> =
+                manifest.components.iter().map(|component| component.key.as_str()).collect();
+            return Err(wrong(format!("the release has no component `{key}`; it has {}", known.join(", "))));
+        }
+        let count: i64 = count
+            .parse()
+            .ok()
+            .filter(|count| (0..=10_000).contains(count))
+            .ok_or_else(|| wrong(format!("`{count}` is no number from 0 to 10000")))?;
+        if counts.insert(key, count).is_some() {
+            return Err(wrong(format!("`{key}` is said twice")));
+        }
+    }
+    Ok(counts)
+}

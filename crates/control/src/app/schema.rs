@@ -1,0 +1,16 @@
+//! Show the JSON schema of manifests.
+
+use muster_api::app::ManifestSchema;
+use muster_api::{Code, Problem};
+use serde_json::Value;
+
+use crate::{Answer, Cx, Result};
+
+/// Answers `app_schema`: the same for everybody who has a credential.
+pub async fn schema(cx: &Cx) -> Result<Answer> {
+    cx.authenticated()?;
+    match muster_manifest::schema() {
+        Value::Object(schema) => Ok(Answer::new(&ManifestSchema { schema })),
+        _ => Err(Problem::new(Code::Internal, "the schema of manifests is no object")),
+    }
+}

@@ -1,0 +1,31 @@
+//! Take a release back or out of use.
+
+use muster_api::Problem;
+use muster_api::app::AppVersionStep;
+use muster_authz::Permission;
+use muster_model::artifact::Step;
+
+use super::found;
+use super::step::{Asked, take};
+use crate::app::published;
+use crate::artifact::state_of;
+use crate::{Commit, Cx, Result};
+
+/// Prepares `app_version_demote`.
+pub async fn demote(
+    cx: &Cx,
+    project: &str,
+    app: &str,
+    reference: &str,
+    body: AppVersionStep,
+) -> Result<Commit> {
+    let (project, scope) = cx.project_scope(project).await?;
+    cx.authorize(Permission::AppVersionDemote, scope, "app")?;
+    let app = published(cx, scope, project, app).await?.app;
+    let version = found(cx, project, &app, reference).await?.version;
+    if body.percent.is_some() {
+        return Err(Problem::field("/percent", "a step back has no share: only a canary has one"));
+    }
+    let step = Step::Demote { to: state_of(body.to) };
+    take(cx, app, version, Asked { step, reason: body.reason }).await
+}

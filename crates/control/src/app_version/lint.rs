@@ -1,0 +1,134 @@
+//! Everything that is wrong with a manifest: what it says by itself, and what it says of things that are not there.
+
+use muster_api::app::Fault;
+use muster_api::{Code, FieldError, Problem};
+use muster_authz::Permission;
+use muster_ids::{ArtifactId, ProjectId};
+use muster_manifest::Context;
+use muster_model::app::App;
+use serde_json::Value;
+
+use crate::Cx;
+use crate::refuse::{Result, refuse};
+
+/// What lint says of a manifest, which needs no database: the same words as `muster app lint`.
+pub(super) fn faults(document: &Value) -> Vec<Fault> {
+    let known: Vec<&str> = Permission::ALL.iter().map(|permission| permission.as_str()).collect();
+    let allowable = Permission::ALL.iter().filter(|permission| permission.allowable());
+    let grantable: Vec<&str> = allowable.map(|permission| permission.as_str()).collect();
+    let context = Context { known_permissions: &known, grantable: &grantable };
+    let found = muster_manifest::lint(document, &context);
+    found
+        .into_iter()
+        .map(|fault| Fault {
+            path: fault.path,
+            rule: fault.rule.to_owned(),
+            says: fault.says,
+            error: fault.error,
+        })
+        .collect()
+}
+
+/// What a manifest is made of, by its names there.
+pub(super) type Parts = Vec<(String, ArtifactId)>;
+
+/// Everything that is wrong with a manifest as a release of this app, and the artifacts of the publisher's that it names. All is
+/// looked for in the document as it came, so that one fault hides no other.
+pub(super) async fn examined(cx: &Cx, app: &App, document: &Value) -> Result<(Vec<Fault>, Parts)> {
+    let mut faults = faults(document);
+    if let Some(slug) = document["app"].as_str().filter(|slug| *slug != app.slug) {
+        let says = format!("it is the manifest of `{slug}`, and this app is `{}`", app.slug);
+        faults.push(error("/app".to_owned(), "wrong_app", says));
+    }
+    if let Some(name) = document["version"].as_str() {
+        let known = cx.platform.store.app_version_by_name(app.project_id, app.id, name).await;
+        if known.map_err(refuse)?.is_some() {
+            let says = format!(
+                "the release {name} was published before, and a release never changes: choose another name"
+            );
+            faults.push(error("/version".to_owned(), "version_taken", says));
+        }
+    }
+    let mut parts = Parts::new();
+    for (at, named) in
+        document["artifacts"].as_array().map(Vec::as_slice).unwrap_or_default().iter().enumerate()
+    {
+        match part(cx, app.project_id, named).await? {
+            Ok(id) => parts.push((named["name"].as_str().unwrap_or_default().to_owned(), id)),
+            Err((field, rule, says)) => faults.push(error(format!("/artifacts/{at}/{field}"), rule, says)),
+        }
+    }
+    Ok((faults, parts))
+}
+
+/// One artifact that a manifest names: it must be in a repository of the publisher's project, under that very digest.
+async fn part(
+    cx: &Cx,
+    project: ProjectId,
+    named: &Value,
+) -> Result<std::result::Result<ArtifactId, (&'static str, &'static str, String)>> {
+    let store = &cx.platform.store;
+    // What is not even text was told by lint already.
+    let (Some(repository), Some(digest)) = (named["repository"].as_str(), named["digest"].as_str()) else {
+        return Ok(Err(("digest", "no_artifact", "it names no repository and digest".to_owned())));
+    };
+    let Some(found) = store.repository_by_name(project, repository).await.map_err(refuse)? else {
+        let says = format!("the publisher's project has no repository {repository}: push to it first");
+        return Ok(Err(("repository", "no_repository", says)));
+    };
+    let artifact = store.artifact_by_digest(found.id, digest).await.map_err(refuse)?;
+    Ok(match artifact {
+        None => {
+            let says = format!(
+                "the repository {repository} has no artifact {digest}: push it, and publish it if it has no tag"
+            );
+            Err(("digest", "no_artifact", says))
+        }
+        Some(artifact) if !artifact.state.may_start() => {
+            let says =
+                format!("the artifact is {}, and nothing new is made of it: name another", artifact.state);
+            Err(("digest", "artifact_out_of_use", says))
+        }
+        Some(artifact) => Ok(artifact.id),
+    })
+}
+
+fn error(path: String, rule: &str, says: String) -> Fault {
+    Fault { path, rule: rule.to_owned(), says, error: true }
+}
+
+/// The refusal of a manifest: every fault by its place in the request, errors first.
+pub(super) fn refused(faults: &[Fault]) -> Problem {
+    let errors = faults.iter().filter(|fault| fault.error).count();
+    let field = |fault: &Fault| FieldError {
+        pointer: format!("/manifest{}", fault.path),
+        detail: match fault.error {
+            true => format!("{}: {}", fault.rule, fault.says),
+            false => format!("only a warning: {}: {}", fault.rule, fault.says),
+        },
+    };
+    let (wrong, warned): (Vec<&Fault>, Vec<&Fault>) = faults.iter().partition(|fault| fault.error);
+    let first = wrong.first().map(|fault| format!("{}: {}", fault.path, fault.says)).unwrap_or_default();
+    let detail =
+        format!("the manifest has {errors} errors, all of which are listed; the first is at {first}");
+    Problem::new(Code::LintFailed, detail).with_errors(wrong.into_iter().chain(warned).map(field).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_names_every_fault_by_its_place_in_the_request() {
+        let fault = |path: &str, error| Fault {
+            path: path.to_owned(),
+            rule: "rule".to_owned(),
+            says: "says".to_owned(),
+            error,
+        };
+        let problem = refused(&[fault("/a", false), fault("/b", true), fault("", true)]);
+        let pointers: Vec<&str> = problem.errors.iter().map(|error| error.pointer.as_str()).collect();
+        assert_eq!(pointers, ["/manifest/b", "/manifest", "/manifest/a"]);
+        assert!(problem.detail.contains("2 errors"), "{}", problem.detail);
+    }
+}

@@ -1,0 +1,32 @@
+//! Take a release a step forward.
+
+use muster_api::Problem;
+use muster_api::app::AppVersionStep;
+use muster_authz::Permission;
+use muster_model::artifact::{ArtifactState, Step};
+
+use super::found;
+use super::step::{Asked, take};
+use crate::app::published;
+use crate::artifact::state_of;
+use crate::{Commit, Cx, Result};
+
+/// Prepares `app_version_promote`.
+pub async fn promote(
+    cx: &Cx,
+    project: &str,
+    app: &str,
+    reference: &str,
+    body: AppVersionStep,
+) -> Result<Commit> {
+    let (project, scope) = cx.project_scope(project).await?;
+    cx.authorize(Permission::AppVersionPromote, scope, "app")?;
+    let app = published(cx, scope, project, app).await?.app;
+    let version = found(cx, project, &app, reference).await?.version;
+    let to = state_of(body.to);
+    if body.percent.is_some() && to != ArtifactState::Canary {
+        return Err(Problem::field("/percent", "only a canary has a share"));
+    }
+    let step = Step::Promote { to, percent: body.percent };
+    take(cx, app, version, Asked { step, reason: body.reason }).await
+}

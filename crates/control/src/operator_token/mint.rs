@@ -1,0 +1,120 @@
+//! Get a short-lived token for an app's operator account in a consumer's project.
+
+use jiff::SignedDuration;
+use muster_api::entitlement::OperatorTokenMint;
+use muster_api::{Code, Problem};
+use muster_authz::Permission;
+use muster_ids::{AuditId, EventId, TokenId};
+use muster_model::audit::{Entry, Outcome, Target};
+use muster_model::event::{Draft, EventType};
+use muster_model::token::{Secret, Subject, Token, TokenKind};
+use serde_json::{Value, json};
+
+use crate::commit::target;
+use crate::door::actor_of;
+use crate::entitlement::anywhere;
+use crate::token::{path, view};
+use crate::{Answer, Commit, Cx, Result};
+
+/// No token of an operator lives longer.
+const LONGEST: u32 = 15 * 60;
+
+/// Prepares `operator_token_mint`. The publisher's chain has the command, as it has any other of its accounts; the consumer's
+/// chain and timeline are told in the same transaction, for it is there that the token opens something.
+pub async fn mint(cx: &Cx, project: &str, body: OperatorTokenMint) -> Result<Commit> {
+    let (project, scope) = cx.project_scope(project).await?;
+    cx.authorize(Permission::OperatorTokenMint, scope, "project")?;
+    let found = anywhere(cx, &body.entitlement).await?;
+    let entitlement = found.entitlement;
+    if entitlement.publisher_project_id != project {
+        return Err(Problem::not_found("entitlement"));
+    }
+    let seconds = body.expires_in_seconds.unwrap_or(LONGEST).min(LONGEST);
+    let secret = Secret::make(TokenKind::ServiceAccount, &cx.platform.world);
+    let token = Token {
+        id: cx.platform.world.id::<TokenId>(),
+        kind: TokenKind::ServiceAccount,
+        subject: Subject::ServiceAccount(entitlement.operator_account_id),
+        name: format!("minted by {}", cx.principal()?.name),
+        hint: secret.hint(),
+        created_at: cx.now,
+        expires_at: cx.now + SignedDuration::from_secs(i64::from(seconds)),
+        revoked_at: None,
+        last_used_at: None,
+        version: 1,
+    };
+    let told = json!({"app": found.app, "entitlement_id": entitlement.id, "token_id": token.id, "hint": token.hint,
+        "expires_at": token.expires_at, "consumer_project_id": entitlement.project_id,
+        "publisher_project_id": entitlement.publisher_project_id});
+    let (subject, named) = (path(&token), target("token", token.id, &token.name));
+    let there = (entitlement.project_id != project).then(|| Telling {
+        id: cx.platform.world.uuid(),
+        chain: entitlement.scope().chain(),
+        entry: entry(cx, &entitlement, named.clone(), &told),
+        event: event(cx, &entitlement, subject.clone(), &told),
+    });
+    let commit = Commit::new(scope, named, move |tx| {
+        Box::pin(async move {
+            // Held until the end: a revocation at this moment waits, and then finds the token, whose account it shuts out.
+            if !tx.entitlement_start(entitlement.id).await?
+                && tx.entitlement_instances(entitlement.operator_account_id).await? == 0
+            {
+                return Err(revoked(&found.app).into());
+            }
+            tx.token_insert(&token, secret.hash()).await?;
+            if let Some(Telling { id, chain, entry, event }) = there {
+                let entry = json!(entry).to_string();
+                let events = json!([event]).to_string();
+                tx.unsealed_insert(id, &chain, &entry, &events).await?;
+            }
+            Ok(Answer::new(&view(&token)).with_secret("secret", secret.reveal()))
+        })
+    });
+    Ok(commit.event(cx, EventType::OperatorTokenMinted, subject, told))
+}
+
+/// What the consumer's project is told.
+struct Telling {
+    id: uuid::Uuid,
+    chain: String,
+    entry: Entry,
+    event: Draft,
+}
+
+fn revoked(app: &str) -> Problem {
+    let says = format!(
+        "the entitlement to {app} is revoked, and nothing lives there that would have to be operated"
+    );
+    Problem::new(Code::InvalidState, says)
+}
+
+fn entry(cx: &Cx, entitlement: &muster_model::app::Entitlement, named: Target, told: &Value) -> Entry {
+    Entry {
+        id: cx.platform.world.id::<AuditId>(),
+        at: cx.now,
+        actor: actor_of(cx),
+        action: Permission::OperatorTokenMint.as_str().to_owned(),
+        outcome: Outcome::Succeeded,
+        code: None,
+        target: Some(named),
+        tenant_id: Some(entitlement.tenant_id),
+        project_id: Some(entitlement.project_id),
+        correlation_id: cx.correlation_id.clone(),
+        count: 1,
+        detail: told.clone(),
+    }
+}
+
+fn event(cx: &Cx, entitlement: &muster_model::app::Entitlement, subject: String, told: &Value) -> Draft {
+    Draft {
+        id: cx.platform.world.id::<EventId>(),
+        event_type: EventType::OperatorTokenMinted.as_str().to_owned(),
+        subject,
+        at: cx.now,
+        tenant_id: Some(entitlement.tenant_id),
+        project_id: Some(entitlement.project_id),
+        correlation_id: cx.correlation_id.clone(),
+        actor_id: cx.actor_id(),
+        data: told.clone(),
+    }
+}

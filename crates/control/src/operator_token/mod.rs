@@ -1,0 +1,5 @@
+//! Tokens for the accounts under which apps are operated in consumers' projects.
+
+mod mint;
+
+pub use mint::mint;

@@ -1,0 +1,176 @@
+//! How well an instance does, from what is known of its members. Pure.
+//!
+//! What nobody can say of a member is not guessed: the instance is judged twice, once as if all such members did well and once as
+//! if they did not work at all. Where both come to the same, that is the answer; where they do not, nobody can say.
+
+use crate::instance::Health;
+use crate::member::MemberState;
+
+/// How a component stands: what is wanted of it, and what is known of its members.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// How many members its owner wants.
+    pub desired: i64,
+    /// With fewer an instance does not run.
+    pub min: i64,
+    /// With fewer in work it cannot decide anything; 0 where that means nothing to it.
+    pub quorum: i64,
+    /// Active members that do well.
+    pub healthy: i64,
+    /// Active members that work with something missing.
+    pub degraded: i64,
+    /// Active members of which nobody can say how they do.
+    pub unknown: i64,
+    /// Members that do not work although they should: unhealthy ones and failed ones.
+    pub broken: i64,
+}
+
+impl Standing {
+    /// Counts so many members in.
+    pub fn count(&mut self, state: MemberState, health: Health, members: i64) {
+        match (state, health) {
+            (MemberState::Active, Health::Healthy) => self.healthy += members,
+            (MemberState::Active, Health::Degraded) => self.degraded += members,
+            (MemberState::Active, Health::Unknown) => self.unknown += members,
+            (MemberState::Active, Health::Unhealthy) | (MemberState::Failed, _) => self.broken += members,
+            // Those that come and go work for nobody, and nothing is wrong with that.
+            _ => {}
+        }
+    }
+
+    /// How many are active.
+    pub fn active(&self) -> i64 {
+        self.healthy + self.degraded + self.unknown
+    }
+
+    /// How it does if those of whom nobody can say work, or do not.
+    fn judged(&self, unknown_work: bool) -> Health {
+        let (work, fail) = if unknown_work { (self.unknown, 0) } else { (0, self.unknown) };
+        let works = self.healthy + self.degraded + work;
+        let quorum = if self.desired > 0 { self.quorum } else { 0 };
+        let trouble = self.degraded > 0 || self.broken + fail > 0;
+        if works < self.min.max(quorum) {
+            Health::Unhealthy
+        } else if works >= self.desired && !trouble {
+            Health::Healthy
+        } else {
+            Health::Degraded
+        }
+    }
+}
+
+/// The worse of two that are known.
+fn worse(one: Health, other: Health) -> Health {
+    let badness = |health: Health| match health {
+        Health::Healthy => 0,
+        Health::Degraded => 1,
+        Health::Unknown => 2,
+        Health::Unhealthy => 3,
+    };
+    if badness(one) >= badness(other) { one } else { other }
+}
+
+/// How an instance with these components does: healthy if each has as many members at work as are wanted, degraded if each has at
+/// least what it needs, unhealthy if one has less, unknown if that depends on members of whom nobody can say.
+pub fn health_of(components: &[Standing]) -> Health {
+    let all = |unknown_work| {
+        components
+            .iter()
+            .fold(Health::Healthy, |so_far, component| worse(so_far, component.judged(unknown_work)))
+    };
+    let (best, worst) = (all(true), all(false));
+    if best == worst { best } else { Health::Unknown }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn three(healthy: i64, unknown: i64, broken: i64) -> Standing {
+        Standing { desired: 3, min: 1, quorum: 2, healthy, degraded: 0, unknown, broken }
+    }
+
+    #[test]
+    fn the_four_answers() {
+        assert_eq!(health_of(&[three(3, 0, 0)]), Health::Healthy);
+        assert_eq!(health_of(&[three(2, 0, 0)]), Health::Degraded);
+        assert_eq!(health_of(&[three(2, 0, 1)]), Health::Degraded);
+        assert_eq!(health_of(&[three(1, 0, 2)]), Health::Unhealthy, "the quorum is two");
+        assert_eq!(health_of(&[three(2, 1, 0)]), Health::Unknown, "healthy or degraded");
+        assert_eq!(health_of(&[three(1, 1, 1)]), Health::Unknown, "degraded or unhealthy");
+        assert_eq!(health_of(&[three(0, 1, 2)]), Health::Unhealthy, "whatever the unknown one does");
+        assert_eq!(health_of(&[three(2, 1, 1)]), Health::Degraded, "whatever the unknown one does");
+        assert_eq!(health_of(&[three(3, 0, 0), three(0, 0, 3)]), Health::Unhealthy);
+        assert_eq!(health_of(&[]), Health::Healthy);
+    }
+
+    #[test]
+    fn a_component_of_which_nothing_is_wanted_does_well_with_nothing() {
+        let none = Standing { desired: 0, min: 0, quorum: 1, ..Standing::default() };
+        assert_eq!(health_of(&[none]), Health::Healthy);
+        assert_eq!(health_of(&[Standing { min: 1, ..none }]), Health::Unhealthy);
+    }
+
+    #[test]
+    fn members_on_their_way_are_counted_for_nothing() {
+        let mut standing = Standing::default();
+        for state in MemberState::ALL
+            .iter()
+            .filter(|state| !matches!(state, MemberState::Active | MemberState::Failed))
+        {
+            standing.count(*state, Health::Unhealthy, 1);
+        }
+        assert_eq!(standing, Standing::default());
+    }
+
+    fn standing() -> impl Strategy<Value = Standing> {
+        (0..6_i64, 0..4_i64, 0..4_i64, 0..5_i64, 0..3_i64, 0..3_i64, 0..3_i64).prop_map(
+            |(desired, min, quorum, healthy, degraded, unknown, broken)| Standing {
+                desired,
+                min,
+                quorum,
+                healthy,
+                degraded,
+                unknown,
+                broken,
+            },
+        )
+    }
+
+    /// What an unknown member turns out to be.
+    fn settled(standing: &Standing, well: i64) -> Standing {
+        let broken = standing.broken + standing.unknown - well;
+        Standing { healthy: standing.healthy + well, unknown: 0, broken, ..*standing }
+    }
+
+    proptest! {
+        /// Unknown is said exactly where it depends: if another thing is said, every way that it may turn out says the same.
+        #[test]
+        fn what_is_said_holds_however_the_unknown_turns_out(one in standing(), other in standing()) {
+            let said = health_of(&[one, other]);
+            let ways = (0..=one.unknown).flat_map(|first| (0..=other.unknown).map(move |second| (first, second)));
+            let out: Vec<Health> = ways.map(|(first, second)| health_of(&[settled(&one, first), settled(&other, second)])).collect();
+            prop_assert!(!out.contains(&Health::Unknown));
+            let all_the_same = out.iter().all(|health| *health == out[0]);
+            prop_assert_eq!(said, if all_the_same { out[0] } else { Health::Unknown });
+        }
+
+        /// More that works never makes it worse, and less never better.
+        #[test]
+        fn more_that_works_never_makes_it_worse(one in standing(), more in 0..3_i64) {
+            let known = Standing { unknown: 0, ..one };
+            let better = Standing { healthy: known.healthy + more, ..known };
+            let (before, after) = (health_of(&[known]), health_of(&[better]));
+            prop_assert_eq!(worse(before, after), before);
+        }
+
+        #[test]
+        fn below_what_it_needs_it_is_never_said_to_work(one in standing()) {
+            if one.active() < one.min {
+                prop_assert_eq!(health_of(&[one]), Health::Unhealthy);
+            }
+        }
+    }
+}
