@@ -75,7 +75,7 @@ fn lines(faults: &[Fault]) -> String {
     let line = |fault: &Fault| {
         let kind = if fault.error { "error" } else { "warning" };
         let place = if fault.path.is_empty() { "/" } else { fault.path.as_str() };
-        printable(&format!("{kind}  {place}  {}: {}", fault.rule, fault.says)) + "\n"
+        format!("{}\n", printable(&format!("{kind}  {place}  {}: {}", fault.rule, fault.says)))
     };
     errors.into_iter().chain(warnings).map(line).collect()
 }
