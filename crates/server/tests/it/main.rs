@@ -1,5 +1,6 @@
 //! The API over real HTTP, on real databases.
 
+mod adapter_step;
 mod allocation;
 mod artifact;
 mod audit;
@@ -10,6 +11,7 @@ mod fleet_api;
 mod idempotency;
 mod identity;
 mod input;
+mod instance;
 mod key;
 mod matrix;
 mod node_wire;

@@ -180,6 +180,42 @@ fn attempt(operation: &Operation, fixture: &Fixture) -> (Vec<String>, String, Va
         }
         "stream_logs" => (vec![train, id("cell")], String::new(), json!({})),
         "stream_join" => (vec![id("stream")], String::new(), none),
+        "instance_create" | "instance_apply" => {
+            (vec![train], String::new(), json!({"name": "fresh", "app": id("app"), "app_version": "1"}))
+        }
+        "instance_list" | "adapter_step_list" => (vec![train], String::new(), none),
+        "instance_get" | "instance_endpoints" | "member_list" => (vec![train, id("instance")], String::new(), none),
+        "instance_update" => (vec![train, id("instance")], String::new(), json!({"protected": true})),
+        "instance_scale" => {
+            let components = json!([{"component_key": "worker", "count": 2}]);
+            (vec![train, id("instance")], String::new(), json!({"components": components}))
+        }
+        "instance_upgrade" | "instance_rollback" | "instance_decommission" => {
+            (vec![train, id("instance")], String::new(), json!({}))
+        }
+        "member_get" => (vec![train, id("instance"), id("member")], String::new(), none),
+        "member_add" => (vec![train, id("instance")], String::new(), json!({"component_key": "worker"})),
+        "member_drain" | "member_resume" | "member_remove" | "member_replace" | "member_recover" => {
+            (vec![train, id("instance")], String::new(), json!({"members": [id("member")]}))
+        }
+        "adapter_step_lease" => {
+            let adapter = json!({"name": "matrix", "version": "1", "contract": 1});
+            (vec![train], String::new(), json!({"adapter": adapter}))
+        }
+        "adapter_step_get" => (vec![train, id("adapter_step")], String::new(), none),
+        "adapter_step_heartbeat" | "adapter_step_progress" | "adapter_step_complete" => {
+            (vec![train, id("adapter_step")], String::new(), json!({"generation": 1}))
+        }
+        "adapter_step_fail" => {
+            let why = json!({"generation": 1, "reason": "broken", "message": "x"});
+            (vec![train, id("adapter_step")], String::new(), why)
+        }
+        "adapter_task_create" => {
+            let act = json!({"command": {"command": ["/bin/true"]}});
+            let task = json!({"generation": 1, "key": "made", "member_id": id("member"), "act": act});
+            (vec![train, id("adapter_step")], String::new(), task)
+        }
+        "adapter_task_get" => (vec![train, id("adapter_step"), id("adapter_task")], String::new(), none),
         "operation_list" => (vec![], format!("project={train}"), none),
         "operation_get" => (vec![id("waiting_operation")], String::new(), none),
         "operation_cancel" => (vec![id("waiting_operation")], String::new(), json!({})),
@@ -389,6 +425,7 @@ async fn golden_access_matrix() {
     add_allocations(&kit, &mut fixture).await;
     add_artifacts(&kit, &mut fixture).await;
     add_apps(&kit, &mut fixture).await;
+    crate::instance::made::made(&kit, &mut fixture).await;
     let holding = kit.database.clone();
     kit.stop().await;
     let template_of = |operation: &Operation| {
@@ -404,6 +441,9 @@ async fn golden_access_matrix() {
             "app_",
             "entitlement_",
             "operator_token_",
+            "instance_",
+            "member_",
+            "adapter_",
         ]
         .iter()
         .any(|noun| operation.id.starts_with(noun));
@@ -428,7 +468,7 @@ async fn golden_access_matrix() {
             if status == 404 {
                 bodies_of_absent.insert(format!("{} {actor}", operation.id), body);
             }
-            if status < 300 && operation.kind == muster_api::Kind::Command {
+            if status < 300 && operation.kind != muster_api::Kind::Read {
                 kit.stop().await;
                 kit = copy_of(&template_of(&operation)).await;
             }
