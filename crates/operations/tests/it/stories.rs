@@ -474,7 +474,7 @@ async fn a_drain_forces_at_its_deadline(rig: &mut Rig) {
     }
     let children = rig.store.operation_children(drain).await.unwrap();
     assert_eq!(children.len(), 2);
-    assert!(children.iter().all(|child| child.1 == OperationState::Succeeded));
+    assert!(children.iter().all(|child| child.state == OperationState::Succeeded));
 }
 
 async fn a_drain_without_force_is_parked_at_its_deadline(rig: &mut Rig) {
