@@ -97,6 +97,11 @@ pub(crate) async fn add_node(store: &Store, world: &World, name: &str, gpus: i64
 
 impl Rig {
     pub(crate) async fn new(database: Database) -> Self {
+        Self::with_cpus(database, 32).await
+    }
+
+    /// The same, with so many CPUs on its node.
+    pub(crate) async fn with_cpus(database: Database, cpus: i64) -> Self {
         let store = database.open().await;
         let start = jiff::Timestamp::from_second(1_790_000_000).unwrap();
         let clock = Arc::new(ManualClock::at(start));
@@ -125,7 +130,7 @@ impl Rig {
         tx.tenant_insert(&tenant).await.unwrap();
         tx.project_insert(&project).await.unwrap();
         tx.commit().await.unwrap();
-        let node = Node::new(add_node(&store, &world, "node-1", 8, 32).await);
+        let node = Node::new(add_node(&store, &world, "node-1", 8, cpus).await);
         let catalog = Catalog::stock(&store, &world, &project).await;
         Self {
             far: None,
