@@ -97,7 +97,12 @@ fn body(
         {
             let read = std::fs::read_to_string(&path);
             let read = read.map_err(|error| Failure::usage(format!("{path} cannot be read: {error}")))?;
-            document.insert(field.name.clone(), Value::String(read));
+            let read = match field.kind {
+                FieldKind::Json => serde_json::from_str(&read)
+                    .map_err(|error| Failure::usage(format!("{path} is not JSON: {error}")))?,
+                _ => Value::String(read),
+            };
+            document.insert(field.name.clone(), read);
             continue;
         }
         let given = if field.secret {

@@ -179,6 +179,14 @@ pub(crate) const EXAMPLES: &[(&str, &[&str])] = &[
             "muster node retire gpu-17 --attest 'it burnt down on Tuesday, seen by Kim'",
         ],
     ),
+    ("app lint", &["muster app lint manifest.json"]),
+    (
+        "app-version publish",
+        &[
+            "muster app-version publish notebook --file manifest.json --dry-run",
+            "muster app-version publish notebook --file manifest.json",
+        ],
+    ),
     (
         "artifact push",
         &[

@@ -126,9 +126,12 @@ fn flag(field: &Field, group: &str) -> Arg {
     }
 }
 
-/// Whether a text is rather had from a file: a key of several lines is no word of a command line.
+/// Whether a field is rather had from a file: a key of several lines is no word of a command line, and neither is a manifest.
 pub(crate) fn has_file(operation: &Operation, field: &Field) -> bool {
-    operation.id == "key_create" && field.name == "public_key"
+    matches!(
+        (operation.id.as_str(), field.name.as_str()),
+        ("key_create", "public_key") | ("app_version_publish", "manifest")
+    )
 }
 
 /// The argument that names the file.

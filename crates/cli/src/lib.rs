@@ -11,6 +11,7 @@
 mod age;
 mod allocation;
 mod amount;
+mod app;
 mod artifact;
 mod audit;
 mod by_hand;
@@ -113,6 +114,7 @@ async fn dispatch(matches: &ArgMatches, surroundings: Surroundings) -> Result<Ex
         ["cp"] => cp::cp(&context, leaf).await,
         ["audit", "export"] => audit::export(&context, leaf).await,
         ["audit", "verify"] => audit::verify_file(&context, leaf),
+        ["app", "lint"] => app::lint(&context, leaf),
         ["artifact", "push"] => artifact::push::push(&context, leaf).await,
         ["artifact", "pull"] => artifact::pull::pull(&context, leaf).await,
         ["artifact", "sign"] => artifact::sign::sign(&context, leaf).await,

@@ -223,6 +223,21 @@ fn allowable(word: &str) -> bool {
         "artifact.demote",
         "artifact.references",
         "artifact.delete",
+        "app.create",
+        "app.list",
+        "app.get",
+        "app.update",
+        "app.delete",
+        "app.compatibility",
+        "app_version.publish",
+        "app_version.list",
+        "app_version.get",
+        "app_version.promote",
+        "app_version.demote",
+        "entitlement.list",
+        "entitlement.get",
+        "operator_token.mint",
+        "adapter.list",
     ];
     GIVEN.contains(&word)
 }

@@ -242,6 +242,16 @@ async fn a_method_that_panics_fails_its_step_and_the_loop_goes_on() {
 }
 
 #[tokio::test]
+async fn a_report_that_the_platform_does_not_take_fails_the_step_instead_of_coming_again_for_ever() {
+    let platform = Platform::start().await;
+    let step = platform.ask("join", Some("unit-1"));
+    platform.fault("adapter_step_complete", Fault::Refuse(400, "invalid_request"));
+    let running = start(&platform, Person::new(|_| Box::pin(async { done() })));
+    assert_eq!(platform.until(&step, "failed").await.reason.as_deref(), Some("report_refused"));
+    running.end().await;
+}
+
+#[tokio::test]
 async fn what_an_adapter_does_not_do_it_says() {
     let platform = Platform::start().await;
     let (drain, look, newer) = (

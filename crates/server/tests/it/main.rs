@@ -3,6 +3,7 @@
 mod allocation;
 mod artifact;
 mod audit;
+mod catalog;
 mod cell;
 mod event;
 mod fleet_api;

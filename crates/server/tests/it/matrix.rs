@@ -152,6 +152,29 @@ fn attempt(operation: &Operation, fixture: &Fixture) -> (Vec<String>, String, Va
         "artifact_demote" => {
             (vec![train, id("canary_artifact")], String::new(), json!({"to": "staged", "reason": "x"}))
         }
+        "app_create" => (vec![train], String::new(), json!({"slug": "fresh", "display_name": "x"})),
+        "app_list" | "entitlement_list" | "adapter_list" => (vec![train], String::new(), none),
+        "app_get" | "app_compatibility" | "app_version_list" => (vec![train, id("app")], String::new(), none),
+        "app_update" => (vec![train, id("app")], String::new(), json!({"description": "x"})),
+        "app_delete" => (vec![train, id("spare_app")], String::new(), none),
+        "app_schema" => (vec![], String::new(), none),
+        "app_version_publish" => {
+            let manifest = crate::catalog::manifest("matrix", "2", &[]);
+            (vec![train, id("app")], String::new(), json!({"manifest": manifest}))
+        }
+        "app_version_get" => (vec![train, id("app"), id("app_version")], String::new(), none),
+        "app_version_promote" => {
+            let step = json!({"to": "active", "reason": "x"});
+            (vec![train, id("app"), id("app_version")], String::new(), step)
+        }
+        "app_version_demote" => {
+            let step = json!({"to": "staged", "reason": "x"});
+            (vec![train, id("app"), id("app_version")], String::new(), step)
+        }
+        "entitlement_grant" => (vec![train], String::new(), json!({"app": id("app"), "dry_run": true})),
+        "entitlement_get" => (vec![train, id("entitlement")], String::new(), none),
+        "entitlement_revoke" => (vec![train, id("entitlement")], String::new(), json!({})),
+        "operator_token_mint" => (vec![train], String::new(), json!({"entitlement": id("entitlement")})),
         "stream_create" => {
             (vec![train, id("cell")], String::new(), json!({"command": {"command": ["true"]}}))
         }
@@ -302,6 +325,35 @@ async fn add_artifacts(kit: &Kit, fixture: &mut Fixture) {
     kit.sealed().await;
 }
 
+/// An app with a canary that the project itself may launch, and one that can go.
+async fn add_apps(kit: &Kit, fixture: &mut Fixture) {
+    let project = format!("/v1/projects/{}", fixture.id("train"));
+    let admin = fixture.client(kit, "tenant_admin");
+    let made = async |slug: &str| {
+        let body = json!({"slug": slug, "display_name": slug});
+        admin.post(&format!("{project}/apps"), body).await.ok().text_of("id")
+    };
+    let (app, spare) = (made("matrix").await, made("spare").await);
+    let manifest = json!({"manifest": crate::catalog::manifest("matrix", "1", &[])});
+    let released = admin.post(&format!("{project}/apps/matrix/versions"), manifest).await.ok();
+    let version = released.body["app_version"]["id"].as_str().unwrap().to_owned();
+    for to in ["staged", "canary"] {
+        let path = format!("{project}/apps/matrix/versions/1/promote");
+        admin.post(&path, json!({"to": to, "reason": "x"})).await.ok();
+    }
+    let entitlements = format!("{project}/entitlements");
+    let asked = admin.post(&entitlements, json!({"app": "matrix", "dry_run": true})).await.ok();
+    let consent = json!({"app": "matrix", "consent": asked.body["permissions"]});
+    let granted = admin.post(&entitlements, consent).await.ok();
+    let entitlement = granted.body["entitlement"]["id"].as_str().unwrap().to_owned();
+    for (name, id) in
+        [("app", app), ("spare_app", spare), ("app_version", version), ("entitlement", entitlement)]
+    {
+        fixture.ids.insert(name.to_owned(), id);
+    }
+    kit.sealed().await;
+}
+
 /// The registry's content: which folder it is, and the files in it.
 fn copy_registry(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
@@ -336,6 +388,7 @@ async fn golden_access_matrix() {
     let kit = copy_of(&bare.folder()).await;
     add_allocations(&kit, &mut fixture).await;
     add_artifacts(&kit, &mut fixture).await;
+    add_apps(&kit, &mut fixture).await;
     let holding = kit.database.clone();
     kit.stop().await;
     let template_of = |operation: &Operation| {
@@ -348,6 +401,9 @@ async fn golden_access_matrix() {
             "stream_",
             "repository_",
             "artifact_",
+            "app_",
+            "entitlement_",
+            "operator_token_",
         ]
         .iter()
         .any(|noun| operation.id.starts_with(noun));
