@@ -13,6 +13,8 @@ use crate::examples::EXAMPLES;
 use crate::words::{BY_HAND, generated, meant};
 use crate::{command, failure, options};
 
+mod workloads;
+
 fn leaf(matches: &ArgMatches) -> &ArgMatches {
     let levels = options::levels(matches);
     levels[levels.len() - 1]
