@@ -32,7 +32,8 @@ def ghost(world):
     adapter = Adapter(shop)
     instance = Instance(shop, "haunted")
     try:
-        instance.launched(units=1)
+        # Each on a whole machine, so that one can be lost without the other.
+        instance.launched(units=1, shape="baremetal")
         unit = next(m for m in instance.members(component="unit"))
         node = server.call("GET", f"/v1/nodes/{unit['node_id']}")["name"]
         hub = next(m for m in instance.members(component="hub"))

@@ -13,7 +13,7 @@ from pathlib import Path
 from platform_under_test import ROOT, Refused, die_with_parent
 from world import wait_for_end
 
-FAKE = ROOT / "adapters" / "target" / "debug" / "fake"
+FAKE = ROOT / "target" / "debug" / "muster-adapter-fake"
 MANIFEST = ROOT / "adapters" / "fake" / "manifest.json"
 
 

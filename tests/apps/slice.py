@@ -63,7 +63,7 @@ def quorum(world):
     instance = Instance(shop, "small")
     try:
         instance.launched(units=1)
-        problem = instance.refused("drain", "quorum", members=["small-hub-1"])
+        problem = instance.refused("drain", "invalid_state", members=["small-hub-1"])
         assert "hub" in problem["detail"], problem
         instance.end(instance.act("decommission"), seconds=90)
         world.nothing_left()

@@ -154,6 +154,18 @@ impl Cells {
         Ok(places)
     }
 
+    /// The cells that must not go on without the platform, each with how many seconds it may.
+    pub fn stop_alone(&self) -> CellResult<Vec<(CellPlace, u32)>> {
+        let mut cells = Vec::new();
+        for place in self.list()? {
+            let record = self.record(place.cell_id);
+            cells.extend(
+                record.ok().and_then(|record| record.spec.stop_after_partition).map(|limit| (place, limit)),
+            );
+        }
+        Ok(cells)
+    }
+
     pub(crate) fn group(&self, allocation: AllocationId) -> String {
         format!("{}/{allocation}", self.settings.cgroup_root)
     }

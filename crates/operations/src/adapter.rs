@@ -117,13 +117,11 @@ fn queue(
     };
     let (until, operation) = (cx.now + cx.timing.look, cx.operation.id);
     let now = cx.now;
-    // What was asked for before and is not wanted any more must not be carried out beside this.
-    let before = verb == AdapterVerb::Leave || verb == AdapterVerb::Remove;
     Act::write(move |tx, told| {
         Box::pin(async move {
-            if before {
-                tx.adapter_step_cancel_of(operation, now).await?;
-            }
+            // An operation wants one thing of a member at a time: what it asked for before, and does not wait for any more,
+            // must not be carried out beside this or after it.
+            tx.adapter_step_cancel_of(operation, now).await?;
             tx.adapter_step_queue(&step).await?;
             told.steps_for.push(step.operator_account_id);
             Ok(Verdict::Wait { reason: format!("an adapter has to {verb} it"), until })

@@ -32,7 +32,17 @@ pub(crate) fn turn(
     now: Timestamp,
 ) -> Turn {
     match operation.state {
-        OperationState::Parked => rest_parked(operation, now),
+        OperationState::Parked => {
+            let choices =
+                operation.parked.as_ref().map(|parked| parked.choices.as_slice()).unwrap_or_default();
+            // Who asks for its end has decided; nobody else has to. What is being undone already is not turned once more.
+            if operation.cancel_requested && definition.cancellable && choices.contains(&Unblock::Compensate)
+            {
+                cancel(operation, timing, now);
+                return Turn::Changed;
+            }
+            rest_parked(operation, now)
+        }
         OperationState::Compensating => {
             if now >= operation.deadline_at {
                 let why = operation.waiting.clone().unwrap_or_else(|| "undoing it took too long".to_owned());
@@ -51,9 +61,7 @@ pub(crate) fn turn(
         _ => {
             let turns = !definition.is_past_return(operation);
             if operation.cancel_requested && definition.cancellable && turns {
-                operation.reason = Some("cancelled".to_owned());
-                operation.message = Some("it was cancelled on request".to_owned());
-                compensate(operation, timing, now);
+                cancel(operation, timing, now);
                 return Turn::Changed;
             }
             if now >= operation.deadline_at && definition.at_deadline != AtDeadline::Step {
@@ -74,6 +82,12 @@ pub(crate) fn turn(
             operation.current().map_or(Turn::End(OperationState::Succeeded), Turn::Run)
         }
     }
+}
+
+fn cancel(operation: &mut Operation, timing: &Timing, now: Timestamp) {
+    operation.reason = Some("cancelled".to_owned());
+    operation.message = Some("it was cancelled on request".to_owned());
+    compensate(operation, timing, now);
 }
 
 fn rest_parked(operation: &mut Operation, now: Timestamp) -> Turn {

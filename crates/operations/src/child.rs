@@ -40,6 +40,13 @@ pub(crate) async fn find(cx: &StepCx<'_>, purpose: &str) -> Result<Option<Operat
     Ok(children.into_iter().rfind(|child| child.opened_for == mine))
 }
 
+/// Whether this step ever opened a part for this purpose, in this round or an earlier one.
+pub(crate) async fn ever(cx: &StepCx<'_>, purpose: &str) -> Result<bool> {
+    let prefix = format!("{}/{purpose}/", cx.step);
+    let children = cx.store.operation_children(cx.operation.id).await?;
+    Ok(children.iter().any(|child| child.opened_for.starts_with(&prefix)))
+}
+
 /// The operation of a part; the caller writes it down.
 pub(crate) fn make(cx: &StepCx<'_>, purpose: &str, part: Part<'_>) -> Operation {
     let mut input = part.input;

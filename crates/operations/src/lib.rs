@@ -21,6 +21,7 @@ mod placement;
 mod plan;
 mod point;
 mod proof;
+mod remainder;
 mod supersede;
 mod task;
 mod telling;

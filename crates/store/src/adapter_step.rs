@@ -76,7 +76,7 @@ statements! {
          WHERE id = $1 AND state IN ('queued', 'leased')");
     ADAPTER_STEP_CANCEL_OF = both(
         "UPDATE adapter_steps SET state = 'cancelled', leased_until = NULL, finished_at = $2, generation = generation + 1
-         WHERE operation_id = $1 AND state IN ('queued', 'leased')");
+         WHERE operation_id = $1 AND state IN ('queued', 'leased') RETURNING attempts");
     ADAPTER_STEP_FORGET = both("DELETE FROM adapter_steps WHERE id = $1");
     ADAPTER_STEP_PRUNE = both("DELETE FROM adapter_steps WHERE finished_at IS NOT NULL AND finished_at < $1");
     ADAPTER_STEP_ACCOUNTS_WAITING = both(
@@ -301,9 +301,12 @@ impl Tx {
         self.execute(&ADAPTER_STEP_CANCEL, args![id, now]).await.map(drop)
     }
 
-    /// Nobody wants the steps of this operation any more; whoever has one is fenced.
-    pub async fn adapter_step_cancel_of(&mut self, operation: OperationId, now: Timestamp) -> Result<()> {
-        self.execute(&ADAPTER_STEP_CANCEL_OF, args![operation, now]).await.map(drop)
+    /// Nobody wants the steps of this operation any more; whoever has one is fenced. Says whether an adapter ever had one of
+    /// those that this ended.
+    pub async fn adapter_step_cancel_of(&mut self, operation: OperationId, now: Timestamp) -> Result<bool> {
+        let rows = self.fetch_all(&ADAPTER_STEP_CANCEL_OF, args![operation, now]).await?;
+        let attempts: Vec<i64> = rows.iter().map(|row| row.get(0)).collect::<Result<_>>()?;
+        Ok(attempts.into_iter().any(|attempts| attempts > 0))
     }
 
     /// Forgets a look on schedule that is over.

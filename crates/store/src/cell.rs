@@ -71,6 +71,10 @@ statements! {
     CELL_DELETE_OF_TENANT = both("DELETE FROM cells WHERE tenant_id = $1 AND state IN ('gone', 'failed')");
 }
 
+fn node_port(row: &Row) -> Result<NodePort> {
+    Ok(NodePort { protocol: row.get(0)?, port: row.get(1)?, cell_port: row.get(2)? })
+}
+
 fn cell(row: &Row) -> Result<Cell> {
     Ok(Cell {
         id: row.get(0)?,
@@ -152,10 +156,7 @@ impl Store {
 
     /// The ports of its node that lead to a cell.
     pub async fn node_port_of(&self, cell: CellId) -> Result<Vec<NodePort>> {
-        let rows = self.fetch_all(&NODE_PORT_OF_CELL, args![cell]).await?;
-        rows.iter()
-            .map(|row| Ok(NodePort { protocol: row.get(0)?, port: row.get(1)?, cell_port: row.get(2)? }))
-            .collect()
+        self.fetch_all(&NODE_PORT_OF_CELL, args![cell]).await?.iter().map(node_port).collect()
     }
 
     /// What was kept of a cell's logs.
@@ -257,6 +258,16 @@ impl Tx {
     /// The places among a network's addresses that are taken, in order. The network's row must be locked.
     pub async fn cell_hosts(&mut self, network: NetworkId) -> Result<Vec<i64>> {
         self.fetch_all(&CELL_HOSTS, args![network]).await?.iter().map(|row| row.get(0)).collect()
+    }
+
+    /// The ports that lead to a cell, inside this transaction.
+    pub async fn node_port_of_now(&mut self, cell: CellId) -> Result<Vec<NodePort>> {
+        self.fetch_all(&NODE_PORT_OF_CELL, args![cell]).await?.iter().map(node_port).collect()
+    }
+
+    /// No port leads to a cell any more.
+    pub async fn node_port_free(&mut self, cell: CellId) -> Result<()> {
+        self.execute(&NODE_PORT_FREE, args![cell]).await.map(drop)
     }
 
     /// The ports of a node that lead to cells already, in order.

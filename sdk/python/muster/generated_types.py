@@ -1121,6 +1121,9 @@ class CellSpec(TypedDict):
     ssh_keys: NotRequired[bool]
     # Secrets that it is given, each as a file in `/run/muster/secrets` that is kept in memory and nowhere else.
     secrets: NotRequired[list[SecretFile]]
+    # After so many seconds without the platform its node destroys it: what takes its place elsewhere must not find it
+    # alive.
+    stop_after_partition: NotRequired[int]
 
 
 # What a cell is.
@@ -1179,7 +1182,7 @@ class Check(TypedDict):
 
 
 # The closed list of codes. A code is stable; its text may improve.
-Code: TypeAlias = Literal["malformed_request", "invalid_request", "bad_cursor", "idempotency_key_required", "unauthenticated", "permission_denied", "csrf_required", "origin_not_allowed", "not_found", "method_not_allowed", "request_timeout", "name_taken", "ambiguous_name", "not_empty", "invalid_state", "quota_exceeded", "last_operator", "version_mismatch", "body_too_large", "unsupported_media_type", "host_not_allowed", "idempotency_key_reused", "untrusted", "lint_failed", "url_not_allowed", "version_required", "rate_limited", "external_registry", "internal", "unavailable"]
+Code: TypeAlias = Literal["malformed_request", "invalid_request", "bad_cursor", "idempotency_key_required", "unauthenticated", "permission_denied", "csrf_required", "origin_not_allowed", "not_found", "method_not_allowed", "request_timeout", "name_taken", "ambiguous_name", "not_empty", "invalid_state", "quota_exceeded", "fenced", "incompatible", "last_operator", "version_mismatch", "body_too_large", "unsupported_media_type", "host_not_allowed", "idempotency_key_reused", "untrusted", "lint_failed", "url_not_allowed", "version_required", "rate_limited", "external_registry", "internal", "unavailable"]
 
 
 class Command(TypedDict):
@@ -3073,9 +3076,11 @@ class RuntimeSecret(TypedDict):
     cell_id: NotRequired[CellId]
     # Which incarnation of that.
     incarnation: NotRequired[int]
+    # The instance that it was issued to: it ends with that.
+    instance_id: NotRequired[InstanceId]
     # When it ends by itself.
     expires_at: NotRequired[str]
-    # When it was revoked, or its cell went.
+    # When it was revoked, or its cell or its instance went.
     revoked_at: NotRequired[str]
     # When it was issued.
     created_at: str
@@ -3102,6 +3107,9 @@ class RuntimeSecretIssue(TypedDict):
     repository: NotRequired[str]
     # For `artifact_pull`: the cell that it is for, by id or name. It ends with that incarnation of it.
     cell: NotRequired[str]
+    # For `cluster_bootstrap`: the instance whose members share it, by id. It ends with the instance; only the account
+    # that operates the instance may say this.
+    instance: NotRequired[InstanceId]
     # For `cluster_bootstrap`: how many random bytes; 32 if this is not said.
     bytes: NotRequired[int]
 

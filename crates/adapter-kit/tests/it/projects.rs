@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::person::{Person, done, start, start_with};
-use crate::platform::{Entitled, Platform};
+use crate::platform::{Entitled, Fault, Platform};
 
 const PUBLISHER: [&str; 2] = ["operator_token.mint", "entitlement.list"];
 
@@ -75,6 +75,27 @@ async fn a_step_outlives_the_token_under_which_it_was_leased() {
     });
     let running = start_with(&platform, slow, "mst_sat_publisher", |_| {});
     assert_eq!(platform.until(&step, "done").await.generation, 1);
+    running.end().await;
+}
+
+#[tokio::test]
+async fn a_consumer_for_whom_no_token_is_given_is_not_asked_about_at_every_look() {
+    let platform = Platform::start().await;
+    platform.account("mst_sat_publisher", "publisher", "prj_publisher", &PUBLISHER);
+    entitle(&platform, "ent_1", "fake", "prj_a");
+    platform.fault("operator_token_mint", Fault::Refuse(409, "invalid_state"));
+    let running = start_with(&platform, willing(), "mst_sat_publisher", |options| {
+        options.look_around = Duration::from_millis(100);
+    });
+    platform
+        .so("it looked around several times", |world| {
+            world.calls.iter().filter(|call| call.operation == "entitlement_list").count() >= 6
+        })
+        .await;
+    assert_eq!(platform.count("operator_token_mint"), 1);
+    let step = platform.ask_in("prj_a", "join", Some("unit-1"));
+    platform.until(&step, "done").await;
+    assert_eq!(platform.count("operator_token_mint"), 2, "but it is not forgotten");
     running.end().await;
 }
 

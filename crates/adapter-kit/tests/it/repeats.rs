@@ -75,28 +75,27 @@ async fn a_command_that_did_not_work_is_run_anew_under_the_next_lease() {
 #[tokio::test]
 async fn a_look_is_never_told_from_an_earlier_lease() {
     let platform = Platform::start().await;
+    let flag = |says: &str| {
+        let mut world = platform.world();
+        world.cells.entry("mem_unit-1".to_owned()).or_default().insert("/flag".to_owned(), says.to_owned());
+    };
+    flag("busy");
     let step = platform.ask("join", Some("unit-1"));
     let running = start(
         &platform,
         Person::new(|cx| {
             Box::pin(async move {
-                let member = cx.member()?;
-                let seen = cx.look(member, command(["/bin/test", "-e", "/flag"])).await?;
-                if seen.exit != 0 {
-                    return Err(Failure::retry(Duration::from_secs(1), "not_yet", "no flag"));
+                let seen = cx.look(cx.member()?, command(["/bin/cat", "/flag"])).await?;
+                match seen.stdout.as_str() {
+                    "idle" => done(),
+                    _ => Err(Failure::retry(Duration::from_secs(1), "not_yet", "it is busy")),
                 }
-                done()
             })
         }),
     );
     platform.so("it failed once", |world| world.steps[0].reason.is_some()).await;
-    platform
-        .world()
-        .cells
-        .entry("mem_unit-1".to_owned())
-        .or_default()
-        .insert("/flag".to_owned(), String::new());
-    platform.until(&step, "done").await;
+    flag("idle");
+    assert_eq!(platform.until(&step, "done").await.generation, 2);
     running.end().await;
 }
 

@@ -143,6 +143,11 @@ impl Driver {
         self.cells.list().map_err(|error| AgentError::Refused(error.to_string()))
     }
 
+    /// The cells that must not go on without the platform.
+    pub(crate) fn stop_alone(&self) -> Result<Vec<(CellPlace, u32)>, AgentError> {
+        self.cells.stop_alone().map_err(|error| AgentError::Refused(error.to_string()))
+    }
+
     /// Carries an order out, and looks what is there afterwards. It is in the journal, on the disk, before anything is done
     /// and after it was done, so that what a power cut interrupted is known.
     pub(crate) fn carry_out(&self, order: &Order) -> Outcome {

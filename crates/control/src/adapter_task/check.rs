@@ -128,8 +128,8 @@ mod tests {
 
     #[test]
     fn consent_is_found_wherever_it_stands_in_a_configuration() {
-        let config = json!({"shared": [{"key": "munge"}], "n": 1});
-        assert!(says(&config, &|text: &str| text == "munge"));
+        let config = json!({"shared": [{"key": "material"}], "n": 1});
+        assert!(says(&config, &|text: &str| text == "material"));
         assert!(!says(&config, &|text: &str| text == "key"), "the name of a member is no consent");
     }
 }

@@ -2,11 +2,12 @@
 
 use futures::future::BoxFuture;
 use muster_model::member::MemberState;
+use muster_model::operation::ItemState;
 use muster_store::Result;
 use serde_json::json;
 
 use super::shrink::{among_all, ended};
-use super::subject::{order, subject};
+use super::subject::{item_of, order, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::gather::{Gathered, Planned, failures, gather};
 use crate::member::{UPGRADE, manifest_of};
@@ -26,18 +27,17 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         let manifest = manifest_of(cx, instance.app_version_id).await?;
         let version = instance.app_version_id;
         let changed = cx.operation.input["config"].is_object();
-        let done = |id: &str| {
-            cx.operation
-                .items
-                .iter()
-                .any(|item| item.id == id && item.state == muster_model::operation::ItemState::Succeeded)
-        };
         let mut members = cx.store.member_living(instance.id).await?;
         members.retain(|member| {
             let runs = member.app_version_id == Some(version) && member.state == MemberState::Active;
             let concerned =
                 !matches!(member.state, MemberState::Removing | MemberState::Failed | MemberState::Requested);
-            concerned && !done(&member.id.to_string()) && (changed || !runs)
+            match item_of(cx, member) {
+                Some(item) if item.state == ItemState::Succeeded => false,
+                // One whose part was opened is asked for until its item says how that ended.
+                Some(item) if item.operation_id.is_some() => true,
+                _ => concerned && (changed || !runs),
+            }
         });
         let Some(wave) = members.iter().map(|member| order(&manifest, member)).min() else {
             return Ok(Verdict::said("all of them run it").into());
@@ -53,7 +53,8 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             .into_iter()
             .map(|member| Planned { member, definition: &UPGRADE, input: input.clone() })
             .collect();
-        Ok(match gather(cx, planned, pace, false).await? {
+        // What an upgrade that was taken over from has left under way on a member is taken over too.
+        Ok(match gather(cx, planned, pace, true).await? {
             Gathered::Pending(act) => among_all(cx, act),
             Gathered::Ended(items, succeeded) if items.len() == succeeded => {
                 let until = cx.now;

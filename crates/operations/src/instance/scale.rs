@@ -1,8 +1,14 @@
 //! Changing how many members an instance has: those that are wanted more are added, then those that are wanted no more removed.
 
+use futures::future::BoxFuture;
+use muster_model::operation::OperationState;
+use muster_store::Result;
+
 use super::grow::GROW;
 use super::shrink::SHRINK;
-use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, nothing_to_settle};
+use crate::Act;
+use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, StepCx};
+use crate::remainder::{Meant, listed, settle_members};
 
 /// `instance.scale`.
 pub const SCALE: Definition = Definition {
@@ -14,5 +20,12 @@ pub const SCALE: Definition = Definition {
     no_return: None,
     abandon: Abandon::Never,
     unblock_by: "tenant",
-    settle: nothing_to_settle,
+    settle,
 };
+
+/// Where it is accepted in part, those whose turn never came are counted back.
+fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result<Act>> {
+    let mut meant = listed(&cx.operation.input["add"], Meant::Add);
+    meant.extend(listed(&cx.operation.input["remove"], Meant::Remove));
+    settle_members(cx, state, meant)
+}

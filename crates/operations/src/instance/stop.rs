@@ -1,13 +1,15 @@
 //! Remove all members of an instance: the components in the order opposite to their start.
 
 use futures::future::BoxFuture;
+use muster_ids::MemberId;
 use muster_model::event::EventType;
 use muster_model::instance::{Instance, InstanceState};
-use muster_store::Result;
+use muster_model::operation::ItemState;
+use muster_store::{Result, StoreError};
 use serde_json::json;
 
 use super::shrink::{among_all, ended};
-use super::subject::{order, path, subject};
+use super::subject::{item_of, order, path, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::gather::{Gathered, Planned, failures, gather};
 use crate::member::{REMOVE, manifest_of};
@@ -48,6 +50,15 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         }
         let manifest = manifest_of(cx, instance.app_version_id).await?;
         let mut members = cx.store.member_living(instance.id).await?;
+        // One that is gone is asked for until its item says so.
+        for item in cx.operation.items.iter().filter(|item| item.state != ItemState::Succeeded) {
+            let id: MemberId =
+                item.id.parse().map_err(|_| StoreError::Corrupt("a member of an operation"))?;
+            if !members.iter().any(|member| member.id == id) {
+                members.extend(cx.store.member_lookup(id).await?);
+            }
+        }
+        members.retain(|member| item_of(cx, member).is_none_or(|item| item.state != ItemState::Succeeded));
         let Some(wave) = members.iter().map(|member| order(&manifest, member)).max() else {
             return Ok(Verdict::said("it has no members").into());
         };

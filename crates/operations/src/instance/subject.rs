@@ -4,6 +4,7 @@ use muster_ids::{InstanceId, MemberId, TypedId as _};
 use muster_manifest::Manifest;
 use muster_model::instance::Instance;
 use muster_model::member::Member;
+use muster_model::operation::Item;
 use muster_store::{Result, StoreError};
 use serde_json::{Value, json};
 
@@ -35,6 +36,12 @@ pub(super) async fn named(cx: &StepCx<'_>, name: &str) -> Result<Vec<Member>> {
         members.push(cx.store.member_lookup(id).await?.ok_or(StoreError::Gone("member".to_owned()))?);
     }
     Ok(members)
+}
+
+/// What the operation says of a member.
+pub(super) fn item_of<'o>(cx: &StepCx<'o>, member: &Member) -> Option<&'o Item> {
+    let id = member.id.to_string();
+    cx.operation.items.iter().find(|item| item.id == id)
 }
 
 /// The place of a member's component among the others.

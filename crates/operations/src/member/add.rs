@@ -1,10 +1,11 @@
 //! Adding a member: claim (−release) · provision its cell (−destroy) · the adapter joins it (−leaves) · verify · publish.
 
 use futures::future::BoxFuture;
+use jiff::Timestamp;
 use muster_model::event::EventType;
 use muster_model::member::{Member, MemberFailure, MemberState};
 use muster_model::operation::OperationState;
-use muster_store::Result;
+use muster_store::{Result, Tx};
 use serde_json::json;
 
 use super::claim::CLAIM;
@@ -14,7 +15,7 @@ use super::publish::PUBLISH;
 use super::subject::{path, subject};
 use super::verify_active::VERIFY_ACTIVE;
 use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, StepCx};
-use crate::{Act, Verdict};
+use crate::{Act, Told, Verdict};
 
 /// What nobody could see may be there or not: that is for a person to decide.
 pub(super) const PARKS: &[&str] = &["not_witnessed"];
@@ -32,23 +33,17 @@ pub const ADD: Definition = Definition {
     settle,
 };
 
-fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result<Act>> {
-    // One that takes another's place was never wanted beside it.
-    failed(cx, state, cx.operation.input["replaces"].is_null())
-}
-
-/// What did not come to work is failed, with the reason. An add that had no effect leaves its component wanting one less.
-pub(super) fn failed<'a>(
-    cx: &'a StepCx<'a>,
-    state: OperationState,
-    lowers: bool,
-) -> BoxFuture<'a, Result<Act>> {
+/// What did not come to work is failed, with the reason. One that never worked counts no more: its component wants one less,
+/// unless it was to take another's place and was never wanted beside it.
+pub(super) fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result<Act>> {
     Box::pin(async move {
         let member = subject(cx).await?;
-        let over = matches!(member.state, MemberState::Removed | MemberState::Removing | MemberState::Active);
-        if state == OperationState::Succeeded || over {
+        let under_way =
+            matches!(member.state, MemberState::Requested | MemberState::Provisioning | MemberState::Joining);
+        if state == OperationState::Succeeded || !under_way {
             return Ok(Verdict::done().into());
         }
+        let lowers = member.active_witness_id.is_none() && cx.operation.input["replaces"].is_null();
         let reason = match state {
             OperationState::Cancelled => MemberFailure::Cancelled,
             _ => cx
@@ -79,4 +74,26 @@ pub(super) fn failed<'a>(
             })
         }))
     })
+}
+
+/// A member that was asked for and whose turn never came is failed.
+pub(crate) async fn never_came(
+    tx: &mut Tx,
+    told: &mut Told,
+    member: Member,
+    state: OperationState,
+    message: Option<String>,
+    now: Timestamp,
+) -> Result<()> {
+    let reason = match state {
+        OperationState::Cancelled => MemberFailure::Cancelled,
+        _ => MemberFailure::ProvisionFailed,
+    };
+    let after =
+        Member { state: MemberState::Failed, failure_reason: Some(reason), message, ..member.clone() };
+    tx.member_move(&member, &after, now).await?;
+    let data = json!({"name": member.name, "component_key": member.component_key, "reason": reason,
+                      "advice": reason.advice()});
+    told.events.push((EventType::MemberFailed, path(&after), data));
+    Ok(())
 }

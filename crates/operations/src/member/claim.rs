@@ -4,16 +4,18 @@ use futures::future::BoxFuture;
 use muster_ids::{AllocationId, TypedId as _};
 use muster_model::allocation::{Allocation, AllocationShape, AllocationState};
 use muster_model::event::EventType;
+use muster_model::instance::Instance;
 use muster_model::member::{Member, MemberFailure, MemberState};
 use muster_model::node::Capacity;
 use muster_model::operation::OperationState;
 use muster_store::{Result, StoreError};
 use serde_json::json;
 
-use super::subject::{refused, subject};
+use super::subject::{instance, manifest_of, refused, subject, wanted_version};
 use crate::allocation::{CREATE, path as allocation_path};
 use crate::child::{self, Part};
 use crate::definition::{Step, StepCx, Undo};
+use crate::proof::component;
 use crate::{Act, Verdict};
 
 pub(super) const CLAIM: Step = Step {
@@ -55,12 +57,22 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
     })
 }
 
+/// Whether its component wants one more by this: an add that failed had lowered that, and is taken up again.
+fn counts_again(cx: &StepCx<'_>, member: &Member) -> bool {
+    let never_worked = member.active_witness_id.is_none();
+    member.state == MemberState::Failed && never_worked && cx.operation.input["replaces"].is_null()
+}
+
 /// It goes into an allocation that is there.
 fn bind(cx: &StepCx<'_>, member: Member, held: &Allocation) -> Act {
     let (now, operation_id, shape) = (cx.now, cx.operation.id, held.shape);
     let name = held.name.clone();
+    let counts_again = counts_again(cx, &member);
     Act::write(move |tx, _| {
         Box::pin(async move {
+            if counts_again {
+                tx.component_want(member.instance_id, &member.component_key, 1, 0).await?;
+            }
             let after = Member {
                 state: MemberState::Provisioning,
                 bound_capacity_shape: Some(shape.as_str().to_owned()),
@@ -76,13 +88,11 @@ fn bind(cx: &StepCx<'_>, member: Member, held: &Allocation) -> Act {
 }
 
 async fn make(cx: &StepCx<'_>, member: Member) -> Result<Act> {
-    let asked = &cx.operation.input["capacity"];
-    let capacity: Capacity = serde_json::from_value(match asked.get(&member.component_key) {
-        Some(of_component) => of_component.clone(),
-        None => asked.clone(),
-    })
-    .map_err(|_| StoreError::Corrupt("a capacity"))?;
-    let shape = cx.operation.input["shape"].as_str().and_then(AllocationShape::parse);
+    let instance = instance(cx, &member).await?;
+    let capacity = capacity_of(cx, &instance, &member).await?;
+    // Who does not say which shape, as a recovery does not, means that of the instance.
+    let asked = cx.operation.input["shape"].as_str().unwrap_or(&instance.shape);
+    let shape = AllocationShape::parse(asked);
     let taken = cx.store.allocation_by_name(member.project_id, &member.name).await?;
     if taken.is_some_and(|taken| !taken.state.is_final()) {
         let why =
@@ -109,11 +119,15 @@ async fn make(cx: &StepCx<'_>, member: Member) -> Result<Act> {
     );
     allocation.operation_id = Some(opened.id);
     let (now, look, operation_id) = (cx.now, cx.timing.look, cx.operation.id);
+    let counts_again = counts_again(cx, &member);
     Ok(Act::write(move |tx, told| {
         Box::pin(async move {
             if !tx.quota_take(member.project_id, 1, capacity).await? {
                 let why = "the project's quota does not allow so much: release something, ask for less, or ask an operator for more";
                 return Ok(refused(MemberFailure::NoCapacity, why));
+            }
+            if counts_again {
+                tx.component_want(member.instance_id, &member.component_key, 1, 0).await?;
             }
             tx.allocation_request(&allocation).await?;
             tx.operation_open(&opened).await?;
@@ -136,9 +150,32 @@ async fn make(cx: &StepCx<'_>, member: Member) -> Result<Act> {
     }))
 }
 
+/// What a member asks for: what the operation says, or else what its instance says of the component, or else the manifest.
+async fn capacity_of(cx: &StepCx<'_>, instance: &Instance, member: &Member) -> Result<Capacity> {
+    let asked = &cx.operation.input["capacity"];
+    let mut said = match asked.get(&member.component_key) {
+        Some(of_component) => of_component.clone(),
+        None => asked.clone(),
+    };
+    if said.is_null() {
+        let components = cx.store.component_list(instance.id).await?;
+        let of = components.into_iter().find(|component| component.key == member.component_key);
+        said = of.and_then(|component| component.capacity).unwrap_or_default();
+    }
+    if said.is_null() {
+        let manifest = manifest_of(cx, wanted_version(cx, instance)).await?;
+        said = json!(component(&manifest, member)?.capacity);
+    }
+    serde_json::from_value(said).map_err(|_| StoreError::Corrupt("a capacity"))
+}
+
 fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
     Box::pin(async move {
         let member = subject(cx).await?;
+        // What was there before, with whatever its member keeps in it, is not this operation's to give back.
+        if !child::ever(cx, "allocation").await? {
+            return Ok(Verdict::said("it was given no other room").into());
+        }
         super::release::give_back(cx, &member).await
     })
 }

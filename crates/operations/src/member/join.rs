@@ -49,7 +49,13 @@ fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             let (now, operation) = (cx.now, cx.operation.id);
             return Ok(Act::write(move |tx, _| {
                 Box::pin(async move {
-                    tx.adapter_step_cancel_of(operation, now).await?;
+                    // Between the look and this an adapter may have taken it: then it is looked at once more.
+                    if tx.adapter_step_cancel_of(operation, now).await? {
+                        return Ok(Verdict::Wait {
+                            reason: "an adapter began at this moment".to_owned(),
+                            until: now,
+                        });
+                    }
                     Ok(Verdict::said("no adapter had begun"))
                 })
             }));

@@ -25,6 +25,7 @@ mod verify_withdrawn;
 mod withdraw;
 
 pub use add::ADD;
+pub(crate) use add::never_came;
 pub use drain::DRAIN;
 pub use recover::RECOVER;
 pub use remove::REMOVE;

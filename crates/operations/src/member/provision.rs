@@ -60,12 +60,19 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
 
 /// A cell that is there is made anew in its place: state directories, name and address stay.
 fn remake(cx: &StepCx<'_>, member: Member, cell: Cell, spec: &CellSpec, artifact: Option<ArtifactId>) -> Act {
-    let spec = json!(spec);
+    let spec = spec.clone();
     let opened = child::make(cx, "cell", part(cx, &RESTART, &cell));
     let (now, look, operation_id) = (cx.now, cx.timing.look, cx.operation.id);
     Act::write(move |tx, _| {
         Box::pin(async move {
-            tx.cell_remake(&cell, &spec, artifact, now).await?;
+            // Another release may have other ports; those that stay lead to it as before.
+            let held = tx.node_port_of_now(cell.id).await?;
+            let Some(ports) = choose_ports(tx, &cell, &spec, &held).await? else { return Ok(no_port()) };
+            tx.node_port_free(cell.id).await?;
+            for port in &ports {
+                tx.node_port_insert(cell.node_id, cell.id, port).await?;
+            }
+            tx.cell_remake(&cell, &json!(spec), artifact, now).await?;
             tx.operation_open(&opened).await?;
             let after = Member {
                 state: MemberState::Provisioning,
@@ -135,9 +142,11 @@ async fn make(
                 return Ok(refused(MemberFailure::ProvisionFailed, why));
             };
             cell.host = host;
+            // Before anything is written: a refusal is committed too, with whatever was written by then.
+            let Some(ports) = choose_ports(tx, &cell, &spec, &[]).await? else { return Ok(no_port()) };
             tx.cell_request(&cell).await?;
-            if let Some(why) = take_ports(tx, &cell, &spec).await? {
-                return Ok(refused(MemberFailure::ProvisionFailed, why));
+            for port in &ports {
+                tx.node_port_insert(cell.node_id, cell.id, port).await?;
             }
             tx.wanted_raise(network.id, node_id).await?;
             tx.operation_open(&opened).await?;
@@ -162,21 +171,36 @@ fn part<'p>(cx: &StepCx<'_>, definition: &'p crate::Definition, cell: &Cell) -> 
     }
 }
 
-/// Gives the cell a port of its node for each that it exposes; a sentence if there is none left.
-async fn take_ports(tx: &mut Tx, cell: &Cell, spec: &CellSpec) -> Result<Option<String>> {
+/// A port of its node for each that a cell exposes: those that it has, and free ones for the rest. Nothing if there are not enough.
+async fn choose_ports(
+    tx: &mut Tx,
+    cell: &Cell,
+    spec: &CellSpec,
+    held: &[NodePort],
+) -> Result<Option<Vec<NodePort>>> {
+    let mut chosen: Vec<NodePort> = Vec::new();
     for ingress in &spec.ingress {
         let protocol = match ingress.protocol {
             Protocol::Tcp => "tcp",
             Protocol::Udp => "udp",
         };
+        let cell_port = i64::from(ingress.port);
+        if let Some(kept) = held.iter().find(|port| port.protocol == protocol && port.cell_port == cell_port)
+        {
+            chosen.push(kept.clone());
+            continue;
+        }
         let taken = tx.node_port_taken(cell.node_id, protocol).await?;
-        let Some(port) = NODE_PORTS.into_iter().find(|port| !taken.contains(port)) else {
-            return Ok(Some("every port of the node that can lead to cells is taken".to_owned()));
-        };
-        let leads = NodePort { protocol: protocol.to_owned(), port, cell_port: i64::from(ingress.port) };
-        tx.node_port_insert(cell.node_id, cell.id, &leads).await?;
+        let ours = |port: &i64| chosen.iter().any(|other| other.protocol == protocol && other.port == *port);
+        let free = NODE_PORTS.into_iter().find(|port| !taken.contains(port) && !ours(port));
+        let Some(port) = free else { return Ok(None) };
+        chosen.push(NodePort { protocol: protocol.to_owned(), port, cell_port });
     }
-    Ok(None)
+    Ok(Some(chosen))
+}
+
+fn no_port() -> Verdict {
+    refused(MemberFailure::ProvisionFailed, "every port of the node that can lead to cells is taken")
 }
 
 /// The cell is there: which incarnation of it, is written down.
@@ -237,22 +261,14 @@ fn spec_of(manifest: &Manifest, component: &Component, member: &Member, instance
             .collect(),
         ssh_keys: runtime.ssh_keys,
         secrets: runtime.secrets.clone(),
+        stop_after_partition: component.stop_after_partition,
     })
 }
 
 fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
     Box::pin(async move {
         let member = subject(cx).await?;
-        // One that is still being made is told to stop first; it takes down what it made.
-        if let Some(child) = child::find(cx, "cell").await?.filter(|child| !child.state.is_final()) {
-            let (now, look) = (cx.now, cx.timing.look);
-            return Ok(Act::write(move |tx, _| {
-                Box::pin(async move {
-                    tx.operation_cancel(child.id, now).await?;
-                    Ok(Verdict::Wait { reason: format!("{} has to end first", child.id), until: now + look })
-                })
-            }));
-        }
+        // Whatever is still being made is taken over by its destruction, which looks for itself.
         super::take_down::take_down(cx, &member).await
     })
 }

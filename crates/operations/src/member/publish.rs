@@ -24,24 +24,9 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             "member.resume" => EventType::MemberResumed,
             _ => EventType::MemberAdded,
         };
-        // Who was made anew counts again: an add that failed had lowered what its owner wants.
-        let counts = cx.store.component_list(member.instance_id).await?;
-        let desired = counts.iter().find(|of| of.key == member.component_key).map_or(0, |of| of.desired);
-        let living = cx.store.member_living(member.instance_id).await?;
-        let active = living
-            .iter()
-            .filter(|other| {
-                other.component_key == member.component_key
-                    && other.state == muster_model::member::MemberState::Active
-            })
-            .count();
-        let again = cx.operation.kind == "member.recover" && i64::try_from(active).unwrap_or(0) > desired;
         let now = cx.now;
         Ok(Act::write(move |tx, told| {
             Box::pin(async move {
-                if again {
-                    tx.component_want(member.instance_id, &member.component_key, 1, 0).await?;
-                }
                 tx.instance_suspect(member.instance_id, now).await?;
                 let data = json!({"name": member.name, "component_key": member.component_key,
                                   "incarnation": member.incarnation, "witness_id": member.active_witness_id});

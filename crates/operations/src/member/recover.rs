@@ -1,18 +1,13 @@
 //! Making a failed member anew where it is: the same steps as adding it, in the same allocation if it still has one, and with a
 //! new incarnation.
 
-use futures::future::BoxFuture;
-use muster_model::operation::OperationState;
-use muster_store::Result;
-
-use super::add::{PARKS, failed};
+use super::add::{PARKS, settle};
 use super::claim::CLAIM;
 use super::join::JOIN;
 use super::provision::PROVISION;
 use super::publish::PUBLISH;
 use super::verify_active::VERIFY_ACTIVE;
-use crate::Act;
-use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, StepCx};
+use crate::definition::{Abandon, AtDeadline, Definition, OnFailure};
 
 /// `member.recover`.
 pub const RECOVER: Definition = Definition {
@@ -26,7 +21,3 @@ pub const RECOVER: Definition = Definition {
     unblock_by: "tenant",
     settle,
 };
-
-fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result<Act>> {
-    failed(cx, state, false)
-}

@@ -1,6 +1,11 @@
 //! Removing a member: drain it, unless it is drained or that is forced · the adapter forgets it · verify · destroy its cell ·
 //! wipe and release what was made for it · see that nothing is left.
 
+use futures::future::BoxFuture;
+use muster_ids::{MemberId, TypedId as _};
+use muster_model::operation::OperationState;
+use muster_store::Result;
+
 use super::conclude::CONCLUDE;
 use super::release::RELEASE;
 use super::take_down::TAKE_DOWN;
@@ -8,7 +13,9 @@ use super::take_out::TAKE_OUT;
 use super::verify_drained::VERIFY_DRAINED;
 use super::verify_withdrawn::VERIFY_WITHDRAWN;
 use super::withdraw::WITHDRAW;
-use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, nothing_to_settle};
+use crate::Act;
+use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, StepCx};
+use crate::remainder::{Meant, settle_members};
 
 /// `member.remove`. There is no way back from it: what cannot go on is parked, or taken over by one that is forced.
 pub const REMOVE: Definition = Definition {
@@ -20,5 +27,14 @@ pub const REMOVE: Definition = Definition {
     no_return: None,
     abandon: Abandon::Never,
     unblock_by: "tenant",
-    settle: nothing_to_settle,
+    settle,
 };
+
+/// One whose turn never came removed nobody: its component wants what it wanted. Parts are counted by what they are a part of.
+fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result<Act>> {
+    let meant = match cx.operation.parent_id {
+        None => vec![(MemberId::from_uuid(cx.operation.subject_id), Meant::Remove)],
+        Some(_) => Vec::new(),
+    };
+    settle_members(cx, state, meant)
+}

@@ -3,8 +3,8 @@
 
 use super::add::PARKS;
 use super::fence::FENCE;
-use super::swap::{FIRST, SECOND};
-use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, nothing_to_settle};
+use super::swap::{FIRST, SECOND, settle};
+use crate::definition::{Abandon, AtDeadline, Definition, OnFailure};
 
 /// `member.replace`.
 pub const REPLACE: Definition = Definition {
@@ -16,5 +16,5 @@ pub const REPLACE: Definition = Definition {
     no_return: Some("first"),
     abandon: Abandon::Undo,
     unblock_by: "tenant",
-    settle: nothing_to_settle,
+    settle,
 };

@@ -20,9 +20,11 @@ pub(super) async fn instance(cx: &StepCx<'_>, member: &Member) -> Result<Instanc
     found.ok_or(StoreError::Gone("instance".to_owned()))
 }
 
-/// The release that a member gets: the operation says which.
+/// The release that a member gets: an upgrade says which; everybody else means what the instance should run when its turn has
+/// come, which need not be what it should run when it was asked for.
 pub(super) fn wanted_version(cx: &StepCx<'_>, instance: &Instance) -> AppVersionId {
-    let named = cx.operation.input["app_version_id"].as_str();
+    let named =
+        cx.operation.input["app_version_id"].as_str().filter(|_| cx.operation.kind == "member.upgrade");
     named.and_then(|text| text.parse().ok()).unwrap_or(instance.app_version_id)
 }
 

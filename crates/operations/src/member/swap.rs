@@ -9,7 +9,7 @@ use muster_model::operation::OperationState;
 use muster_store::{Result, StoreError};
 use serde_json::json;
 
-use super::add::ADD;
+use super::add::{ADD, never_came};
 use super::remove::REMOVE;
 use super::subject::{instance, manifest_of, refused, running_version, subject};
 use crate::child::{self, Part};
@@ -97,6 +97,9 @@ async fn come(cx: &StepCx<'_>) -> Result<Act> {
 
 async fn go(cx: &StepCx<'_>, old: &Member) -> Result<Act> {
     let fenced = old.fenced;
+    if old.state == MemberState::Removed {
+        return Ok(Verdict::said(format!("{} is removed", old.name)).into());
+    }
     if let Some(child) = child::find(cx, "remove").await? {
         return Ok(match child.state {
             OperationState::Succeeded => Verdict::said(format!("{} is removed", old.name)).into(),
@@ -148,6 +151,9 @@ fn part<'p>(
 fn undo_first<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
     Box::pin(async move {
         let new = successor(cx).await?;
+        if child::ever(cx, "remove").await? {
+            return undo_removal(cx).await;
+        }
         if let Some(child) = child::find(cx, "add").await?.filter(|child| !child.state.is_final()) {
             let (now, look) = (cx.now, cx.timing.look);
             return Ok(Act::write(move |tx, _| {
@@ -173,6 +179,38 @@ fn undo_first<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             Box::pin(async move {
                 tx.operation_open(&opened).await?;
                 Ok(Verdict::Wait { reason: format!("{name} is being removed"), until: now + look })
+            })
+        }))
+    })
+}
+
+/// The old one went first, and is not brought back: what is left of this is a removal, and its component wants one less.
+async fn undo_removal(cx: &StepCx<'_>) -> Result<Act> {
+    let old = subject(cx).await?;
+    if old.state != MemberState::Removed {
+        let reason = format!("{} is on its way out, and has to be gone first", old.name);
+        return Ok(Verdict::Wait { reason, until: cx.now + cx.timing.look }.into());
+    }
+    Ok(Act::write(move |tx, _| {
+        Box::pin(async move {
+            tx.component_want(old.instance_id, &old.component_key, -1, 0).await?;
+            Ok(Verdict::said(format!("{} is removed, and is not brought back", old.name)))
+        })
+    }))
+}
+
+/// One whose turn to come never came is failed, and never takes anybody's place.
+pub(super) fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let new = successor(cx).await?;
+        if state == OperationState::Succeeded || new.state != MemberState::Requested {
+            return Ok(Verdict::done().into());
+        }
+        let (now, message) = (cx.now, cx.operation.message.clone());
+        Ok(Act::write(move |tx, told| {
+            Box::pin(async move {
+                never_came(tx, told, new, state, message, now).await?;
+                Ok(Verdict::done())
             })
         }))
     })

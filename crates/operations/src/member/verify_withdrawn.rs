@@ -37,7 +37,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         };
         // Inside a cell that is gone, or that nobody can reach, nothing can be run; what others say of it still can.
         let gone = cell_of(cx, &member).await?.is_none_or(|cell| cell.state.is_final());
-        let beside = |check: &Check| check.place != "self" && check.place != member.component_key;
+        let beside = |check: &Check| check.place != "self";
         let others = cx.store.member_living(instance.id).await?;
         let asked = |check: &&Check| {
             check.place == "self"

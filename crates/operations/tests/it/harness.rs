@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use muster_ids::OperationId;
+use muster_model::adapter::AdapterVerb;
 use muster_model::node::Capacity;
 use muster_model::operation::OperationState;
 use muster_model::task::TaskKind;
 use muster_node_api::task::{Thing, ThingKind};
 use muster_operations::allocation::{CLEAN, RELEASE, RESIZE, RESTART};
 use muster_operations::node::{AUDIT, DRAIN, RETIRE};
-use muster_operations::{Strike, cell, kill_points};
+use muster_operations::{Strike, cell, instance, kill_points, member, members};
 use muster_testkit::{Database, golden};
 use serde_json::json;
 
@@ -92,9 +93,7 @@ async fn begin(rig: &mut Rig, kind: &str, undoing: bool) -> OperationId {
             let drain = rig.ask(&DRAIN, "node", rig.node.id, json!({"force": true})).await;
             if undoing {
                 rig.engine.round().await.unwrap();
-                let mut tx = rig.store.begin().await.unwrap();
-                tx.operation_cancel(drain, rig.world.now()).await.unwrap();
-                tx.commit().await.unwrap();
+                cancel(rig, drain).await;
             }
             let _ = id;
             drain
@@ -105,14 +104,97 @@ async fn begin(rig: &mut Rig, kind: &str, undoing: bool) -> OperationId {
             tx.commit().await.unwrap();
             rig.ask(&RETIRE, "node", rig.node.id, json!({})).await
         }
-        other => panic!("the harness does not know {other}: teach it"),
+        _ => begin_app(rig, kind, undoing).await,
     }
+}
+
+/// The same for members and instances.
+async fn begin_app(rig: &mut Rig, kind: &str, undoing: bool) -> OperationId {
+    if kind == "instance.create" {
+        if undoing {
+            rig.adapter.fails.push((AdapterVerb::Join, "unit".to_owned()));
+        }
+        return rig.launch("i", 2).await.1;
+    }
+    let (noun, verb) = kind.split_once('.').unwrap();
+    let several = noun == "members";
+    let units = match (noun, verb) {
+        (_, "add" | "recover") => 0,
+        // More than may be out of work at once.
+        ("members", _) => 3,
+        ("instance", _) => 2,
+        _ => 1,
+    };
+    let i = rig.instance("i", units).await;
+    let units = rig.units(i).await;
+    let operation = match kind {
+        "member.add" => rig.add(i).await.1,
+        "member.drain" => rig.member_op(&member::DRAIN, units[0], json!({})).await,
+        "member.resume" => {
+            let drain = rig.member_op(&member::DRAIN, units[0], json!({})).await;
+            assert_eq!(rig.drive(drain).await.state, OperationState::Succeeded);
+            rig.member_op(&member::RESUME, units[0], json!({})).await
+        }
+        "member.remove" => rig.member_op(&member::REMOVE, units[0], json!({"force": false})).await,
+        "member.replace" => rig.member_op(&member::REPLACE, units[0], json!({"force": false})).await,
+        "member.recover" => {
+            // One that has its room still, and one that has none: the first is what is undone, the second what is made.
+            let unit = match undoing {
+                true => rig.broken_unit(i).await,
+                false => rig.failed_unit(i).await,
+            };
+            rig.member_op(&member::RECOVER, unit, json!({})).await
+        }
+        "member.upgrade" => {
+            let to = json!({"app_version_id": rig.catalog.versions[1]});
+            rig.member_op(&member::UPGRADE, units[0], to).await
+        }
+        "members.add" => rig.add_many(i, 3).await.1,
+        "members.drain" => rig.members_op(&members::DRAIN, i, &units).await,
+        "members.resume" => {
+            let drain = rig.members_op(&members::DRAIN, i, &units).await;
+            assert_eq!(rig.drive(drain).await.state, OperationState::Succeeded);
+            rig.members_op(&members::RESUME, i, &units).await
+        }
+        "members.remove" => rig.members_op(&members::REMOVE, i, &units).await,
+        "members.replace" => rig.members_op(&members::REPLACE, i, &units).await,
+        "members.recover" => {
+            let broken = [rig.broken_unit(i).await, rig.failed_unit(i).await];
+            rig.members_op(&members::RECOVER, i, &broken).await
+        }
+        "instance.scale" => rig.scale(i, units[0]).await,
+        "instance.upgrade" | "instance.rollback" => {
+            let definition = if verb == "upgrade" { &instance::UPGRADE } else { &instance::ROLLBACK };
+            let [from, to] = rig.catalog.versions;
+            rig.instance_op(definition, i, json!({"app_version_id": to, "from": from}), false).await
+        }
+        "instance.decommission" => rig.instance_op(&instance::DECOMMISSION, i, json!({}), false).await,
+        other => panic!("the harness does not know {other}: teach it"),
+    };
+    match verb {
+        _ if !undoing => {}
+        // Whatever it is, its owner changes their mind when some of it is under way.
+        _ if several => {
+            rig.engine.round().await.unwrap();
+            cancel(rig, operation).await;
+        }
+        "drain" => rig.adapter.cannot(AdapterVerb::Drain),
+        _ => rig.adapter.cannot(AdapterVerb::Join),
+    }
+    operation
+}
+
+async fn cancel(rig: &Rig, id: OperationId) {
+    let mut tx = rig.store.begin().await.unwrap();
+    tx.operation_cancel(id, rig.world.now()).await.unwrap();
+    tx.commit().await.unwrap();
 }
 
 fn expected(kind: &str, undoing: bool) -> OperationState {
     match (kind, undoing) {
         (_, false) => OperationState::Succeeded,
         ("node.drain", true) => OperationState::Cancelled,
+        (several, true) if several.starts_with("members.") => OperationState::Cancelled,
         (_, true) => OperationState::Failed,
     }
 }
@@ -127,10 +209,10 @@ async fn settle(rig: &Rig) {
     assert_eq!(rig.store.operation_count().await.unwrap(), [], "something is left under way");
 }
 
-async fn killed(database: fn() -> Database) -> BTreeMap<String, u64> {
+async fn killed(database: fn() -> Database, kind: &'static str) -> BTreeMap<String, u64> {
     let mut struck = BTreeMap::new();
     let mut rig = Rig::new(database()).await;
-    for point in kill_points() {
+    for point in points_of(kind) {
         let (kind, undoing) = parts(&point);
         rig.reset().await;
         let id = begin(&mut rig, kind, undoing).await;
@@ -145,30 +227,114 @@ async fn killed(database: fn() -> Database) -> BTreeMap<String, u64> {
     struck
 }
 
-fn blessed(counts: &[BTreeMap<String, u64>]) {
-    let mut text = String::from(
-        "# Every point at which an engine is killed, and how often the harness struck there (SQLite, PostgreSQL).\n",
-    );
-    for point in kill_points() {
-        let each: Vec<String> =
-            counts.iter().map(|count| count.get(&point).copied().unwrap_or(0).to_string()).collect();
-        text.push_str(&format!("{point} {}\n", each.join(" ")));
-    }
-    golden(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/output/kill_points.txt"), &text);
+fn points_of(kind: &str) -> Vec<String> {
+    kill_points().into_iter().filter(|point| parts(point).0 == kind).collect()
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn golden_an_engine_killed_at_any_point_is_gone_on_from_by_another() {
-    let (sqlite, postgres) =
-        tokio::join!(tokio::spawn(killed(Database::sqlite)), tokio::spawn(killed(Database::postgres)));
-    blessed(&[sqlite.unwrap(), postgres.unwrap()]);
+const HEAD: &str = "# Every point at which an engine is killed, and how often the harness struck there (SQLite, PostgreSQL).\n";
+
+/// The golden file is one for all kinds, and each kind is a test of its own: each holds its own lines to it. Blessing writes
+/// them one after the other.
+fn blessed(kind: &str, counts: &[BTreeMap<String, u64>]) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/output/kill_points.txt");
+    let lock = std::fs::File::open(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml")).unwrap();
+    lock.lock().unwrap();
+    let kept = std::fs::read_to_string(&path).unwrap_or_default();
+    let kept: BTreeMap<&str, &str> = kept.lines().filter_map(|line| line.split_once(' ')).collect();
+    let mut text = String::from(HEAD);
+    for point in kill_points() {
+        if parts(&point).0 == kind {
+            let each = counts.iter().map(|count| count.get(&point).copied().unwrap_or(0).to_string());
+            text.push_str(&format!("{point} {}\n", each.collect::<Vec<_>>().join(" ")));
+        } else if let Some(each) = kept.get(point.as_str()) {
+            text.push_str(&format!("{point} {each}\n"));
+        }
+    }
+    golden(&path, &text);
+}
+
+#[test]
+fn the_golden_file_has_every_point_and_each_was_struck() {
+    let text = include_str!("../output/kill_points.txt");
+    let lines: Vec<&str> = text.lines().skip(1).collect();
+    let struck: Vec<String> = kill_points().into_iter().map(|point| format!("{point} 1 1")).collect();
+    assert_eq!(lines, struck);
+}
+
+macro_rules! kinds {
+    ($($name:ident = $kind:literal)*) => {
+        /// Each of its own, so that they run beside each other.
+        mod of {$(
+            mod $name {
+                #[tokio::test(flavor = "multi_thread")]
+                async fn golden_an_engine_killed_at_any_point_is_gone_on_from_by_another() {
+                    super::super::killed_on_both($kind).await;
+                }
+                #[tokio::test(flavor = "multi_thread")]
+                async fn every_step_and_every_undo_can_fail() {
+                    super::super::failed_on_both($kind).await;
+                }
+                #[tokio::test(flavor = "multi_thread")]
+                async fn every_task_can_be_done_and_reported_twice() {
+                    super::super::repeated_on_both($kind).await;
+                }
+            }
+        )*}
+
+        #[test]
+        fn every_kind_is_tested() {
+            let tested = [$($kind),*];
+            let known: Vec<&str> = muster_operations::KINDS.iter().map(|definition| definition.kind).collect();
+            assert_eq!(tested.as_slice(), known.as_slice());
+        }
+    };
+}
+
+kinds! {
+    allocation_create = "allocation.create"
+    allocation_release = "allocation.release"
+    allocation_restart = "allocation.restart"
+    allocation_resize = "allocation.resize"
+    allocation_clean = "allocation.clean"
+    cell_create = "cell.create"
+    cell_restart = "cell.restart"
+    cell_destroy = "cell.destroy"
+    node_drain = "node.drain"
+    node_retire = "node.retire"
+    node_audit = "node.audit"
+    member_add = "member.add"
+    member_drain = "member.drain"
+    member_resume = "member.resume"
+    member_remove = "member.remove"
+    member_replace = "member.replace"
+    member_recover = "member.recover"
+    member_upgrade = "member.upgrade"
+    members_add = "members.add"
+    members_drain = "members.drain"
+    members_resume = "members.resume"
+    members_remove = "members.remove"
+    members_replace = "members.replace"
+    members_recover = "members.recover"
+    instance_create = "instance.create"
+    instance_scale = "instance.scale"
+    instance_upgrade = "instance.upgrade"
+    instance_rollback = "instance.rollback"
+    instance_decommission = "instance.decommission"
+}
+
+async fn killed_on_both(kind: &'static str) {
+    let (sqlite, postgres) = tokio::join!(
+        tokio::spawn(killed(Database::sqlite, kind)),
+        tokio::spawn(killed(Database::postgres, kind))
+    );
+    blessed(kind, &[sqlite.unwrap(), postgres.unwrap()]);
 }
 
 /// Every step, and every undo, refused before it did anything: what can be undone is undone, and the rest is parked and goes
 /// on when it is retried.
-async fn failed(database: fn() -> Database) {
+async fn failed(database: fn() -> Database, kind: &'static str) {
     let mut rig = Rig::new(database()).await;
-    for point in kill_points().into_iter().filter(|point| point.ends_with(":before")) {
+    for point in points_of(kind).into_iter().filter(|point| point.ends_with(":before")) {
         let (kind, undoing) = parts(&point);
         rig.reset().await;
         let id = begin(&mut rig, kind, undoing).await;
@@ -191,38 +357,36 @@ async fn drive_on(rig: &mut Rig, id: OperationId) -> OperationState {
     rig.drive_with(id, false).await.state
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn every_step_and_every_undo_can_fail() {
-    let (sqlite, postgres) =
-        tokio::join!(tokio::spawn(failed(Database::sqlite)), tokio::spawn(failed(Database::postgres)));
+async fn failed_on_both(kind: &'static str) {
+    let (sqlite, postgres) = tokio::join!(
+        tokio::spawn(failed(Database::sqlite, kind)),
+        tokio::spawn(failed(Database::postgres, kind))
+    );
     sqlite.unwrap();
     postgres.unwrap();
 }
 
 /// Every task done twice and reported twice: the second report is refused, and nothing happens twice.
-async fn repeated(database: fn() -> Database) {
-    for definition in muster_operations::KINDS {
-        for undoing in [false, true] {
-            if undoing
-                && !kill_points().iter().any(|point| point.starts_with(&format!("{}/-", definition.kind)))
-            {
-                continue;
-            }
-            let mut rig = Rig::new(database()).await;
-            rig.node.repeats = true;
-            let id = begin(&mut rig, definition.kind, undoing).await;
-            let ended = rig.drive(id).await;
-            assert_eq!(ended.state, expected(definition.kind, undoing), "{} repeated", definition.kind);
-            assert!(rig.node.refused > 0, "no second report was refused");
-            settle(&rig).await;
+async fn repeated(database: fn() -> Database, kind: &'static str) {
+    for undoing in [false, true] {
+        if undoing && !points_of(kind).iter().any(|point| parts(point).1) {
+            continue;
         }
+        let mut rig = Rig::new(database()).await;
+        (rig.node.repeats, rig.adapter.repeats) = (true, true);
+        let id = begin(&mut rig, kind, undoing).await;
+        let ended = rig.drive(id).await;
+        assert_eq!(ended.state, expected(kind, undoing), "{kind} repeated: {ended:#?}");
+        assert!(rig.node.refused > 0, "no second report was refused");
+        settle(&rig).await;
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn every_task_can_be_done_and_reported_twice() {
-    let (sqlite, postgres) =
-        tokio::join!(tokio::spawn(repeated(Database::sqlite)), tokio::spawn(repeated(Database::postgres)));
+async fn repeated_on_both(kind: &'static str) {
+    let (sqlite, postgres) = tokio::join!(
+        tokio::spawn(repeated(Database::sqlite, kind)),
+        tokio::spawn(repeated(Database::postgres, kind))
+    );
     sqlite.unwrap();
     postgres.unwrap();
 }

@@ -1,8 +1,32 @@
 //! The engine on both databases, over a node that is made up: every step of every operation failed, repeated and killed.
 
+/// Each story on both databases, with the laws held at its end.
+macro_rules! stories {
+    ($($name:ident)*) => {$(
+        mod $name {
+            #[tokio::test(flavor = "multi_thread")]
+            async fn sqlite() {
+                let mut rig = super::Rig::new(super::Database::sqlite()).await;
+                super::$name(&mut rig).await;
+                super::laws::hold(&rig).await;
+            }
+            #[tokio::test(flavor = "multi_thread")]
+            async fn postgres() {
+                let mut rig = super::Rig::new(super::Database::postgres()).await;
+                super::$name(&mut rig).await;
+                super::laws::hold(&rig).await;
+            }
+        }
+    )*};
+}
+
+mod adapter;
+mod apps;
 mod harness;
 mod laws;
 mod line;
+mod member_faults;
+mod member_stories;
 mod node;
 mod rig;
 mod stories;

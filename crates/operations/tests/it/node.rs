@@ -6,8 +6,11 @@ use jiff::Timestamp;
 use muster_ids::{AllocationId, CellId, NodeId};
 use muster_model::task::{Task, TaskKind, TaskState};
 use muster_node_api::cell::{CellFindings, ServiceFindings, ServiceState};
-use muster_node_api::task::{Amount, Details, Findings, KeptLog, Place, Thing};
+use muster_node_api::task::{Amount, CellAct, Details, Findings, KeptLog, Place, Ran, Thing};
 use muster_store::{Store, StoreError, TaskReport};
+
+/// What lies under this survives the incarnations of a cell.
+pub(crate) const STATE: &str = "/members/";
 
 /// A place on the node.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,6 +43,8 @@ pub(crate) struct Node {
     pub(crate) places: BTreeMap<AllocationId, Made>,
     /// Cells: in whose place, and which incarnation.
     pub(crate) cells: BTreeMap<CellId, (AllocationId, i64)>,
+    /// What lies in the cells: paths and what is written there.
+    pub(crate) files: BTreeMap<CellId, BTreeMap<String, String>>,
     /// Things that belong to nobody.
     pub(crate) strays: Vec<Thing>,
     /// Devices that were used and not wiped, and by whom.
@@ -63,6 +68,7 @@ impl Node {
             id,
             places: BTreeMap::new(),
             cells: BTreeMap::new(),
+            files: BTreeMap::new(),
             strays: Vec::new(),
             dirty: BTreeMap::new(),
             wrong: Vec::new(),
@@ -167,11 +173,18 @@ impl Node {
             TaskKind::Destroy => {
                 self.places.remove(&allocation);
                 self.cells.retain(|_, (of, _)| *of != allocation);
+                self.files.retain(|cell, _| self.cells.contains_key(cell));
             }
             TaskKind::CellCreate => self.make_cell(allocation, &details),
             TaskKind::CellDestroy => {
                 let order = details.cell.as_ref().expect("a cell's task names it");
                 self.cells.remove(&order.cell_id);
+                match order.keep_state {
+                    true => {
+                        self.files.entry(order.cell_id).or_default().retain(|path, _| path.starts_with(STATE))
+                    }
+                    false => drop(self.files.remove(&order.cell_id)),
+                }
             }
             TaskKind::Wipe => {
                 let leaves = self.strikes(Wrong::LeavesResidue);
@@ -197,6 +210,9 @@ impl Node {
         }
         let mut findings = self.inspect(allocation, &details);
         findings.cell = details.cell.as_ref().map(|order| self.look_at(order.cell_id, task.kind));
+        if let (Some(CellAct::Probe(probe)), Some(order)) = (&details.act, &details.cell) {
+            findings.ran = Some(self.run_check(order.cell_id, &probe.command));
+        }
         if task.kind == TaskKind::KeepLogs {
             let kept = |cell: &CellId| KeptLog {
                 cell_id: *cell,
@@ -207,6 +223,19 @@ impl Node {
             findings.logs = self.cells.keys().map(kept).collect();
         }
         findings
+    }
+
+    /// The two programs that there are.
+    fn run_check(&self, cell: CellId, command: &[String]) -> Ran {
+        let words: Vec<&str> = command.iter().map(String::as_str).collect();
+        let file = |path: &str| self.files.get(&cell).and_then(|files| files.get(path));
+        let (exit, stdout) = match words.as_slice() {
+            _ if !self.cells.contains_key(&cell) => (127, String::new()),
+            ["/bin/cat", path] => file(path).map_or((1, String::new()), |text| (0, format!("{text}\n"))),
+            ["/bin/test", "-e", path] => (i32::from(file(path).is_none()), String::new()),
+            _ => (127, String::new()),
+        };
+        Ran { exit, stdout, ..Ran::default() }
     }
 
     fn make_cell(&mut self, allocation: AllocationId, details: &Details) {

@@ -17,6 +17,8 @@ use muster_store::{Joining, Store};
 use muster_testkit::Database;
 use serde_json::{Value, json};
 
+use crate::adapter::Adapter;
+use crate::apps::Catalog;
 use crate::node::Node;
 
 pub(crate) const TIMING: Timing = Timing {
@@ -35,6 +37,12 @@ pub(crate) struct Rig {
     pub(crate) world: World,
     pub(crate) engine: Arc<Engine>,
     pub(crate) node: Node,
+    /// Another one, where a test has two.
+    pub(crate) far: Option<Node>,
+    pub(crate) catalog: Catalog,
+    pub(crate) adapter: Adapter,
+    /// How many GPUs a unit asks for.
+    pub(crate) unit_gpus: i64,
     pub(crate) project: Project,
     engines: u32,
     _database: Database,
@@ -89,6 +97,11 @@ pub(crate) async fn add_node(store: &Store, world: &World, name: &str, gpus: i64
 
 impl Rig {
     pub(crate) async fn new(database: Database) -> Self {
+        Self::with_cpus(database, 32).await
+    }
+
+    /// The same, with so many CPUs on its node.
+    pub(crate) async fn with_cpus(database: Database, cpus: i64) -> Self {
         let store = database.open().await;
         let start = jiff::Timestamp::from_second(1_790_000_000).unwrap();
         let clock = Arc::new(ManualClock::at(start));
@@ -117,8 +130,13 @@ impl Rig {
         tx.tenant_insert(&tenant).await.unwrap();
         tx.project_insert(&project).await.unwrap();
         tx.commit().await.unwrap();
-        let node = Node::new(add_node(&store, &world, "node-1", 8, 32).await);
+        let node = Node::new(add_node(&store, &world, "node-1", 8, cpus).await);
+        let catalog = Catalog::stock(&store, &world, &project).await;
         Self {
+            far: None,
+            adapter: Adapter::new(catalog.account),
+            catalog,
+            unit_gpus: 1,
             engine: engine(&store, &world, 0),
             store,
             clock,
@@ -243,6 +261,11 @@ impl Rig {
     /// Everything as it was at the start, with another node; faster than another database.
     pub(crate) async fn reset(&mut self) {
         for table in [
+            "DELETE FROM adapter_steps",
+            "UPDATE cells SET member_id = NULL",
+            "DELETE FROM members",
+            "DELETE FROM instance_components",
+            "DELETE FROM instances",
             "DELETE FROM node_tasks",
             "DELETE FROM operation_touches",
             "DELETE FROM operations",
@@ -267,6 +290,8 @@ impl Rig {
         self.engine = engine(&self.store, &self.world, self.engines);
         let name = format!("node-{}", self.engines);
         self.node = Node::new(add_node(&self.store, &self.world, &name, 8, 32).await);
+        self.far = None;
+        self.adapter.begin_anew();
     }
 
     /// A new engine takes over from one that is gone.
@@ -286,24 +311,46 @@ impl Rig {
     /// The same; `deadly` says whether a strike kills the engine.
     pub(crate) async fn drive_with(&mut self, id: OperationId, deadly: bool) -> Operation {
         let mut struck = self.engine.points.struck();
-        for _ in 0..600 {
+        for _ in 0..3000 {
             let operation = self.operation(id).await;
             if operation.state.is_final() || operation.state == OperationState::Parked {
                 return operation;
             }
-            let moved = self.engine.round().await.unwrap();
-            let now = self.world.now();
-            let served = self.node.serve(&self.store, now).await;
-            self.follow().await;
+            let idle = !self.turn().await;
             if deadly && self.engine.points.struck() > struck {
                 self.replace_engine().await;
                 struck = 0;
             }
-            if moved == 0 && served == 0 {
+            if idle {
                 self.clock.advance(SignedDuration::from_millis(500));
             }
         }
         panic!("{id} did not come to an end: {:#?}", self.operation(id).await);
+    }
+
+    /// Lets everybody do what there is to do now, once; says whether anybody did anything.
+    pub(crate) async fn turn(&mut self) -> bool {
+        let moved = self.engine.round().await.unwrap();
+        let now = self.world.now();
+        let mut served = self.node.serve(&self.store, now).await;
+        if let Some(far) = &mut self.far {
+            served += far.serve(&self.store, now).await;
+        }
+        let mut nodes: Vec<&mut Node> =
+            [Some(&mut self.node), self.far.as_mut()].into_iter().flatten().collect();
+        served += self.adapter.serve(&self.store, &mut nodes, now).await;
+        self.follow().await;
+        moved + served > 0
+    }
+
+    /// Lets time pass, and everybody do what there is to do meanwhile.
+    pub(crate) async fn pass(&mut self, length: SignedDuration) {
+        let until = self.world.now() + length;
+        while self.world.now() < until {
+            if !self.turn().await {
+                self.clock.advance(SignedDuration::from_millis(500));
+            }
+        }
     }
 
     /// An active allocation.
@@ -317,11 +364,13 @@ impl Rig {
 
     /// The node's agent has what its node should have, as soon as it is told.
     async fn follow(&self) {
-        let (wanted, applied) = self.store.wanted(self.node.id).await.unwrap();
-        if wanted > applied && self.node.reachable {
-            let mut tx = self.store.begin().await.unwrap();
-            tx.wanted_applied(self.node.id, wanted).await.unwrap();
-            tx.commit().await.unwrap();
+        for node in [Some(&self.node), self.far.as_ref()].into_iter().flatten() {
+            let (wanted, applied) = self.store.wanted(node.id).await.unwrap();
+            if wanted > applied && node.reachable {
+                let mut tx = self.store.begin().await.unwrap();
+                tx.wanted_applied(node.id, wanted).await.unwrap();
+                tx.commit().await.unwrap();
+            }
         }
     }
 

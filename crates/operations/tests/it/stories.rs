@@ -16,25 +16,6 @@ use crate::laws;
 use crate::node::Wrong;
 use crate::rig::{Rig, TIMING};
 
-macro_rules! stories {
-    ($($name:ident)*) => {$(
-        mod $name {
-            #[tokio::test(flavor = "multi_thread")]
-            async fn sqlite() {
-                let mut rig = super::Rig::new(super::Database::sqlite()).await;
-                super::$name(&mut rig).await;
-                super::laws::hold(&rig).await;
-            }
-            #[tokio::test(flavor = "multi_thread")]
-            async fn postgres() {
-                let mut rig = super::Rig::new(super::Database::postgres()).await;
-                super::$name(&mut rig).await;
-                super::laws::hold(&rig).await;
-            }
-        }
-    )*};
-}
-
 stories! {
     an_allocation_goes_from_requested_to_released
     what_has_no_room_fails_with_a_reason_and_leaves_nothing
@@ -254,7 +235,7 @@ pub(crate) async fn retry(rig: &Rig, id: muster_ids::OperationId) {
     decide(rig, id, Unblock::Retry).await;
 }
 
-async fn decide(rig: &Rig, id: muster_ids::OperationId, choice: Unblock) {
+pub(crate) async fn decide(rig: &Rig, id: muster_ids::OperationId, choice: Unblock) {
     let now = rig.world.now();
     let mut tx = rig.store.begin().await.unwrap();
     let mut fresh = tx.operation_seize(id).await.unwrap().unwrap();
@@ -306,7 +287,7 @@ async fn what_fails_for_good_is_parked_and_asked_for_again_when_retried(rig: &mu
     assert_eq!(rig.drive(release).await.state, OperationState::Succeeded);
 }
 
-async fn attest(rig: &Rig, id: muster_ids::AllocationId) -> muster_ids::WitnessId {
+pub(crate) async fn attest(rig: &Rig, id: muster_ids::AllocationId) -> muster_ids::WitnessId {
     use muster_ids::TypedId as _;
     let allocation = rig.allocation(id).await;
     let witness = Witness {
@@ -474,7 +455,7 @@ async fn a_drain_forces_at_its_deadline(rig: &mut Rig) {
     }
     let children = rig.store.operation_children(drain).await.unwrap();
     assert_eq!(children.len(), 2);
-    assert!(children.iter().all(|child| child.1 == OperationState::Succeeded));
+    assert!(children.iter().all(|child| child.state == OperationState::Succeeded));
 }
 
 async fn a_drain_without_force_is_parked_at_its_deadline(rig: &mut Rig) {

@@ -86,9 +86,11 @@ async fn a_lease_opens_the_cells_of_its_own_instance_and_of_no_other() {
     let refused =
         stage.say(&step, "tasks", generation(&step), relative).await.refused(400, "invalid_request");
     assert_eq!(refused.body["errors"][0]["pointer"], "/act/command/command");
-    let id = step["step"]["id"].as_str().unwrap();
-    let absent = stage.at(&format!("adapter-steps/{id}/tasks/task_01h455vb4pex5vsknk084sn02q"));
-    stage.operator.get(&absent).await.refused(404, "not_found");
+    let absent = format!(
+        "adapter-steps/{}/tasks/tsk_01h455vb4pex5vsknk084sn02q",
+        step["step"]["id"].as_str().unwrap()
+    );
+    stage.operator.get(&stage.at(&absent)).await.refused(404, "not_found");
     stage.stop().await;
 }
 

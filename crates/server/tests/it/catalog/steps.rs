@@ -4,6 +4,7 @@ use muster_testkit::Database;
 use serde_json::json;
 
 use super::{Catalog, manifest};
+use crate::registry::Image;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_release_is_never_ahead_of_what_it_is_made_of() {
@@ -49,6 +50,12 @@ async fn an_artifact_is_not_taken_from_under_a_release() {
         catalog.released("notebook", "1", &["one"]).await;
         let artifact = catalog.at("train", "artifacts/base:one");
         let refused = catalog.admin.delete(&artifact).await.refused(409, "invalid_state");
+        assert!(refused.text.contains("a release that is not retired"), "{}", refused.text);
+        // Neither by the registry's own request, nor with its repository.
+        let by_registry = format!("{{}}/manifests/{}", Image::of("one").digest());
+        catalog.remote.send("DELETE", &by_registry, b"").await.refused(409, "DENIED");
+        let repository = catalog.at("train", "repositories/base");
+        let refused = catalog.admin.delete(&repository).await.refused(409, "not_empty");
         assert!(refused.text.contains("a release that is not retired"), "{}", refused.text);
         let holds = catalog.admin.get(&format!("{artifact}/references")).await.ok().body["holds"].clone();
         assert!(holds[0].as_str().unwrap().contains("the release 1 of the app notebook"), "{holds:#}");
@@ -230,6 +237,43 @@ async fn what_somebody_runs_or_may_roll_back_to_is_not_retired() {
         catalog.demote("notebook", "1", "retired").await.ok();
         let refused = catalog.publish("notebook", manifest("notebook", "1", &[])).await;
         refused.refused(409, "lint_failed");
+        catalog.kit.stop().await;
+    }
+}
+
+/// Somebody promotes a release while somebody else takes its artifact back: one of the two sees the other.
+#[tokio::test(flavor = "multi_thread")]
+async fn however_two_race_a_release_is_never_left_ahead_of_its_artifact() {
+    for database in Database::both() {
+        let catalog = Catalog::new(database).await;
+        catalog.rules(json!({"unsigned_up_to": "active"})).await;
+        catalog.offer("notebook", "project").await;
+        catalog.image("one", Some("canary")).await;
+        catalog.released("notebook", "1", &["one"]).await;
+        catalog.promote("notebook", "1", "staged").await.ok();
+        let mut won = [0, 0];
+        for _ in 0..12 {
+            let (promoted, demoted) = tokio::join!(
+                catalog.promote("notebook", "1", "canary"),
+                catalog.artifact("one", "demote", "staged"),
+            );
+            assert!(promoted.status == 409 || demoted.status == 409, "both were carried out");
+            assert!(promoted.status == 200 || demoted.status == 200, "{} {}", promoted.text, demoted.text);
+            let of_artifact = catalog.admin.get(&catalog.at("train", "artifacts/base:one")).await.ok();
+            let (artifact, release) =
+                (of_artifact.text_of("state"), catalog.shown("notebook", "1").await["state"].clone());
+            assert!(
+                artifact == "canary" || release == "staged",
+                "a {release} release of a {artifact} artifact"
+            );
+            won[usize::from(demoted.status == 200)] += 1;
+            if demoted.status == 200 {
+                catalog.artifact("one", "promote", "canary").await.ok();
+            } else {
+                catalog.demote("notebook", "1", "staged").await.ok();
+            }
+        }
+        assert_eq!(won.iter().sum::<i32>(), 12);
         catalog.kit.stop().await;
     }
 }
