@@ -2,10 +2,10 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bless bench chaos
+.PHONY: help setup demo adapters test check bless bench chaos
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Install what this machine lacks, saying what and why
 	@tools/setup
@@ -13,6 +13,9 @@ setup: ## Install what this machine lacks, saying what and why
 demo: setup ## Build, start a server, walk through the API, and say how to go on
 	cargo build --bin muster
 	@tools/demo
+
+adapters: setup ## Build the adapters, a workspace of their own that knows only the public API
+	cd adapters && cargo build --workspace
 
 test: ## Everything that must pass, in stages with a time budget each (runs setup first)
 	@tools/test
@@ -22,6 +25,7 @@ check: setup ## Formatting, lints, house rules and generated files, without runn
 
 bless: setup ## Rewrite the golden files from what the code does now; read the diff before committing
 	cargo run -p xtask -- bless
+	@tools/python-sdk
 	@tools/check-edges --bless
 	MUSTER_BLESS=1 MUSTER_PG_FAST=1 tools/with-postgres cargo nextest run --workspace \
 		--no-tests=warn -E 'test(/golden/)' # golden tests have the word in their path

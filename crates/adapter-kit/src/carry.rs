@@ -51,7 +51,14 @@ pub(crate) async fn carry<A: Adapter>(
     );
     let work = async {
         match attempt(adapter, &cx).await {
-            Ok(done) => lease.complete(&done).await.map(|()| Ended::Completed),
+            Ok(done) => match lease.complete(&done).await {
+                Ok(()) => Ok(Ended::Completed),
+                // A word that the platform does not take would come again at every attempt: it is the adapter's fault, and told.
+                Err(why) => {
+                    lease.must_be_ours().await;
+                    lease.fail(Failure::new("report_refused", why)).await.map(|()| Ended::Failed)
+                }
+            },
             Err(failure) => {
                 tracing::warn!(
                     step = %step.id, reason = %failure.reason, message = %failure.message,
@@ -113,7 +120,7 @@ pub(crate) async fn attempt<A: Adapter>(adapter: &A, cx: &StepCx) -> Outcome {
 
 /// Gives a step to whoever comes next, now instead of when the lease lapses.
 async fn hand_back(lease: &Lease) -> Ended {
-    let failure = Failure::retry(Duration::from_secs(1), "adapter_stopping", "the adapter was told to stop");
+    let failure = Failure::retry(Duration::ZERO, "adapter_stopping", "the adapter was told to stop");
     // Whether it is heard or not, somebody takes over: at once, or when the lease has lapsed.
     let _ = tokio::time::timeout(Duration::from_secs(2), lease.fail(failure)).await;
     Ended::HandedBack

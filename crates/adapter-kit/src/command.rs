@@ -205,8 +205,8 @@ fn settings() -> Vec<Arg> {
         ),
         number(
             setting(
-                "look-seconds",
-                "MUSTER_ADAPTER_LOOK_SECONDS",
+                "look-around-seconds",
+                "MUSTER_ADAPTER_LOOK_AROUND_SECONDS",
                 "N",
                 "How often the publisher's consumers are listed",
             ),
@@ -236,7 +236,7 @@ fn options<A: Adapter>(adapter: &A, given: &ArgMatches) -> Options {
         lease: seconds("lease-seconds"),
         wait: seconds("wait-seconds"),
         grace: seconds("grace-seconds"),
-        look_around: seconds("look-seconds"),
+        look_around: seconds("look-around-seconds"),
         ..Options::new(text(given, "server"), files, name, seed)
     }
 }

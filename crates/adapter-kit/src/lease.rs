@@ -191,10 +191,15 @@ impl Lease {
         let failure = failure.fitting();
         let mut body =
             json!({"generation": self.generation, "reason": failure.reason, "message": failure.message});
-        put(&mut body, "retry_after_seconds", failure.retry_after.map(|after| after.as_secs().max(1)));
+        put(&mut body, "retry_after_seconds", failure.retry_after.map(whole_seconds));
         put(&mut body, "adapter_detail", detail(&failure.detail));
         self.settle("fail", &body).await
     }
+}
+
+/// Rounded up, because an answer of zero would mean "at once".
+fn whole_seconds(after: Duration) -> u64 {
+    after.as_secs() + u64::from(after.subsec_nanos() > 0)
 }
 
 /// Adds a field that has something to say.

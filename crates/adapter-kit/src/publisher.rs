@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::Instant;
 
 use crate::adapter::Adapter;
 use crate::backoff::{Backoff, Chance};
@@ -14,6 +15,9 @@ use crate::platform::{Platform, Then, then};
 use crate::run::work_in;
 use crate::stop::{Stop, Stopper, stop as order};
 use crate::{Options, StartError};
+
+/// A consumer for whom no token is given is asked about again after so many looks.
+const AFTER_REFUSAL: u32 = 20;
 
 /// Works for every consumer that there is, and looks again and again whether there are others.
 pub(crate) async fn work<A: Adapter>(
@@ -25,10 +29,16 @@ pub(crate) async fn work<A: Adapter>(
 ) {
     let mut loops = JoinSet::new();
     let mut consumers: BTreeMap<String, (AbortHandle, Stopper)> = BTreeMap::new();
+    let mut refused: BTreeMap<String, Instant> = BTreeMap::new();
     let mut backoff = Backoff::new(&chance);
     while !stop.is_ordered() {
-        while loops.try_join_next().is_some() {}
+        while let Some(ended) = loops.try_join_next() {
+            if let Ok(Some(entitlement)) = ended {
+                refused.insert(entitlement, Instant::now());
+            }
+        }
         consumers.retain(|_, (handle, _)| !handle.is_finished());
+        refused.retain(|_, at| at.elapsed() < options.look_around * AFTER_REFUSAL);
         let pause = match publisher.entitlements().await {
             Ok(found) => {
                 backoff.reset();
@@ -45,14 +55,16 @@ pub(crate) async fn work<A: Adapter>(
                     stays
                 });
                 for (entitlement, project) in ours {
+                    if refused.contains_key(&entitlement) {
+                        continue;
+                    }
                     consumers.entry(entitlement.clone()).or_insert_with(|| {
                         tracing::info!(%project, %entitlement, "working for a consumer");
                         let (stopper, stop) = order();
                         let (adapter, publisher) = (adapter.clone(), publisher.clone());
                         let (options, chance) = (options.clone(), chance.clone());
-                        let consumer = async move {
-                            consume(adapter, publisher, entitlement, project, options, chance, stop).await;
-                        };
+                        let consumer =
+                            consume(adapter, publisher, entitlement, project, options, chance, stop);
                         (loops.spawn(consumer), stopper)
                     });
                 }
@@ -77,7 +89,8 @@ pub(crate) async fn work<A: Adapter>(
     loops.join_all().await;
 }
 
-/// Works in one consumer's project.
+/// Works in one consumer's project. Gives the entitlement back where the platform refuses a token for it, as it does for one that
+/// is revoked and operates nothing: that is audited each time, so it is not asked for at every look.
 async fn consume<A: Adapter>(
     adapter: Arc<A>,
     publisher: Arc<Platform>,
@@ -86,19 +99,25 @@ async fn consume<A: Adapter>(
     options: Arc<Options>,
     chance: Chance,
     stop: Stop,
-) {
-    let credential = Credential::Minted { publisher, entitlement };
-    let begun = credential.fresh(&options).await;
-    let fresh = match begun {
+) -> Option<String> {
+    let credential = Credential::Minted { publisher, entitlement: entitlement.clone() };
+    let fresh = match credential.fresh(&options).await {
         Ok(fresh) => fresh,
-        // The next look around tries again.
-        Err(error) => return tracing::warn!(%project, %error, "no token could be minted"),
+        Err(error) => {
+            tracing::warn!(%project, %entitlement, %error, "no token could be minted");
+            let passing = match &error {
+                StartError::Platform { error, .. } => matches!(then(error), Then::Again(_)),
+                _ => true,
+            };
+            return (!passing).then_some(entitlement);
+        }
     };
     let platform = Platform::new(&project, fresh.connection, credential, &options);
     tokio::select! {
         () = work_in(adapter, platform.clone(), &options, &chance, &stop) => {}
         () = keep_fresh(&platform, fresh.life, &chance) => {}
     }
+    None
 }
 
 /// Has another token when half of this one's life is over. It never returns.

@@ -88,6 +88,14 @@ impl Driver {
         }
     }
 
+    /// The cells that must not go on without the platform, each with how many seconds it may.
+    pub(crate) fn stop_alone(&self) -> Result<Vec<(CellPlace, u32)>, AgentError> {
+        match self {
+            Self::Simulated(driver) => Ok(driver.stop_alone()),
+            Self::Real(driver) => driver.stop_alone(),
+        }
+    }
+
     /// Which incarnation of an allocation's place is there.
     pub(crate) fn incarnation(&self, allocation: AllocationId) -> Result<Option<i64>, AgentError> {
         let places = self.places()?;
@@ -181,6 +189,14 @@ impl Driver {
         match self {
             Self::Simulated(driver) => driver.inside(),
             Self::Real(driver) => Arc::new(real::Shared(driver.clone())),
+        }
+    }
+
+    /// The agent ends, or begins: nothing is waited for meanwhile.
+    pub(crate) fn leave(&self, left: bool) {
+        match self {
+            Self::Simulated(_) => {}
+            Self::Real(driver) => driver.leave(left),
         }
     }
 

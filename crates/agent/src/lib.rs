@@ -1,6 +1,7 @@
 //! The node agent. It dials out, never listens; it does what tasks say and reports what it saw.
 
 mod address;
+mod alone;
 mod backoff;
 mod dial;
 mod driver;

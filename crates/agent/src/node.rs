@@ -69,15 +69,25 @@ pub(crate) struct Running {
     pub(crate) verdicts: Verdicts,
     /// The session, while the server and we agree on one.
     pub(crate) session: watch::Sender<Option<i64>>,
+    /// How long one poll lasts, as the server said last.
+    pub(crate) poll_seconds: std::sync::atomic::AtomicU64,
+    /// When the server last answered.
+    pub(crate) heard: Mutex<tokio::time::Instant>,
     /// The digest of the hardware that the server was told of.
     pub(crate) told_digest: Mutex<String>,
     pub(crate) phase: watch::Sender<Phase>,
 }
 
 impl Running {
+    /// How long one poll lasts when nothing comes.
+    pub(crate) fn poll_length(&self) -> std::time::Duration {
+        std::time::Duration::from_secs(self.poll_seconds.load(std::sync::atomic::Ordering::Relaxed))
+    }
+
     pub(crate) fn new(agent: Agent) -> Result<Self, AgentError> {
         let Agent { folder, identity, machine, driver, world, cut, phase } = agent;
         let config = trust::joined(&identity, &world)?;
+        driver.leave(false);
         Ok(Self {
             dial: Dial::new(identity.node.server.parse()?, config, world.clone(), cut),
             fences: Mutex::new(Fences::open(&folder)?),
@@ -90,6 +100,8 @@ impl Running {
             store: Arc::new(Store::new(&folder)),
             verdicts: Verdicts::new(&folder),
             session: watch::Sender::new(None),
+            poll_seconds: std::sync::atomic::AtomicU64::new(10),
+            heard: Mutex::new(tokio::time::Instant::now()),
             told_digest: Mutex::default(),
             folder,
             machine,
@@ -156,6 +168,7 @@ impl Drop for Running {
     /// However it ends, it is away then.
     fn drop(&mut self) {
         self.phase.send_replace(Phase::Away);
+        self.driver.leave(true);
     }
 }
 

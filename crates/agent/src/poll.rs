@@ -67,6 +67,7 @@ async fn take_up(node: &Running, link: &mut Link) -> Result<Option<Welcome>, Age
                 return Ok(None);
             }
         };
+        crate::alone::heard(node);
         *node.told_digest.lock().expect("no holder of this lock can panic") = digest.clone();
         // The server hands out again what was not begun, unless it changed its mind meanwhile.
         node.lanes.lock().expect("no holder of this lock can panic").forget_waiting();
@@ -156,6 +157,7 @@ async fn ask_for_work(
 ) -> Result<(), AgentError> {
     // The server hears us when a poll begins, so one may not last as long as it would wait for the next.
     let wait_seconds = (welcome.heartbeat_seconds * 3 / 4).clamp(1, 60);
+    node.poll_seconds.store(wait_seconds, std::sync::atomic::Ordering::Relaxed);
     let mut poll = Poll { session: welcome.session, wait_seconds, revision: 0 };
     let patience = Duration::from_secs(wait_seconds) + PATIENCE;
     loop {
@@ -166,6 +168,7 @@ async fn ask_for_work(
         };
         match unless_retired(answer)? {
             Ok(Handed { tasks, wanted }) => {
+                crate::alone::heard(node);
                 backoff.reset();
                 tasks.into_iter().for_each(|task| receive(node, task));
                 if let Some(wanted) = wanted {

@@ -6,6 +6,7 @@ use futures::future::{BoxFuture, Either, select};
 use tokio::sync::watch;
 
 use crate::AgentError;
+use crate::alone::watching;
 use crate::look::looking;
 use crate::node::{Agent, Running};
 use crate::poll::polling;
@@ -36,6 +37,7 @@ async fn serve(agent: Agent, mut stop: watch::Receiver<bool>) -> Result<(), Agen
             never = working(&node) => Ok(never),
             never = streaming(&node) => Ok(never),
             never = node.driver.supervise(&node.world) => Ok(never),
+            never = watching(&node) => Ok(never),
             ended = reporting(&node) => ended,
         }
     });

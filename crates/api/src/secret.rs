@@ -1,7 +1,7 @@
 //! Secrets: a project's own, for its apps, and what the platform issues to what runs.
 
 use jiff::Timestamp;
-use muster_ids::{CellId, ProjectId, RepositoryId, RuntimeSecretId, SecretId, TenantId};
+use muster_ids::{CellId, InstanceId, ProjectId, RepositoryId, RuntimeSecretId, SecretId, TenantId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -117,10 +117,13 @@ pub struct RuntimeSecret {
     /// Which incarnation of that.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub incarnation: Option<i64>,
+    /// The instance that it was issued to: it ends with that.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub instance_id: Option<InstanceId>,
     /// When it ends by itself.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub expires_at: Option<Timestamp>,
-    /// When it was revoked, or its cell went.
+    /// When it was revoked, or its cell or its instance went.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub revoked_at: Option<Timestamp>,
     /// When it was issued.
@@ -150,6 +153,9 @@ pub struct RuntimeSecretIssue {
     /// For `artifact_pull`: the cell that it is for, by id or name. It ends with that incarnation of it.
     #[schema(max_length = 100)]
     pub cell: Option<String>,
+    /// For `cluster_bootstrap`: the instance whose members share it, by id. It ends with the instance; only the account that
+    /// operates the instance may say this.
+    pub instance: Option<InstanceId>,
     /// For `cluster_bootstrap`: how many random bytes; 32 if this is not said.
     #[schema(minimum = 16, maximum = 4096)]
     pub bytes: Option<i64>,

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use muster_ids::{AllocationId, CellId};
-use muster_node_api::cell::CellPlace;
+use muster_node_api::cell::{CellPlace, Root};
 
 use crate::cgroup::{GroupFindings, Layout, Limits};
 use crate::destroy::Reason;
@@ -27,6 +27,8 @@ pub struct Cells {
     pub(crate) memos: Memos,
     records: Mutex<HashMap<CellId, Arc<Record>>>,
     turns: Mutex<HashMap<CellId, Arc<Mutex<()>>>>,
+    /// Who removes what is left of a check holds this: who destroys its cell does so too, and may come at the same time.
+    pub(crate) clearing: Mutex<()>,
     runc_root: std::path::PathBuf,
 }
 
@@ -46,6 +48,7 @@ impl Cells {
             memos: Memos::default(),
             records: Mutex::default(),
             turns: Mutex::default(),
+            clearing: Mutex::default(),
             runc_root: settings.run.join("runc"),
             settings,
         };
@@ -86,6 +89,14 @@ impl Cells {
             record.phase == Phase::Started && record.init.as_ref().is_some_and(Process::alive)
         };
         Ok(record.filter(runs).map(|record| record.incarnation))
+    }
+
+    /// The digest of the image that a cell was made from, as its spec has it; none for one of directories of the node.
+    pub fn image(&self, cell: CellId) -> CellResult<Option<String>> {
+        match &self.record(cell)?.spec.root {
+            Root::Image(digest) => Ok(Some(digest.clone())),
+            Root::Host(_) => Ok(None),
+        }
     }
 
     /// Whether any cell here has this folder for its root. One whose record cannot be read may have any.
@@ -141,6 +152,18 @@ impl Cells {
             }));
         }
         Ok(places)
+    }
+
+    /// The cells that must not go on without the platform, each with how many seconds it may.
+    pub fn stop_alone(&self) -> CellResult<Vec<(CellPlace, u32)>> {
+        let mut cells = Vec::new();
+        for place in self.list()? {
+            let record = self.record(place.cell_id);
+            cells.extend(
+                record.ok().and_then(|record| record.spec.stop_after_partition).map(|limit| (place, limit)),
+            );
+        }
+        Ok(cells)
     }
 
     pub(crate) fn group(&self, allocation: AllocationId) -> String {

@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use muster_ids::CellId;
 use muster_node_api::task::{CommandOrder, Ran};
 use rustix::fs::{CWD, Mode, OFlags};
@@ -23,6 +23,7 @@ use crate::document;
 use crate::error::{CellResult, Doing, refused};
 use crate::log;
 use crate::monitor::{Monitor, Seen};
+use crate::patience::Patience;
 use crate::process::Process;
 use crate::record::Record;
 use crate::settings::LogLimits;
@@ -50,9 +51,7 @@ pub struct Once<'a> {
     /// What is to be run.
     pub order: &'a CommandOrder,
     /// How long somebody waits for it: then it is killed, whatever time it has itself.
-    pub within: Duration,
-    /// Says what time it is.
-    pub now: &'a dyn Fn() -> Timestamp,
+    pub patience: &'a Patience<'a>,
 }
 
 impl Cells {
@@ -60,7 +59,7 @@ impl Cells {
     pub fn command_once(&self, cell: CellId, once: &Once<'_>) -> CellResult<Ran> {
         check::command_id(once.id)?;
         check::once(once.order)?;
-        let until = Instant::now() + once.within;
+        let until = once.patience.until();
         let record = self.running_as(cell, once.incarnation)?;
         let folder = self.place(cell).command(once.id);
         if let Some(ran) = document::read(&folder.join("ran.json"))? {
@@ -68,7 +67,8 @@ impl Cells {
         }
         let monitor = self.monitor(cell, folder.clone(), folder.join("log"));
         if self.launch(&record, &monitor, once)? {
-            let patience = Duration::from_secs(u64::from(once.order.timeout_seconds.max(1))).min(once.within);
+            let patience = Duration::from_secs(u64::from(once.order.timeout_seconds.max(1)));
+            let patience = patience.min(once.patience.within);
             // One that ended without reading all of it, or does not care for it, is no failure of ours.
             if let Err(error) = give(&folder, once.order.stdin.as_bytes(), patience) {
                 tracing::debug!(%cell, id = once.id, %error, "a command did not read its input");
@@ -86,13 +86,14 @@ impl Cells {
                     return refused(format!("{} could not be run: {why}", once.order.command[0]));
                 }
                 Seen::Ended { exit, why, .. } => break (exit, why),
-                Seen::Running { since, .. } if (once.now)().duration_since(since) >= timeout => {
+                Seen::Running { since, .. } if (once.patience.now)().duration_since(since) >= timeout => {
                     self.cut_short(&record, &monitor, once.id)?;
                 }
                 _ if Instant::now() >= until => self.cut_short(&record, &monitor, once.id)?,
                 Seen::Absent => return refused("its monitor could not be started"),
                 Seen::Starting | Seen::Running { .. } => {}
             }
+            once.patience.check()?;
             log::rotate(&monitor.log, &monitor.folder, LOGS)?;
             std::thread::sleep(PAUSE);
         };

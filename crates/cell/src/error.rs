@@ -21,6 +21,9 @@ pub enum CellError {
         /// What to install.
         package: &'static str,
     },
+    /// Who waited for it waits no more. Whether it comes about is not known.
+    #[error("nobody waits for it any more; ask again")]
+    GivenUp,
     /// The operating system refused.
     #[error("could not {doing}: {source}")]
     System {

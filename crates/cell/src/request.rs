@@ -6,7 +6,6 @@
 
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
 use muster_ids::CellId;
 use muster_node_api::cell::Service;
 use muster_node_api::task::{ServiceAction, ServiceOrder};
@@ -15,6 +14,7 @@ use rustix::process::Signal;
 use crate::cells::{Cells, lock};
 use crate::error::{CellError, CellResult, refused};
 use crate::monitor::Seen;
+use crate::patience::Patience;
 use crate::plan;
 use crate::process::Process;
 use crate::record::{Record, Wish};
@@ -32,23 +32,21 @@ pub struct Request<'a> {
     pub order: &'a ServiceOrder,
     /// The task: the same one again asks for nothing new.
     pub by: &'a str,
-    /// How long may be waited for it.
-    pub within: Duration,
-    /// Says what time it is.
-    pub now: &'a dyn Fn() -> Timestamp,
+    /// How long somebody waits for it.
+    pub patience: &'a Patience<'a>,
 }
 
 impl Cells {
     /// Starts or stops a service. A start is done when the service is ready; one that is not ready in time is ended again, and
     /// the error says what was the matter. A stop is done when no process of the service is left.
     pub fn service_request(&self, cell: CellId, request: &Request<'_>) -> CellResult<()> {
-        let until = Instant::now() + request.within;
+        let until = request.patience.until();
         let record = self.running_as(cell, request.incarnation)?;
         let service = service(&record, &request.order.name)?;
         match request.order.action {
             ServiceAction::Stop => {
                 self.wish(cell, request, |_| None)?;
-                self.stop(&record, service, None)
+                self.stop(&record, service, (None, request.patience))
             }
             ServiceAction::Start => {
                 let run = self.wish(cell, request, |seen| match seen {
@@ -61,7 +59,7 @@ impl Cells {
             }
             ServiceAction::Restart => {
                 let run = self.wish(cell, request, |(_, run)| Some(run + 1))?;
-                self.stop(&record, service, run)?;
+                self.stop(&record, service, (run, request.patience))?;
                 self.await_ready(cell, service, request, (run, until))
             }
         }
@@ -105,7 +103,8 @@ impl Cells {
             return refused(format!("{} was ended before it was ready", service.name));
         };
         let why = loop {
-            self.supervise_cell(cell, (request.now)())?;
+            request.patience.check()?;
+            self.supervise_cell(cell, (request.patience.now)())?;
             let record = self.running_as(cell, request.incarnation)?;
             let views = self.views(&record)?;
             let Some(view) = views.iter().find(|view| view.service.name == service.name) else {
@@ -151,7 +150,12 @@ impl Cells {
     }
 
     /// Asks a service to end, and kills what is left of it after the time that it may take. Runs from `before` on are not meant.
-    fn stop(&self, record: &Record, service: &Service, before: Option<u32>) -> CellResult<()> {
+    fn stop(
+        &self,
+        record: &Record,
+        service: &Service,
+        (before, patience): (Option<u32>, &Patience<'_>),
+    ) -> CellResult<()> {
         let run = Run::read(&self.place(record.cell_id), &service.name)?.unwrap_or_default().number;
         if run == 0 || before.is_some_and(|before| run >= before) {
             return Ok(());
@@ -166,6 +170,7 @@ impl Cells {
             if main().is_none() && self.processes_of(record, &service.name).is_empty() {
                 return self.settled(record, service, run);
             }
+            patience.check()?;
             std::thread::sleep(PAUSE);
         }
         self.kill(record, &service.name)?;

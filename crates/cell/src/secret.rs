@@ -2,7 +2,8 @@
 //!
 //! The file system is made empty, the runtime puts it into the cell read-only, and then it is taken off the node's own list of
 //! mounts. Only after that are the secrets written, through a descriptor that nobody else has, while nothing runs in the cell
-//! yet. So no path of the node ever leads to them, and they end with the cell's processes, however those end. Two ways were
+//! yet. Those that come while it runs are written through a second mount that is attached nowhere. So no path of the node
+//! ever leads to them, and they end with the cell's processes, however those end. Two ways were
 //! rejected: to let the runtime mount the file system, because in a cell's user namespace it cannot be kept from the swap, and to
 //! write the files into the cell's private layer, because that is a disk.
 

@@ -34,6 +34,7 @@ use crate::document;
 use crate::error::{CellError, CellResult, Doing, refused};
 use crate::file;
 use crate::mount_attr;
+use crate::patience::Patience;
 use crate::process::{self, Process};
 use crate::record::{Place, Record};
 use crate::root;
@@ -71,12 +72,19 @@ impl Stand {
 
 impl Cells {
     /// Runs a check beside a cell and says how it ended. The caller has made sure that the image is as it was unpacked.
-    pub fn witness(&self, cell: CellId, incarnation: i64, order: &ProbeOrder) -> CellResult<Ran> {
+    pub fn witness(
+        &self,
+        cell: CellId,
+        incarnation: i64,
+        order: &ProbeOrder,
+        patience: &Patience<'_>,
+    ) -> CellResult<Ran> {
         check::witness(order)?;
         let record = self.running_as(cell, incarnation)?;
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let stand = self.stand(cell, &format!("w{}-{number}", std::process::id()));
-        let ran = self.raise(&record, &stand, order).and_then(|child| self.wait(&stand, child, order));
+        let ran = self.raise(&record, &stand, order);
+        let ran = ran.and_then(|child| self.wait(&stand, child, (order, patience)));
         // However it went, nothing of it stays.
         let cleared = self.clear(&stand);
         let ran = ran?;
@@ -142,10 +150,16 @@ impl Cells {
     }
 
     /// Waits for the end of a check, and kills it when its time is over.
-    fn wait(&self, stand: &Stand, mut child: Child, order: &ProbeOrder) -> CellResult<Ran> {
+    fn wait(
+        &self,
+        stand: &Stand,
+        mut child: Child,
+        (order, patience): (&ProbeOrder, &Patience<'_>),
+    ) -> CellResult<Ran> {
         let doing = || format!("wait for {}", stand.name);
         let (out, err) = (child.stdout.take(), child.stderr.take());
-        let until = Instant::now() + Duration::from_secs(u64::from(order.timeout_seconds.max(1)));
+        let own = Instant::now() + Duration::from_secs(u64::from(order.timeout_seconds.max(1)));
+        let until = own.min(patience.until());
         std::thread::scope(|scope| {
             let tail = |stream: Option<Box<dyn std::io::Read + Send>>| {
                 scope.spawn(move || stream.map(|stream| Tail::read(stream, OUTPUT)).unwrap_or_default())
@@ -157,7 +171,7 @@ impl Cells {
                 if let Some(status) = child.try_wait().doing(doing)? {
                     break status;
                 }
-                if Instant::now() >= until {
+                if Instant::now() >= until || (patience.given_up)() {
                     timed_out = true;
                     self.end(stand)?;
                     // The runtime had the check for its child, and has nothing to wait for any more.
@@ -168,6 +182,7 @@ impl Cells {
             };
             // What it left running would hold its output open.
             self.end(stand)?;
+            patience.check()?;
             let lost = |_| CellError::Refused("the thread that reads a check's output failed".to_owned());
             let (stdout, stderr) = (stdout.join().map_err(lost)?, stderr.join().map_err(lost)?);
             if let Some(said) = complaint(&stand.folder.join("runc.log")).filter(|_| !timed_out) {
@@ -205,6 +220,7 @@ impl Cells {
 
     /// Removes all that there is of a check, from any state.
     fn clear(&self, stand: &Stand) -> CellResult<()> {
+        let _clearing = lock(&self.clearing);
         self.end(stand)?;
         if self.runc_root().join(&stand.name).exists() {
             let mut command = tool::command(&self.settings.tools.runc);

@@ -4,7 +4,7 @@ use clap::{Arg, ArgAction, Command, ValueHint};
 
 use crate::operation::watch;
 use crate::options::with_options;
-use crate::{artifact, cp, exec, key, logs};
+use crate::{app, artifact, cp, exec, key, logs};
 
 /// Those that are words of their own.
 pub(crate) fn alone() -> Vec<Command> {
@@ -101,6 +101,7 @@ fn scope() -> [Arg; 3] {
 /// The verbs of a noun that the API has no operation for, or one that is more than a call.
 pub(crate) fn verbs(noun: &str) -> Vec<Command> {
     match noun {
+        "app" => app::verbs(),
         "artifact" => artifact::verbs(),
         "audit" => of_audit(),
         "key" => key::verbs(),

@@ -12,9 +12,9 @@ use crate::contract::Contract;
 use crate::failure::{Failure, Result};
 use crate::flags::{BODY, EMPTY, FILE, PATH, QUERY, has_default_project, has_file, is_place};
 use crate::naming::named;
-use crate::secret;
 use crate::span::moment;
 use crate::words::kebab;
+use crate::{forms, member, secret};
 
 /// Collects what an operation is called with. `default` knows the tenant and project of the profile.
 pub(crate) fn collect(
@@ -28,6 +28,10 @@ pub(crate) fn collect(
     for field in &operation.path_params {
         let given = matches.get_one::<String>(&format!("{PATH}{}", field.name)).cloned();
         let value = given.or_else(|| is_place(operation, field).then(|| default(&field.name)).flatten());
+        // A member may stand in one word with its instance.
+        if value.is_none() && member::may_be_one_word(operation) && field.name == "member" {
+            continue;
+        }
         let value = value.ok_or_else(|| missing_place(&field.name))?;
         arguments.path.insert(field.name.clone(), value);
     }
@@ -44,6 +48,7 @@ pub(crate) fn collect(
     if operation.body_fields.is_some() {
         arguments.body = Some(body(operation, matches, input, now)?);
     }
+    member::take_apart(operation, &mut arguments)?;
     arguments.idempotency_key = text(matches, "idempotency-key");
     arguments.if_match = text(matches, "if-match").map(|version| match version.parse::<u64>() {
         Ok(number) => format!("\"{number}\""),
@@ -71,7 +76,7 @@ fn body(
     now: Timestamp,
 ) -> Result<Value> {
     let mut document = match text(matches, "body") {
-        Some(source) => whole(&source, input)?,
+        Some(source) => object_from("body", &source, input)?,
         None => Map::new(),
     };
     for field in operation.body_fields.iter().flatten() {
@@ -83,18 +88,27 @@ fn body(
         if secret::is_encoding(operation, field) {
             continue;
         }
+        if let Some(form) = forms::of(operation, field) {
+            form.fill(field, matches, &mut document, input)?;
+            continue;
+        }
         if has_file(operation, field)
             && let Some(path) = text(matches, FILE)
         {
             let read = std::fs::read_to_string(&path);
             let read = read.map_err(|error| Failure::usage(format!("{path} cannot be read: {error}")))?;
-            document.insert(field.name.clone(), Value::String(read));
+            let read = match field.kind {
+                FieldKind::Json => serde_json::from_str(&read)
+                    .map_err(|error| Failure::usage(format!("{path} is not JSON: {error}")))?,
+                _ => Value::String(read),
+            };
+            document.insert(field.name.clone(), read);
             continue;
         }
         let given = if field.secret {
             password(field, matches, document.contains_key(&field.name), input)?.map(Value::String)
         } else {
-            named(field, matches).map(Value::String).or(value(field, BODY, matches)?)
+            named(field, matches).or(value(field, BODY, matches)?)
         };
         let given = match given {
             Some(Value::String(text)) if Contract::embedded().is_time(&operation.id, &field.name) => {
@@ -109,13 +123,14 @@ fn body(
     Ok(Value::Object(document))
 }
 
-fn whole(source: &str, input: &mut dyn BufRead) -> Result<Map<String, Value>> {
+/// A JSON object from a file or from standard input.
+pub(crate) fn object_from(flag: &str, source: &str, input: &mut dyn BufRead) -> Result<Map<String, Value>> {
     let text = if source == "-" { std::io::read_to_string(input) } else { std::fs::read_to_string(source) };
-    let text = text.map_err(|error| Failure::usage(format!("--body {source} cannot be read: {error}")))?;
+    let text = text.map_err(|error| Failure::usage(format!("--{flag} {source} cannot be read: {error}")))?;
     match serde_json::from_str(&text) {
         Ok(Value::Object(document)) => Ok(document),
-        Ok(_) => Err(Failure::usage(format!("--body {source} must be a JSON object"))),
-        Err(error) => Err(Failure::usage(format!("--body {source} is not JSON: {error}"))),
+        Ok(_) => Err(Failure::usage(format!("--{flag} {source} must be a JSON object"))),
+        Err(error) => Err(Failure::usage(format!("--{flag} {source} is not JSON: {error}"))),
     }
 }
 

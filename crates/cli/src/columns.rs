@@ -3,6 +3,8 @@
 
 use serde_json::Value;
 
+use crate::workload;
+
 /// A heading and where its value stands; of several places, with `|` between, the first that holds something counts.
 pub(crate) type Column = (&'static str, &'static str);
 
@@ -235,7 +237,7 @@ pub(crate) fn columns(words: &[&str]) -> Option<&'static [Column]> {
         ["webhook", ..] => Some(WEBHOOK),
         ["audit", ..] => Some(AUDIT),
         ["event", ..] => Some(EVENT),
-        _ => None,
+        _ => workload::columns::columns(words),
     }
 }
 
@@ -256,6 +258,8 @@ pub(crate) fn reference(words: &[&str], thing: &Value) -> Option<String> {
         ["tenant", ..] => text("slug").map(str::to_owned),
         ["project", ..] => text("tenant").zip(text("name")).map(|(tenant, name)| format!("{tenant}.{name}")),
         ["user", ..] => text("email").map(str::to_owned),
+        ["app", ..] => text("slug").map(str::to_owned),
+        ["member", ..] => text("instance_id").zip(text("name")).map(|(of, name)| format!("{of}/{name}")),
         ["key" | "secret" | "repository", ..] => text("name").map(str::to_owned),
         ["node", ..] => text("name").filter(|_| thing["state"].is_string()).map(str::to_owned),
         ["event" | "audit", ..] => thing["sequence"].as_i64().map(|number| number.to_string()),

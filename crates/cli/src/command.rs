@@ -8,7 +8,7 @@ use crate::naming::with_name;
 use crate::operation::started;
 use crate::options::with_options;
 use crate::words::{Words, generated};
-use crate::{by_hand, examples, flags, node};
+use crate::{by_hand, examples, flags, member, node};
 
 /// The `muster` command without the parts that are no client's.
 pub(crate) fn command(description: &Description) -> Command {
@@ -58,6 +58,9 @@ fn generate(operation: &Operation, words: &Words) -> Command {
     let mut long = format!("{}.", operation.summary.trim_end_matches('.'));
     if !operation.description.is_empty() {
         long.push_str(&format!("\n\n{}", operation.description));
+    }
+    if member::may_be_one_word(operation) {
+        long.push_str(&format!("\n\n{}", member::RULE));
     }
     if let Some(permission) = &operation.permission {
         long.push_str(&format!("\n\nNeeds the permission {permission}."));

@@ -43,6 +43,114 @@ pub(crate) const EXAMPLES: &[(&str, &[&str])] = &[
         "allocation attest",
         &["muster allocation attest train-1 --statement 'gpu-17 was powered off and its disks were pulled'"],
     ),
+    ("app list", &["muster app list", "muster app list --own    # what the project itself publishes"]),
+    ("app get", &["muster app get notebook"]),
+    (
+        "app compatibility",
+        &[
+            "muster app compatibility notebook                        # where it fits, and if not, why",
+            "muster app compatibility notebook --components unit=8 --shape gpu_slice",
+        ],
+    ),
+    ("app-version list", &["muster app-version list notebook"]),
+    ("app-version get", &["muster app-version get notebook 1.2"]),
+    (
+        "app-version promote",
+        &[
+            "muster app-version promote notebook 1.3 --to canary --percent 20 --reason 'a fifth of the starts'",
+            "muster app-version promote notebook 1.3 --to active --reason 'two days without a fault'",
+        ],
+    ),
+    (
+        "app-version demote",
+        &["muster app-version demote notebook 1.1 --to retired --reason 'nobody runs it'"],
+    ),
+    (
+        "entitlement grant",
+        &[
+            "muster entitlement grant notebook --dry-run                  # what its adapter asks for",
+            "muster entitlement grant notebook --consent member.get --consent cell.list",
+        ],
+    ),
+    ("entitlement list", &["muster entitlement list", "muster entitlement list --published"]),
+    ("adapter list", &["muster adapter list    # which adapters ask for work, and when they last did"]),
+    (
+        "adapter-step list",
+        &["muster adapter-step list --instance lab", "muster adapter-step list --state leased"],
+    ),
+    (
+        "instance create",
+        &[
+            "muster instance create notebook --wait    # as its manifest says; its name is notebook",
+            "muster instance create notebook --name lab --set unit=3 --config rate=5 --wait",
+            "muster instance create notebook --set unit=3 --dry-run       # only show what would be done",
+            "muster instance create notebook --set hub=1 --allocation hub=shared --allocation unit=shared",
+            "muster instance create notebook --app-version 1.2 --config-file lab.json --shape baremetal",
+        ],
+    ),
+    (
+        "instance apply",
+        &[
+            "muster instance apply -f lab.json --wait       # launch it, or make the one with this name be so",
+            "muster instance apply -f lab.json --set unit=4 --dry-run",
+        ],
+    ),
+    ("instance list", &["muster instance list --state running", "muster instance list -l team=ml --all"]),
+    ("instance get", &["muster instance get lab", "muster instance get lab -o json"]),
+    (
+        "instance scale",
+        &[
+            "muster instance scale lab --set unit=4 --wait",
+            "muster instance scale lab --set unit=0 --reason 'over the weekend'",
+        ],
+    ),
+    (
+        "instance upgrade",
+        &[
+            "muster instance upgrade lab --wait             # to the active release",
+            "muster instance upgrade lab --to 1.3 --config rate=8 --dry-run",
+        ],
+    ),
+    ("instance rollback", &["muster instance rollback lab --reason 'it is slower' --wait"]),
+    (
+        "instance decommission",
+        &[
+            "muster instance decommission lab --wait",
+            "muster instance decommission lab --force       # without waiting for work to go elsewhere",
+        ],
+    ),
+    ("instance endpoints", &["muster instance endpoints lab"]),
+    (
+        "member list",
+        &["muster member list lab --component unit", "muster member list lab --state failed -o name"],
+    ),
+    ("member get", &["muster member get lab unit-0", "muster member get lab/unit-0"]),
+    (
+        "member add",
+        &[
+            "muster member add lab unit --count 2 --wait",
+            "muster member add lab unit --allocation shared    # into one that the project holds",
+            "muster member add lab unit --gpus 2               # into one that is made, with 2 GPUs",
+        ],
+    ),
+    (
+        "member drain",
+        &[
+            "muster member drain lab unit-0 unit-1 --reason 'maintenance' --wait",
+            "muster member drain lab/unit-0 --reason 'maintenance'",
+            "muster member drain mem_01m7fjvyj8emk9p4cab3ddwt0a --reason 'maintenance'",
+        ],
+    ),
+    ("member resume", &["muster member resume lab unit-0 --wait"]),
+    (
+        "member remove",
+        &[
+            "muster member remove lab unit-0 --wait",
+            "muster member remove lab unit-0 --force --reason 'it hangs'",
+        ],
+    ),
+    ("member replace", &["muster member replace lab unit-0 --reason 'its node is gone' --wait"]),
+    ("member recover", &["muster member recover lab unit-0 --wait"]),
     ("capacity get", &["muster capacity", "muster capacity --gpus 8", "muster capacity --shape baremetal"]),
     (
         "quota set",
@@ -69,6 +177,14 @@ pub(crate) const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "muster node retire gpu-17 --wait",
             "muster node retire gpu-17 --attest 'it burnt down on Tuesday, seen by Kim'",
+        ],
+    ),
+    ("app lint", &["muster app lint manifest.json"]),
+    (
+        "app-version publish",
+        &[
+            "muster app-version publish notebook --file manifest.json --dry-run",
+            "muster app-version publish notebook --file manifest.json",
         ],
     ),
     (

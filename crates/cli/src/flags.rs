@@ -4,6 +4,8 @@ use clap::{Arg, ArgAction, ValueHint, value_parser};
 use muster_sdk::describe::{Field, FieldKind, Operation};
 
 use crate::contract::Contract;
+use crate::forms;
+use crate::member;
 use crate::naming::naming;
 use crate::secret;
 use crate::words::{Words, kebab};
@@ -23,7 +25,7 @@ pub(crate) fn arguments(operation: &Operation) -> Vec<Arg> {
         arguments.push(if is_place(operation, field) {
             place(field)
         } else {
-            positional(field, PATH, &mut position)
+            member::path_position(operation, positional(field, PATH, &mut position))
         });
     }
     for field in &operation.query_params {
@@ -48,7 +50,10 @@ pub(crate) fn arguments(operation: &Operation) -> Vec<Arg> {
     if let Some(fields) = &operation.body_fields {
         let partial = operation.method == "PATCH";
         for field in fields.iter().filter(|field| !secret::is_encoding(operation, field)) {
-            arguments.push(body_flag(operation, field));
+            match forms::of(operation, field) {
+                Some(form) => arguments.extend(form.arguments(field)),
+                None => arguments.push(body_flag(operation, field)),
+            }
             if has_file(operation, field) {
                 arguments.push(file_flag(field));
             }
@@ -57,7 +62,7 @@ pub(crate) fn arguments(operation: &Operation) -> Vec<Arg> {
             }
         }
         if !fields.is_empty() {
-            arguments.push(whole_body());
+            arguments.push(whole_body(operation));
         }
     }
     if operation.needs_idempotency_key {
@@ -121,9 +126,12 @@ fn flag(field: &Field, group: &str) -> Arg {
     }
 }
 
-/// Whether a text is rather had from a file: a key of several lines is no word of a command line.
+/// Whether a field is rather had from a file: a key of several lines is no word of a command line, and neither is a manifest.
 pub(crate) fn has_file(operation: &Operation, field: &Field) -> bool {
-    operation.id == "key_create" && field.name == "public_key"
+    matches!(
+        (operation.id.as_str(), field.name.as_str()),
+        ("key_create", "public_key") | ("app_version_publish", "manifest")
+    )
 }
 
 /// The argument that names the file.
@@ -162,6 +170,9 @@ fn body_flag(operation: &Operation, field: &Field) -> Arg {
         let form = "A time, or how long from now: 2026-11-15T18:00:00Z, 30m, 2h, 3d.";
         arg = arg.value_name("TIME").help(format!("{} {form}", sentence(&field.description)));
     }
+    if let Some(word) = forms::alias(operation, field) {
+        arg = arg.visible_alias(word);
+    }
     if naming(operation).is_some_and(|name| name.name == field.name) {
         return arg.help("The same as a flag");
     }
@@ -189,9 +200,10 @@ fn empty_flag(field: &Field) -> Arg {
         .help(format!("Leave no {}", field.name.replace('_', " ")))
 }
 
-fn whole_body() -> Arg {
+fn whole_body(operation: &Operation) -> Arg {
     let help = "The whole request as JSON from a file, or - for standard input; flags win over its members";
-    Arg::new("body").long("body").value_name("FILE").value_hint(ValueHint::FilePath).help(help)
+    let body = Arg::new("body").long("body").value_name("FILE").value_hint(ValueHint::FilePath).help(help);
+    if forms::is_from_a_file(operation) { body.short('f').visible_alias(FILE) } else { body }
 }
 
 pub(crate) fn help(field: &Field) -> String {
@@ -208,7 +220,7 @@ pub(crate) fn help(field: &Field) -> String {
     text
 }
 
-fn sentence(text: &str) -> String {
+pub(crate) fn sentence(text: &str) -> String {
     if text.is_empty() || text.ends_with('.') { text.to_owned() } else { format!("{text}.") }
 }
 

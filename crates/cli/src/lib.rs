@@ -11,6 +11,7 @@
 mod age;
 mod allocation;
 mod amount;
+mod app;
 mod artifact;
 mod audit;
 mod by_hand;
@@ -27,10 +28,12 @@ mod examples;
 mod exec;
 mod failure;
 mod flags;
+mod forms;
 mod join;
 mod key;
 mod login;
 mod logs;
+mod member;
 mod naming;
 mod node;
 mod operate;
@@ -46,6 +49,7 @@ mod status;
 mod table;
 mod terminal;
 mod words;
+mod workload;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -110,6 +114,7 @@ async fn dispatch(matches: &ArgMatches, surroundings: Surroundings) -> Result<Ex
         ["cp"] => cp::cp(&context, leaf).await,
         ["audit", "export"] => audit::export(&context, leaf).await,
         ["audit", "verify"] => audit::verify_file(&context, leaf),
+        ["app", "lint"] => app::lint(&context, leaf),
         ["artifact", "push"] => artifact::push::push(&context, leaf).await,
         ["artifact", "pull"] => artifact::pull::pull(&context, leaf).await,
         ["artifact", "sign"] => artifact::sign::sign(&context, leaf).await,

@@ -17,7 +17,7 @@ use crate::flags::is_list;
 use crate::operation::started;
 use crate::printable::{printable, printable_json};
 use crate::words::Words;
-use crate::{allocation, artifact, capacity, node, operation, table};
+use crate::{allocation, artifact, capacity, member, node, operation, table, workload};
 
 /// Carries it out.
 pub(crate) async fn operate(context: &Context, operation: &Operation, matches: &ArgMatches) -> Result<()> {
@@ -38,9 +38,13 @@ pub(crate) async fn operate_with(
     {
         return Ok(());
     }
+    member::resolve(&connection, operation, &mut arguments).await?;
     let follow = is_list(operation) && matches.get_flag("all");
     let answer = call(&connection, operation, &arguments).await?;
-    let answer = if follow { rest(&connection, operation, arguments, answer).await? } else { answer };
+    let mut answer = if follow { rest(&connection, operation, arguments, answer).await? } else { answer };
+    if context.output == Output::Table {
+        workload::look_beside(&connection, &operation.id, &mut answer).await;
+    }
     let words = Words::of(operation);
     if operation.id == "can_i" {
         verdict(context, &words.path(), answer)
@@ -64,7 +68,7 @@ fn own_form(words: &[&str], thing: &Value, now: Timestamp) -> Option<String> {
         ["artifact", "references"] => Some(artifact::view::references(thing, now)),
         ["artifact", ..] if thing["digest"].is_string() => Some(artifact::view::shown(thing, now)),
         ["capacity", "get"] => Some(capacity::shown(thing, now)),
-        _ => None,
+        _ => workload::own_form(words, thing, now),
     }
 }
 
@@ -129,7 +133,7 @@ pub(crate) fn show(context: &Context, words: &[&str], answer: Value) -> Result<(
                     ["operation", ..] => each.for_each(operation::forget_what_was_overcome),
                     ["artifact", ..] => each.for_each(artifact::view::row),
                     ["repository", ..] => each.for_each(artifact::view::size_in_words),
-                    _ => {}
+                    _ => each.for_each(|item| workload::row(words, item)),
                 }
                 let items = items.as_array().map_or(&[][..], Vec::as_slice);
                 if items.is_empty() {

@@ -3,8 +3,10 @@
 //! Everything is made from the answer's JSON and not from the SDK's types: a state or a choice that is younger than this
 //! client is then shown by its own word, where a type would refuse the whole answer.
 
+pub(crate) mod check;
 pub(crate) mod ending;
 pub(crate) mod evidence;
+pub(crate) mod parts;
 pub(crate) mod plan;
 pub(crate) mod progress;
 pub(crate) mod screen;

@@ -13,6 +13,8 @@ use crate::examples::EXAMPLES;
 use crate::words::{BY_HAND, generated, meant};
 use crate::{command, failure, options};
 
+mod workloads;
+
 fn leaf(matches: &ArgMatches) -> &ArgMatches {
     let levels = options::levels(matches);
     levels[levels.len() - 1]
@@ -332,4 +334,16 @@ fn a_key_comes_from_a_file() {
     assert_eq!(body(&line), json!({"name": "release", "public_key": "-----BEGIN\nx\n"}));
     assert!(sent("muster key create release", "").is_err());
     assert!(sent(&format!("{line} --public-key x"), "").is_err());
+}
+
+#[test]
+fn a_manifest_comes_from_a_file_and_is_json_in_the_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("manifest.json");
+    std::fs::write(&file, r#"{"app": "notebook", "version": "1"}"#).unwrap();
+    let line = format!("muster app-version publish notebook --project p --dry-run --file {}", file.display());
+    let wanted = json!({"manifest": {"app": "notebook", "version": "1"}, "dry_run": true});
+    assert_eq!(body(&line), wanted);
+    let inline = "muster app-version publish notebook --project p --manifest {}";
+    assert_eq!(body(inline), json!({"manifest": {}}));
 }

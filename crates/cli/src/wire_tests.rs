@@ -14,6 +14,7 @@ mod scripted;
 
 mod artifacts;
 mod fleet;
+mod workloads;
 
 use scripted::{Reply, Scripted, ok, problem};
 

@@ -1,7 +1,7 @@
 //! Secrets: a project's own, and what the platform issues for a purpose. Neither is ever here in clear.
 
 use jiff::Timestamp;
-use muster_ids::{CellId, ProjectId, RepositoryId, RuntimeSecretId, SecretId, TenantId};
+use muster_ids::{CellId, InstanceId, ProjectId, RepositoryId, RuntimeSecretId, SecretId, TenantId};
 
 use crate::Scope;
 
@@ -88,6 +88,8 @@ pub struct RuntimeSecret {
     pub cell_id: Option<CellId>,
     /// Which incarnation of that.
     pub incarnation: Option<i64>,
+    /// The instance that it was issued to: it ends with that.
+    pub instance_id: Option<InstanceId>,
     /// The hash of a credential, which is kept nowhere else.
     pub hash: Option<[u8; 32]>,
     /// Other material, sealed.

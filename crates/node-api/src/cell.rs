@@ -49,6 +49,10 @@ pub struct CellSpec {
     #[serde(default)]
     #[schema(required = false, max_items = 64)]
     pub secrets: Vec<SecretFile>,
+    /// After so many seconds without the platform its node destroys it: what takes its place elsewhere must not find it alive.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(required = false, nullable = false, minimum = 5, maximum = 86400)]
+    pub stop_after_partition: Option<u32>,
 }
 
 /// A secret, as a cell is given it: a file of mode 0400. It is named here and said nowhere: the node asks for it by this name,

@@ -1952,6 +1952,9 @@ pub mod types {
         ///Directories that survive incarnations, and are wiped with the allocation.
         #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
         pub state: ::std::vec::Vec<::std::string::String>,
+        ///After so many seconds without the platform its node destroys it: what takes its place elsewhere must not find it alive.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub stop_after_partition: ::std::option::Option<i32>,
     }
     ///What a cell is.
     #[derive(
@@ -2132,6 +2135,10 @@ pub mod types {
         InvalidState,
         #[serde(rename = "quota_exceeded")]
         QuotaExceeded,
+        #[serde(rename = "fenced")]
+        Fenced,
+        #[serde(rename = "incompatible")]
+        Incompatible,
         #[serde(rename = "last_operator")]
         LastOperator,
         #[serde(rename = "version_mismatch")]
@@ -2183,6 +2190,8 @@ pub mod types {
                 Self::NotEmpty => f.write_str("not_empty"),
                 Self::InvalidState => f.write_str("invalid_state"),
                 Self::QuotaExceeded => f.write_str("quota_exceeded"),
+                Self::Fenced => f.write_str("fenced"),
+                Self::Incompatible => f.write_str("incompatible"),
                 Self::LastOperator => f.write_str("last_operator"),
                 Self::VersionMismatch => f.write_str("version_mismatch"),
                 Self::BodyTooLarge => f.write_str("body_too_large"),
@@ -2223,6 +2232,8 @@ pub mod types {
                 "not_empty" => Ok(Self::NotEmpty),
                 "invalid_state" => Ok(Self::InvalidState),
                 "quota_exceeded" => Ok(Self::QuotaExceeded),
+                "fenced" => Ok(Self::Fenced),
+                "incompatible" => Ok(Self::Incompatible),
                 "last_operator" => Ok(Self::LastOperator),
                 "version_mismatch" => Ok(Self::VersionMismatch),
                 "body_too_large" => Ok(Self::BodyTooLarge),
@@ -5453,13 +5464,15 @@ It keeps its name, its labels and what it holds. Not together with `name` or `la
         ///Which incarnation of that.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub incarnation: ::std::option::Option<i64>,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub instance_id: ::std::option::Option<InstanceId>,
         ///What it is called, where it was given a name.
         pub name: ::std::string::String,
         pub project_id: ProjectId,
         pub purpose: Purpose,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub repository_id: ::std::option::Option<RepositoryId>,
-        ///When it was revoked, or its cell went.
+        ///When it was revoked, or its cell or its instance went.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub revoked_at: ::std::option::Option<::jiff::Timestamp>,
         ///True in a replayed answer: the material was in the first one and is not shown again.
@@ -5523,6 +5536,8 @@ It keeps its name, its labels and what it holds. Not together with `name` or `la
         ///For `artifact_pull`: the cell that it is for, by id or name. It ends with that incarnation of it.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub cell: ::std::option::Option<::std::string::String>,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub instance: ::std::option::Option<InstanceId>,
         ///What to call it, for lists.
         pub name: ::std::string::String,
         pub purpose: Purpose,

@@ -5,9 +5,10 @@ use futures::future::BoxFuture;
 use http::Response;
 use muster_control::{Answer, Commit, Cx, Result, stream as streams};
 use muster_control::{
-    adapter, allocation, app, app_version, artifact, audit, capacity, cell, entitlement, event, key, me,
-    network, node, operation, operator_token, project, quota, repository, role_binding, runtime_secret,
-    secret, service_account, session, slot, ssh_key, status, tenant, token, trust_policy, user, webhook,
+    adapter, adapter_step, adapter_task, allocation, app, app_version, artifact, audit, capacity, cell,
+    entitlement, event, instance, key, me, member, network, node, operation, operator_token, project, quota,
+    repository, role_binding, runtime_secret, secret, service_account, session, slot, ssh_key, status,
+    tenant, token, trust_policy, user, webhook,
 };
 
 use crate::input::Input;
@@ -176,6 +177,39 @@ handlers! {
     Command "entitlement_revoke" => |cx, input| entitlement::revoke(cx, input.path(0), input.path(1), input.body()?);
     Command "operator_token_mint" => |cx, input| operator_token::mint(cx, input.path(0), input.body()?);
     Read "adapter_list" => |cx, input| adapter::list(cx, input.path(0), input.query()?);
+    Command "instance_create" => |cx, input| instance::create(cx, input.path(0), input.body()?);
+    Command "instance_apply" => |cx, input| instance::apply(cx, input.path(0), input.body()?);
+    Read "instance_list" => |cx, input| instance::list(cx, input.path(0), input.query()?);
+    Read "instance_get" => |cx, input| instance::get(cx, input.path(0), input.path(1));
+    Command "instance_update" => |cx, input| instance::update(cx, input.path(0), input.path(1), input.body()?);
+    Command "instance_scale" => |cx, input| instance::scale(cx, input.path(0), input.path(1), input.body()?);
+    Command "instance_upgrade" => |cx, input| instance::upgrade(cx, input.path(0), input.path(1), input.body()?);
+    Command "instance_rollback" => |cx, input| instance::rollback(cx, input.path(0), input.path(1), input.body()?);
+    Command "instance_decommission" =>
+        |cx, input| instance::decommission(cx, input.path(0), input.path(1), input.body()?);
+    Read "instance_endpoints" => |cx, input| instance::endpoints(cx, input.path(0), input.path(1));
+    Read "member_list" => |cx, input| member::list(cx, input.path(0), input.path(1), input.query()?);
+    Read "member_get" => |cx, input| member::get(cx, input.path(0), input.path(1), input.path(2));
+    Command "member_add" => |cx, input| member::add(cx, input.path(0), input.path(1), input.body()?);
+    Command "member_drain" => |cx, input| member::drain(cx, input.path(0), input.path(1), input.body()?);
+    Command "member_resume" => |cx, input| member::resume(cx, input.path(0), input.path(1), input.body()?);
+    Command "member_remove" => |cx, input| member::remove(cx, input.path(0), input.path(1), input.body()?);
+    Command "member_replace" => |cx, input| member::replace(cx, input.path(0), input.path(1), input.body()?);
+    Command "member_recover" => |cx, input| member::recover(cx, input.path(0), input.path(1), input.body()?);
+    Machine "adapter_step_lease" => |cx, input| adapter_step::lease(cx, input.path(0), input.body()?);
+    Read "adapter_step_list" => |cx, input| adapter_step::list(cx, input.path(0), input.query()?);
+    Read "adapter_step_get" => |cx, input| adapter_step::get(cx, input.path(0), input.path(1));
+    Machine "adapter_step_heartbeat" =>
+        |cx, input| adapter_step::heartbeat(cx, input.path(0), input.path(1), input.body()?);
+    Machine "adapter_step_progress" =>
+        |cx, input| adapter_step::progress(cx, input.path(0), input.path(1), input.body()?);
+    Machine "adapter_step_complete" =>
+        |cx, input| adapter_step::complete(cx, input.path(0), input.path(1), input.body()?);
+    Machine "adapter_step_fail" => |cx, input| adapter_step::fail(cx, input.path(0), input.path(1), input.body()?);
+    Machine "adapter_task_create" =>
+        |cx, input| adapter_task::create(cx, input.path(0), input.path(1), input.body()?);
+    Read "adapter_task_get" =>
+        |cx, input| adapter_task::get(cx, input.path(0), input.path(1), input.path(2), input.query()?);
     Read "operation_list" => |cx, input| operation::list(cx, input.query()?);
     Read "operation_get" => |cx, input| operation::get(cx, input.path(0), input.query()?);
     Command "operation_cancel" => |cx, input| operation::cancel(cx, input.path(0), input.body()?);

@@ -75,6 +75,10 @@ statements! {
     COMPONENT_REQUEST = both(
         "INSERT INTO instance_components (instance_id, key, desired, last_ordinal, capacity, allocation_id)
          VALUES ($1, $2, $3, $4, $5, $6)");
+    // A release may have components that the one before had not.
+    COMPONENT_ENSURE = both(
+        "INSERT INTO instance_components (instance_id, key, desired, last_ordinal, capacity, allocation_id)
+         VALUES ($1, $2, 0, 0, NULL, NULL) ON CONFLICT DO NOTHING");
     COMPONENT_LIST = both(
         "SELECT instance_id, key, desired, last_ordinal, capacity, allocation_id FROM instance_components
          WHERE instance_id = $1 ORDER BY key");
@@ -325,6 +329,11 @@ impl Tx {
             component.allocation_id
         ];
         self.execute(&COMPONENT_REQUEST, args).await.map(drop)
+    }
+
+    /// Writes a component down, unless it is there: none of it is wanted yet.
+    pub async fn component_ensure(&mut self, id: InstanceId, key: &str) -> Result<()> {
+        self.execute(&COMPONENT_ENSURE, args![id, key]).await.map(drop)
     }
 
     /// An instance's components, by key, inside this transaction.

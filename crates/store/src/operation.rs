@@ -23,6 +23,8 @@ statements! {
                  $24, $25, $26, $27, $28, $29, '', $30)"));
     OPERATION_GET = both(concat!("SELECT ", columns!(), " FROM operations WHERE id = $1"));
     OPERATION_OF_SUBJECT = both(concat!("SELECT ", columns!(), " FROM operations WHERE subject_id = $1 ORDER BY id"));
+    OPERATION_TOUCHING = both(concat!("SELECT ", columns!(), " FROM operations
+         WHERE id IN (SELECT operation_id FROM operation_touches WHERE thing = $1) ORDER BY id"));
     OPERATION_FINISHED_GET = both("SELECT document FROM operations_finished WHERE id = $1");
     // $1 after, $2 project or null for all, $3 subject or null, $4 limit; unfinished and finished as one list.
     OPERATION_LIST_OPEN = pair(
@@ -186,6 +188,11 @@ impl Store {
         self.fetch_all(&OPERATION_OF_SUBJECT, args![subject]).await?.iter().map(operation).collect()
     }
 
+    /// The unfinished operations that touch this, by themselves or beside others, oldest first.
+    pub async fn operation_touching(&self, thing: Uuid) -> Result<Vec<Operation>> {
+        self.fetch_all(&OPERATION_TOUCHING, args![thing]).await?.iter().map(operation).collect()
+    }
+
     /// Operations, finished and not, oldest first.
     pub async fn operation_list(&self, page: Page, filter: OperationFilter) -> Result<Vec<Operation>> {
         let state = filter.state.map(OperationState::as_str);
@@ -302,6 +309,11 @@ impl Tx {
             }
         }
         Ok(())
+    }
+
+    /// The unfinished operations that touch this, inside this transaction.
+    pub async fn operation_touching_now(&mut self, thing: Uuid) -> Result<Vec<Operation>> {
+        self.fetch_all(&OPERATION_TOUCHING, args![thing]).await?.iter().map(operation).collect()
     }
 
     /// Takes the right to work on everything the operation touches. The answer names an operation that comes before it, if

@@ -13,13 +13,13 @@ use crate::{Page, Result, Store, StoreError, Tx};
 macro_rules! columns {
     () => {
         "id, tenant_id, project_id, purpose, name, repository_id, cell_id, incarnation, hash, sealed, expires_at, revoked_at,
-         created_at, version"
+         created_at, version, instance_id"
     };
 }
 
 statements! {
     RUNTIME_SECRET_INSERT = both(concat!("INSERT INTO runtime_secrets (", columns!(), ")
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)"));
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)"));
     RUNTIME_SECRET_GET = both(concat!("SELECT ", columns!(), " FROM runtime_secrets WHERE id = $1"));
     RUNTIME_SECRET_BY_HASH = both(concat!("SELECT ", columns!(), " FROM runtime_secrets WHERE hash = $1"));
     // $4 purpose, or null for any.
@@ -38,7 +38,8 @@ statements! {
         "UPDATE runtime_secrets SET revoked_at = $3, version = version + 1
          WHERE cell_id = $1 AND incarnation < $2 AND revoked_at IS NULL");
     RUNTIME_SECRET_REVOKE_OF_INSTANCE = both(
-        "UPDATE runtime_secrets SET revoked_at = $2, version = version + 1 WHERE instance_id = $1 AND revoked_at IS NULL");
+        "UPDATE runtime_secrets SET revoked_at = $2, sealed = NULL, version = version + 1
+         WHERE instance_id = $1 AND revoked_at IS NULL");
     RUNTIME_SECRET_RESEAL = both("UPDATE runtime_secrets SET sealed = $2 WHERE id = $1 AND sealed = $3");
     RUNTIME_SECRET_PRUNE = both("DELETE FROM runtime_secrets WHERE expires_at < $1 OR revoked_at < $1");
     RUNTIME_SECRET_DELETE_OF_PROJECT = both("DELETE FROM runtime_secrets WHERE project_id = $1");
@@ -62,6 +63,7 @@ fn runtime_secret(row: &Row) -> Result<RuntimeSecret> {
         revoked_at: row.get(11)?,
         created_at: row.get(12)?,
         version: row.get(13)?,
+        instance_id: row.get(14)?,
     })
 }
 
@@ -118,7 +120,8 @@ impl Tx {
             secret.expires_at,
             secret.revoked_at,
             secret.created_at,
-            secret.version
+            secret.version,
+            secret.instance_id
         ];
         self.execute(&RUNTIME_SECRET_INSERT, args).await.map(drop)
     }

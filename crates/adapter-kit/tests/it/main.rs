@@ -1,11 +1,13 @@
 //! Adapters against a platform of the adapter's side, over real HTTP.
 
 mod commands;
+mod guide;
 mod leases;
 mod logging;
 mod person;
 #[path = "../platform/mod.rs"]
 mod platform;
 mod projects;
+mod python;
 mod repeats;
 mod stopping;

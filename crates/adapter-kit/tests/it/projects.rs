@@ -1,15 +1,22 @@
 //! Tokens: one of the operator's own, or the publisher's, which has short ones for every consumer.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::person::{Person, done, start, start_with};
-use crate::platform::{Entitled, Platform};
+use crate::platform::{Entitled, Fault, Platform};
 
 const PUBLISHER: [&str; 2] = ["operator_token.mint", "entitlement.list"];
 
 fn entitle(platform: &Platform, id: &str, app: &str, project: &str) {
     let held = Entitled { id: id.to_owned(), app: app.to_owned(), project: project.to_owned() };
     platform.world().entitled.push(held);
+}
+
+/// The tokens with which an operation was called.
+fn used(platform: &Platform, operation: &str) -> BTreeSet<String> {
+    let world = platform.world();
+    world.calls.iter().filter(|call| call.operation == operation).map(|call| call.token.clone()).collect()
 }
 
 fn willing() -> Person {
@@ -33,15 +40,7 @@ async fn a_publisher_works_in_every_project_that_is_entitled_also_those_that_com
     platform.until(&second, "done").await;
     assert_eq!(platform.step(&others).state.to_string(), "queued", "another adapter's app");
     assert_eq!(platform.count("operator_token_mint"), 2);
-    let world = platform.world();
-    assert!(
-        world
-            .calls
-            .iter()
-            .filter(|call| call.operation.starts_with("adapter_step"))
-            .all(|call| call.token.starts_with("mst_opt_"))
-    );
-    drop(world);
+    assert!(used(&platform, "adapter_step_lease").iter().all(|token| token.starts_with("mst_opt_")));
     running.end().await;
 }
 
@@ -55,15 +54,8 @@ async fn a_minted_token_is_renewed_before_it_ends() {
     platform.so("three tokens were minted", |world| world.made >= 3).await;
     let step = platform.ask_in("prj_a", "join", Some("unit-1"));
     platform.until(&step, "done").await;
-    let world = platform.world();
-    let used: std::collections::BTreeSet<&str> = world
-        .calls
-        .iter()
-        .filter(|call| call.operation == "adapter_step_lease")
-        .map(|call| call.token.as_str())
-        .collect();
+    let used = used(&platform, "adapter_step_lease");
     assert!(used.len() >= 2, "the loop takes the new one up: {used:?}");
-    drop(world);
     running.end().await;
 }
 
@@ -83,6 +75,27 @@ async fn a_step_outlives_the_token_under_which_it_was_leased() {
     });
     let running = start_with(&platform, slow, "mst_sat_publisher", |_| {});
     assert_eq!(platform.until(&step, "done").await.generation, 1);
+    running.end().await;
+}
+
+#[tokio::test]
+async fn a_consumer_for_whom_no_token_is_given_is_not_asked_about_at_every_look() {
+    let platform = Platform::start().await;
+    platform.account("mst_sat_publisher", "publisher", "prj_publisher", &PUBLISHER);
+    entitle(&platform, "ent_1", "fake", "prj_a");
+    platform.fault("operator_token_mint", Fault::Refuse(409, "invalid_state"));
+    let running = start_with(&platform, willing(), "mst_sat_publisher", |options| {
+        options.look_around = Duration::from_millis(100);
+    });
+    platform
+        .so("it looked around several times", |world| {
+            world.calls.iter().filter(|call| call.operation == "entitlement_list").count() >= 6
+        })
+        .await;
+    assert_eq!(platform.count("operator_token_mint"), 1);
+    let step = platform.ask_in("prj_a", "join", Some("unit-1"));
+    platform.until(&step, "done").await;
+    assert_eq!(platform.count("operator_token_mint"), 2, "but it is not forgotten");
     running.end().await;
 }
 

@@ -75,28 +75,27 @@ async fn a_command_that_did_not_work_is_run_anew_under_the_next_lease() {
 #[tokio::test]
 async fn a_look_is_never_told_from_an_earlier_lease() {
     let platform = Platform::start().await;
+    let flag = |says: &str| {
+        let mut world = platform.world();
+        world.cells.entry("mem_unit-1".to_owned()).or_default().insert("/flag".to_owned(), says.to_owned());
+    };
+    flag("busy");
     let step = platform.ask("join", Some("unit-1"));
     let running = start(
         &platform,
         Person::new(|cx| {
             Box::pin(async move {
-                let member = cx.member()?;
-                let seen = cx.look(member, command(["/bin/test", "-e", "/flag"])).await?;
-                if seen.exit != 0 {
-                    return Err(Failure::retry(Duration::from_secs(1), "not_yet", "no flag"));
+                let seen = cx.look(cx.member()?, command(["/bin/cat", "/flag"])).await?;
+                match seen.stdout.as_str() {
+                    "idle" => done(),
+                    _ => Err(Failure::retry(Duration::from_secs(1), "not_yet", "it is busy")),
                 }
-                done()
             })
         }),
     );
     platform.so("it failed once", |world| world.steps[0].reason.is_some()).await;
-    platform
-        .world()
-        .cells
-        .entry("mem_unit-1".to_owned())
-        .or_default()
-        .insert("/flag".to_owned(), String::new());
-    platform.until(&step, "done").await;
+    flag("idle");
+    assert_eq!(platform.until(&step, "done").await.generation, 2);
     running.end().await;
 }
 
@@ -238,6 +237,16 @@ async fn a_method_that_panics_fails_its_step_and_the_loop_goes_on() {
     assert!(ended.message.unwrap().contains("a fault of the author's"));
     let next = platform.ask("leave", Some("unit-1"));
     platform.until(&next, "done").await;
+    running.end().await;
+}
+
+#[tokio::test]
+async fn a_report_that_the_platform_does_not_take_fails_the_step_instead_of_coming_again_for_ever() {
+    let platform = Platform::start().await;
+    let step = platform.ask("join", Some("unit-1"));
+    platform.fault("adapter_step_complete", Fault::Refuse(400, "invalid_request"));
+    let running = start(&platform, Person::new(|_| Box::pin(async { done() })));
+    assert_eq!(platform.until(&step, "failed").await.reason.as_deref(), Some("report_refused"));
     running.end().await;
 }
 

@@ -232,7 +232,7 @@ impl Driver {
 }
 
 /// Why an image is not there, in the server's words where it has one for it.
-fn unusable(error: Error) -> Undone {
+pub(super) fn unusable(error: Error) -> Undone {
     match error {
         Error::Changed { .. } | Error::Damaged { .. } => Undone::because(Refusal::ArtifactDamaged, error),
         error => said(error).into(),

@@ -4,6 +4,7 @@
 //! keeps little of its own: which places there are, and which devices have not been wiped since somebody had them. What it
 //! reports it has looked up, never remembered.
 
+mod act;
 mod cell;
 mod device;
 mod follow;
@@ -15,6 +16,7 @@ mod survey;
 
 use std::net::Ipv4Addr;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -51,6 +53,8 @@ pub struct Driver {
     journal: Journal,
     /// What the node should have beside its places, as it was told last: what is made later needs its part of it.
     wanted: Mutex<Wanted>,
+    /// Whether its agent ends, and waits for nothing any more.
+    left: AtomicBool,
 }
 
 impl std::fmt::Debug for Driver {
@@ -92,6 +96,7 @@ impl Driver {
             places: Mutex::new(places),
             journal,
             wanted: Mutex::default(),
+            left: AtomicBool::new(false),
         };
         driver.remount();
         driver.clear_aside();
@@ -138,16 +143,22 @@ impl Driver {
         self.cells.list().map_err(|error| AgentError::Refused(error.to_string()))
     }
 
+    /// The cells that must not go on without the platform.
+    pub(crate) fn stop_alone(&self) -> Result<Vec<(CellPlace, u32)>, AgentError> {
+        self.cells.stop_alone().map_err(|error| AgentError::Refused(error.to_string()))
+    }
+
     /// Carries an order out, and looks what is there afterwards. It is in the journal, on the disk, before anything is done
     /// and after it was done, so that what a power cut interrupted is known.
     pub(crate) fn carry_out(&self, order: &Order) -> Outcome {
         self.reach(order.kind, "begun");
-        let changes = !matches!(order.kind, TaskKind::Inspect | TaskKind::CellInspect | TaskKind::Survey);
+        let looks = [TaskKind::Inspect, TaskKind::CellInspect, TaskKind::Survey, TaskKind::CellProbe];
+        let changes = !looks.contains(&order.kind);
         if changes {
             self.journal.begin(order, self.world.now())?;
             self.reach(order.kind, "journalled");
         }
-        let done = self.perform(order);
+        let done = if order.details.act.is_some() { self.act(order)? } else { self.perform(order) };
         self.reach(order.kind, "done");
         if changes {
             let why = done.as_ref().err().map(|undone| undone.why.as_str());
@@ -172,11 +183,16 @@ impl Driver {
             TaskKind::CellDestroy => self.cell_destroy(cell()?),
             TaskKind::KeepLogs => self.keep_logs(place()?, order.details.cell.as_ref()),
             TaskKind::CellFiles | TaskKind::CellService | TaskKind::CellCommand | TaskKind::CellProbe => {
-                Err("this is not done yet".to_owned())
+                Err("it is not said what to do in which cell".to_owned())
             }
             TaskKind::Stream => Err("a stream is no order".to_owned()),
         };
         done.map_err(Undone::from)
+    }
+
+    /// Its agent ends, or begins: what takes long is not waited for meanwhile, and found again by whoever asks next.
+    pub(crate) fn leave(&self, left: bool) {
+        self.left.store(left, Ordering::Relaxed);
     }
 
     /// The report is next.

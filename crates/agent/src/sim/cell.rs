@@ -34,6 +34,9 @@ pub(super) struct HeldCell {
     files: BTreeMap<String, String>,
     /// How the last commands ended, by the task that asked for them.
     ran: BTreeMap<TaskId, Ran>,
+    /// So many seconds it may go on without the platform.
+    #[serde(default)]
+    pub(super) stop_after_partition: Option<u32>,
 }
 
 /// A service of a cell.
@@ -84,6 +87,7 @@ impl HeldCell {
             told: told.into_iter().collect(),
             files: spec.files.iter().map(|file| (file.path.clone(), file.text.clone())).collect(),
             ran: BTreeMap::new(),
+            stop_after_partition: spec.stop_after_partition,
         }
     }
 

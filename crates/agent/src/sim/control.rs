@@ -106,7 +106,11 @@ mod tests {
     fn what_is_no_word_is_answered_with_the_words() {
         assert_eq!("die sim-0001".parse(), Ok(Word::Die("sim-0001".into())));
         assert_eq!("fail 50% 0.25".parse(), Ok(Word::Fail("50%".into(), 0.25)));
-        for wrong in ["", "die", "fail * 2", "sing a song"] {
+        let cell: muster_ids::CellId = muster_ids::World::for_tests(1).id();
+        let end = |service: Option<&str>| Ok(Word::End("0".into(), cell, service.map(str::to_owned)));
+        assert_eq!(format!("end 0 {cell}").parse(), end(None));
+        assert_eq!(format!("end 0 {cell} web").parse(), end(Some("web")));
+        for wrong in ["", "die", "fail * 2", "sing a song", "end 0", "end 0 cell", "end 0 a b c d"] {
             assert!(wrong.parse::<Word>().is_err(), "{wrong}");
         }
     }

@@ -100,6 +100,11 @@ impl Driver {
         self.holdings.lock().expect("no holder of this lock can panic").cells()
     }
 
+    /// The cells that must not go on without the platform.
+    pub(crate) fn stop_alone(&self) -> Vec<(CellPlace, u32)> {
+        self.holdings.lock().expect("no holder of this lock can panic").stop_alone()
+    }
+
     /// Lists what is there.
     fn survey(&self) -> Result<Findings, String> {
         self.reach(TaskKind::Survey, Stage::Begin);

@@ -76,6 +76,14 @@ impl Holdings {
         self.places.iter().flat_map(cells).collect()
     }
 
+    pub(super) fn stop_alone(&self) -> Vec<(CellPlace, u32)> {
+        let limit = |place: CellPlace| {
+            let cell = self.places.get(&place.allocation_id)?.cells.get(&place.cell_id)?;
+            Some((place, cell.stop_after_partition?))
+        };
+        self.cells().into_iter().filter_map(limit).collect()
+    }
+
     /// Which incarnation of an allocation's place is there.
     pub(super) fn incarnation(&self, allocation: AllocationId) -> Option<i64> {
         self.places.get(&allocation).map(|held| held.incarnation)

@@ -3,18 +3,22 @@
 use std::path::Path;
 use std::process::Stdio;
 
-use muster_agent::sim::{Effect, KILL_POINTS};
+use muster_agent::Driver;
+use muster_agent::real::{self, Settings};
+use muster_agent::sim::{Effect, KILL_POINTS, KillPoints};
 use muster_ids::AllocationId;
 use muster_node_api::task::{Ending, TaskKind};
 use tokio::process::{Child, Command};
 
 use crate::acts::{act, create};
 use crate::machine::Machine;
+use crate::real::settings_of;
 use crate::server::{Server, State};
 
 const FOLDER: &str = "MUSTER_TEST_AGENT_FOLDER";
 const KILL_AT: &str = "MUSTER_AGENT_KILL_AT";
 const PULLS: &str = "MUSTER_TEST_AGENT_PULLS";
+const REAL: &str = "MUSTER_TEST_AGENT_REAL";
 
 /// Not a test of its own: the process that the test below starts, which is this program again.
 #[tokio::test]
@@ -23,11 +27,25 @@ async fn the_agent_in_a_process_of_its_own() {
     let mut machine = Machine::at(Path::new(&folder));
     machine.kill_at = std::env::var(KILL_AT).unwrap_or_default();
     machine.pulls = std::env::var_os(PULLS).is_some();
-    machine.start().await.unwrap().unwrap();
+    let running = match std::env::var(REAL) {
+        Ok(number) => {
+            let kill = KillPoints::parse(&machine.kill_at).unwrap();
+            let settings = Settings { kill: kill.into(), ..settings_of(&machine, number.parse().unwrap()) };
+            let driver = real::Driver::open(settings, &machine.world).unwrap();
+            machine.start_with(Driver::Real(driver.into()))
+        }
+        Err(_) => machine.start(),
+    };
+    running.await.unwrap().unwrap();
 }
 
 fn start(machine: &Machine, kill_at: &str) -> Child {
     command(machine, kill_at).spawn().unwrap()
+}
+
+/// One that makes real cells, under the number of whoever started it.
+pub(crate) fn start_real(machine: &Machine, kill_at: &str) -> Child {
+    command(machine, kill_at).env(REAL, std::process::id().to_string()).spawn().unwrap()
 }
 
 /// One that fetches images.

@@ -9,6 +9,7 @@ mod killed;
 mod machine;
 mod pull;
 mod real;
+mod real_acts;
 mod registry;
 mod resume;
 mod secret;

@@ -22,10 +22,14 @@ const CANARY: &str = "CANARY-3f-of-a-real-cell";
 /// An image that nobody has.
 const NOWHERE: &str = "sha256:0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f";
 
-fn settings(machine: &Machine) -> Settings {
+pub(crate) fn settings(machine: &Machine) -> Settings {
+    settings_of(machine, std::process::id())
+}
+
+/// What no test with another number has at the same time.
+pub(crate) fn settings_of(machine: &Machine, number: u32) -> Settings {
     let missing = real::missing_tools();
     assert!(missing.is_empty(), "this test makes real cells and lacks {missing:?}");
-    let number = std::process::id();
     Settings {
         key: format!("w{:05}", number % 100_000),
         folder: machine.path().join("driver"),
@@ -40,7 +44,7 @@ fn settings(machine: &Machine) -> Settings {
 }
 
 /// A layer that holds nothing but busybox.
-fn layer() -> Vec<u8> {
+pub(crate) fn layer() -> Vec<u8> {
     let mut archive = tar::Builder::new(Vec::new());
     let busybox = std::fs::read("/bin/busybox").expect("the tests of cells need a static /bin/busybox");
     let mut header = tar::Header::new_gnu();
@@ -60,7 +64,7 @@ fn canaries(folder: &Path) -> String {
 }
 
 /// The control groups that a driver makes once and leaves, gone when the test is.
-struct Groups(String);
+pub(crate) struct Groups(pub(crate) String);
 
 impl Drop for Groups {
     fn drop(&mut self) {

@@ -3,13 +3,13 @@
 
 use std::time::{Duration, Instant};
 
-use muster_cell::{CellResult, Cells, Once, Request, Secret};
+use muster_cell::{CellError, CellResult, Cells, Once, Patience, Request, Secret};
 use muster_ids::CellId;
 use muster_node_api::cell::ServiceState;
 use muster_node_api::task::{FilesOrder, Ran};
 use serde_json::{Value, json};
 
-use crate::site::{Site, now, service};
+use crate::site::{Site, now, patience, service};
 
 fn files(site: &Site, cell: CellId, order: Value, secrets: &[Secret<'_>]) -> CellResult<()> {
     let order: FilesOrder = serde_json::from_value(order).unwrap();
@@ -18,14 +18,13 @@ fn files(site: &Site, cell: CellId, order: Value, secrets: &[Secret<'_>]) -> Cel
 
 fn ask(cells: &Cells, cell: CellId, name: &str, action: &str, by: &str, seconds: u64) -> CellResult<()> {
     let order = serde_json::from_value(json!({ "name": name, "action": action })).unwrap();
-    let within = Duration::from_secs(seconds);
-    cells.service_request(cell, &Request { incarnation: 1, order: &order, by, within, now: &now })
+    let patience = patience(seconds);
+    cells.service_request(cell, &Request { incarnation: 1, order: &order, by, patience: &patience })
 }
 
 fn once(cells: &Cells, cell: CellId, id: &str, order: Value) -> CellResult<Ran> {
     let order = serde_json::from_value(order).unwrap();
-    let within = Duration::from_secs(60);
-    cells.command_once(cell, &Once { incarnation: 1, id, order: &order, within, now: &now })
+    cells.command_once(cell, &Once { incarnation: 1, id, order: &order, patience: &patience(60) })
 }
 
 fn script(text: &str) -> Value {
@@ -243,8 +242,7 @@ fn a_command_runs_once_to_its_end_and_says_what_it_wrote() {
         incarnation: 2,
         id: "tsk_7",
         order: &serde_json::from_value(script("true")).unwrap(),
-        within: Duration::from_secs(1),
-        now: &now,
+        patience: &patience(1),
     };
     assert!(site.cells.command_once(cell, &wrong).is_err());
 }
@@ -255,28 +253,37 @@ fn a_command_is_found_again_by_the_next_agent_and_killed_when_its_time_is_over()
     let cell = site.run(1, json!({}));
     // The first agent dies at its first look at what it started.
     let order = serde_json::from_value(script("echo x >> /count; sleep 2; echo done")).unwrap();
-    let within = Duration::from_secs(60);
+    let minute = patience(60);
     let dies = || -> jiff::Timestamp { std::panic::resume_unwind(Box::new("the agent died")) };
+    let dying = Patience { now: &dies, ..patience(60) };
     let died = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        let once = Once { incarnation: 1, id: "tsk_1", order: &order, within, now: &dies };
+        let once = Once { incarnation: 1, id: "tsk_1", order: &order, patience: &dying };
         site.cells.command_once(cell, &once)
     }));
     assert!(died.is_err());
     site.reopen();
-    let again = Once { incarnation: 1, id: "tsk_1", order: &order, within, now: &now };
+    let again = Once { incarnation: 1, id: "tsk_1", order: &order, patience: &minute };
     let ran = site.cells.command_once(cell, &again).unwrap();
     assert_eq!((ran.exit, ran.stdout.as_str()), (0, "done\n"));
     assert_eq!(site.say(cell, "cat /count"), "x");
 
+    // One that ends in order lets it be, and the next one is told how it went.
+    let leaves = Patience { given_up: &|| true, ..patience(60) };
+    let order = serde_json::from_value(script("sleep 1; echo later")).unwrap();
+    let left = Once { incarnation: 1, id: "tsk_6", order: &order, patience: &leaves };
+    assert!(matches!(site.cells.command_once(cell, &left), Err(CellError::GivenUp)));
+    let found = Once { patience: &minute, ..left };
+    assert_eq!(site.cells.command_once(cell, &found).unwrap().stdout, "later\n");
+
     // One that died before it had told a command its input leaves none waiting for the rest.
     let order = serde_json::from_value(json!({ "command": ["/bin/cat"], "stdin": "all of it" })).unwrap();
-    let once_more = Once { incarnation: 1, id: "tsk_4", order: &order, within, now: &now };
+    let once_more = Once { incarnation: 1, id: "tsk_4", order: &order, patience: &minute };
     assert_eq!(site.cells.command_once(cell, &once_more).unwrap().stdout, "all of it");
     let folder = site.settings.folder.join(format!("cells/{cell}/command"));
     std::fs::create_dir(folder.join("tsk_5")).unwrap();
     std::fs::copy(folder.join("tsk_4/conmon.pid"), folder.join("tsk_5/conmon.pid")).unwrap();
     let began = Instant::now();
-    let half = Once { incarnation: 1, id: "tsk_5", order: &order, within, now: &now };
+    let half = Once { incarnation: 1, id: "tsk_5", order: &order, patience: &minute };
     assert!(site.cells.command_once(cell, &half).is_err() && began.elapsed() < Duration::from_secs(20));
 
     let slow =
@@ -289,8 +296,7 @@ fn a_command_is_found_again_by_the_next_agent_and_killed_when_its_time_is_over()
     // Nobody waits longer than the task lasts.
     let order = serde_json::from_value(json!({ "command": ["/bin/sleep", "1006"], "timeout_seconds": 3600 }))
         .unwrap();
-    let brief =
-        Once { incarnation: 1, id: "tsk_3", order: &order, within: Duration::from_secs(1), now: &now };
+    let brief = Once { incarnation: 1, id: "tsk_3", order: &order, patience: &patience(1) };
     let ran = site.cells.command_once(cell, &brief).unwrap();
     assert!(ran.timed_out && ran.exit == 137, "{ran:?}");
 }

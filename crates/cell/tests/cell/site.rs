@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use muster_cell::{
-    Cells, Command, DestroyOptions, Device, Limits, LogLimits, Made, Make, RootSource, Secret, Settings,
-    Streams, Tools,
+    Cells, Command, DestroyOptions, Device, Limits, LogLimits, Made, Make, Patience, RootSource, Secret,
+    Settings, Streams, Tools,
 };
 use muster_ids::{AllocationId, CellId, Clock, SystemClock};
 use muster_node_api::cell::{CellFindings, CellSpec, ServiceFindings};
@@ -214,6 +214,11 @@ pub(crate) fn settings(folder: &Path, number: u32) -> Settings {
 /// The time, which a test may ask the machine for.
 pub(crate) fn now() -> Timestamp {
     SystemClock.now()
+}
+
+/// Somebody who waits for so many seconds.
+pub(crate) fn patience(seconds: u64) -> Patience<'static> {
+    Patience { within: Duration::from_secs(seconds), now: &now, given_up: &|| false }
 }
 
 pub(crate) fn shell(uid: u32, script: &str) -> Command {

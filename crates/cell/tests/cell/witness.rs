@@ -10,14 +10,14 @@ use muster_ids::CellId;
 use muster_node_api::task::{ProbeOrder, Ran};
 use serde_json::json;
 
-use crate::site::{Site, shell, spec_of};
+use crate::site::{Folder, Site, patience, shell, spec_of};
 
 fn order(command: &[&str], sees: &[&str]) -> ProbeOrder {
     serde_json::from_value(json!({ "command": command, "sees": sees })).unwrap()
 }
 
 fn witness(site: &Site, cell: CellId, command: &[&str], sees: &[&str]) -> CellResult<Ran> {
-    site.cells.witness(cell, 1, &order(command, sees))
+    site.cells.witness(cell, 1, &order(command, sees), &patience(60))
 }
 
 /// What a check says, which must succeed.
@@ -78,7 +78,7 @@ fn a_forged_program_a_preload_and_a_forged_shell_deceive_a_command_and_no_check(
     // A search path that leads into the cell finds what can be read and not run.
     let mut order = order(&["/bin/sh", "-c", "cat /data/word"], &["/data"]);
     order.environment.insert("PATH".into(), "/data/bin:/bin".into());
-    let ran = site.cells.witness(cell, 1, &order).unwrap();
+    let ran = site.cells.witness(cell, 1, &order, &patience(60)).unwrap();
     assert_eq!(ran.stdout, "true\n", "{ran:?}");
     assert_cleared(&site, cell);
 }
@@ -98,6 +98,7 @@ fn nothing_in_what_it_sees_is_ever_run_and_nothing_is_written() {
         "mount -o remount,rw /data",
         "umount /proc",
         "echo x > /proc/sys/kernel/core_pattern",
+        "cat /proc/1/root/etc/passwd",
     ] {
         let ran = witness(&site, cell, &["/bin/sh", "-c", script], &["/data", "/opt"]).unwrap();
         assert_ne!(ran.exit, 0, "{script}");
@@ -135,7 +136,7 @@ fn links_lead_it_nowhere_and_places_of_programs_cannot_be_shown_to_it() {
     }
     assert!(witness(&site, cell, &["sh"], &[]).is_err(), "a program is named by its path");
     assert!(
-        site.cells.witness(cell, 2, &order(&["/bin/true"], &[])).is_err(),
+        site.cells.witness(cell, 2, &order(&["/bin/true"], &[]), &patience(60)).is_err(),
         "that incarnation is not there"
     );
     assert_cleared(&site, cell);
@@ -157,14 +158,14 @@ fn its_output_and_memory_are_out_of_reach_for_the_root_of_the_cell() {
     for uid in [0, 1000] {
         let mut order = order(&["/bin/sh", "-c", slow], &[]);
         (order.uid, order.gid) = (uid, uid);
-        assert_eq!(site.cells.witness(cell, 1, &order).unwrap().stdout, "true\n");
+        assert_eq!(site.cells.witness(cell, 1, &order, &patience(60)).unwrap().stdout, "true\n");
     }
     site.cells.command_kill(cell, "attack").unwrap();
     // Nor does it see into anything of the check, as any user that it can be.
-    let mut order = order(&["/bin/sleep", "2"], &[]);
-    (order.uid, order.gid) = (1000, 1000);
+    let mut order = order(&["/bin/sleep", "50"], &[]);
+    (order.uid, order.gid, order.timeout_seconds) = (1000, 1000, 60);
     std::thread::scope(|scope| {
-        let running = scope.spawn(|| site.cells.witness(cell, 1, &order).unwrap());
+        let running = scope.spawn(|| site.cells.witness(cell, 1, &order, &patience(60)).unwrap());
         let find =
             "for p in /proc/[0-9]*; do grep -q '^.bin.sleep' $p/cmdline 2>/dev/null && echo $p; done; true";
         let mut found = String::new();
@@ -222,7 +223,7 @@ fn it_is_among_the_cell_s_processes_and_in_its_network_with_no_rights_and_a_clea
     }
     let mut order = order(&["/bin/sh", "-c", "id -u; id -g; cat /etc/only-root"], &[]);
     (order.uid, order.gid) = (1000, 1001);
-    let ran = site.cells.witness(cell, 1, &order).unwrap();
+    let ran = site.cells.witness(cell, 1, &order, &patience(60)).unwrap();
     assert_eq!((ran.exit, ran.stdout.as_str()), (1, "1000\n1001\n"), "{ran:?}");
     let missing = witness(&site, cell, &["/bin/nothing"], &[]).unwrap_err().to_string();
     assert!(missing.contains("/bin/nothing"), "{missing}");
@@ -237,7 +238,7 @@ fn its_time_its_output_and_its_processes_are_bounded() {
         let mut order = order(&["/bin/sh", "-c", script], &[]);
         order.timeout_seconds = 2;
         let began = Instant::now();
-        let ran = site.cells.witness(cell, 1, &order).unwrap();
+        let ran = site.cells.witness(cell, 1, &order, &patience(60)).unwrap();
         assert!(began.elapsed() < Duration::from_secs(15), "{script}: {:?}", began.elapsed());
         ran
     };
@@ -255,36 +256,74 @@ fn its_time_its_output_and_its_processes_are_bounded() {
         (0, false, "done\n"),
         "what it left behind does not hold it up"
     );
-    // A cell that has used up its processes can still be looked at.
     assert_cleared(&site, cell);
     assert!(!site.say(cell, "ps").contains("sleep 1000"));
 }
 
 #[test]
-fn what_an_agent_that_died_left_of_one_goes_and_the_end_of_the_cell_ends_it() {
+fn a_cell_that_has_used_up_what_it_may_have_can_still_be_looked_at() {
+    let site = Site::new();
+    let cell = site.run(1, json!({}));
+    let group = format!("{}/{}/pids.max", site.settings.cgroup_root, site.allocation);
+    let files = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"].map(|mount| Path::new(mount).join(&group));
+    let file = files.iter().find(|file| file.exists()).unwrap();
+    fs::write(file, "1").unwrap();
+    assert_ne!(site.shell(cell, "sleep 0 && echo inside").1.trim(), "inside", "nothing more starts in it");
+    assert_eq!(says(&site, cell, "sleep 0 && echo beside", &[]), "beside");
+    fs::write(file, "max").unwrap();
+}
+
+const LONG: [&str; 3] = ["/bin/sh", "-c", "sleep 9; echo x"];
+
+/// Waits until the long check runs.
+fn until_it_runs(site: &Site, cell: CellId) {
+    let since = Instant::now();
+    while !site.say(cell, "ps").contains("sleep 9") {
+        assert!(since.elapsed() < Duration::from_secs(10));
+    }
+}
+
+/// No test by itself: the next one starts it as a process of its own, to kill it.
+#[test]
+fn the_agent_of_the_next_test() {
+    let Ok(folder) = std::env::var("MUSTER_TEST_WITNESS") else { return };
+    let number = std::env::var("MUSTER_TEST_NUMBER").unwrap().parse().unwrap();
+    // The folder belongs to who started this process.
+    let site = std::mem::ManuallyDrop::new(Site::at(Folder::Other(folder.into()), number));
+    let _ = witness(&site, site.cell_id(1), &LONG, &[]);
+}
+
+#[test]
+fn what_an_agent_that_died_left_of_one_goes_when_the_next_one_starts() {
     let mut site = Site::new();
     let cell = site.run(1, json!({}));
-    let settings = site.settings.clone();
-    let long = |settings: &muster_cell::Settings, cell: CellId| {
-        let cells = muster_cell::Cells::open(settings.clone()).unwrap();
-        std::thread::spawn(move || cells.witness(cell, 1, &order(&["/bin/sh", "-c", "sleep 9; echo x"], &[])))
-    };
-    let runs = |site: &Site| {
-        let since = Instant::now();
-        while !site.say(cell, "ps").contains("sleep 9") {
-            assert!(since.elapsed() < Duration::from_secs(10));
-        }
-    };
-    let lost = long(&settings, cell);
-    runs(&site);
+    let mut agent = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "witness::the_agent_of_the_next_test"])
+        .env("MUSTER_TEST_WITNESS", site.folder.path())
+        .env("MUSTER_TEST_NUMBER", site.number.to_string())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    until_it_runs(&site, cell);
+    agent.kill().unwrap();
+    agent.wait().unwrap();
+    assert!(site.say(cell, "ps").contains("sleep 9"), "nobody has ended it");
     site.reopen();
     assert_cleared(&site, cell);
     assert!(!site.say(cell, "ps").contains("sleep 9"));
-    assert!(!lost.join().unwrap().is_ok_and(|ran| ran.exit == 0));
-    let ended = long(&settings, cell);
-    runs(&site);
-    site.destroy(cell);
-    assert!(!ended.join().unwrap().is_ok_and(|ran| ran.exit == 0));
+    assert_eq!(says(&site, cell, "echo next", &[]), "next");
+}
+
+#[test]
+fn the_end_of_a_cell_ends_a_check_beside_it() {
+    let site = Site::new();
+    let cell = site.run(1, json!({}));
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| witness(&site, cell, &LONG, &[]));
+        until_it_runs(&site, cell);
+        site.destroy(cell);
+        assert!(!running.join().unwrap().is_ok_and(|ran| ran.exit == 0));
+    });
     assert_eq!(site.cells.leftovers(cell).unwrap(), Vec::<String>::new());
     assert_cleared(&site, cell);
 }

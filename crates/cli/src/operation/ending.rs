@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::{evidence, text, title};
 use crate::age::{instant, relative};
 use crate::failure::{Exit, Failure};
+use crate::member;
 use crate::operate::call;
 
 /// What had to be looked up to say what to do next.
@@ -30,16 +31,19 @@ impl Beside {
     }
 }
 
+/// What has an advice of its own when something failed with it.
+pub(crate) const ADVISED: [&str; 3] = ["allocation", "instance", "member"];
+
 async fn advice(connection: &Connection, operation: &Value) -> Option<String> {
-    if operation["subject_kind"] != "allocation" {
-        return None;
-    }
-    let get = Description::embedded().operation("allocation_get")?;
-    let (project, allocation) = (operation["project_id"].as_str()?, operation["subject_id"].as_str()?);
-    let path = [("project", project), ("allocation", allocation)];
-    let path = path.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-    let allocation = call(connection, get, &Arguments { path, ..Arguments::default() }).await.ok()?;
-    allocation["advice"].as_str().map(str::to_owned)
+    let kind = operation["subject_kind"].as_str().filter(|kind| ADVISED.contains(kind))?;
+    let (project, subject) = (operation["project_id"].as_str()?, operation["subject_id"].as_str()?);
+    let thing = if kind == "member" {
+        member::find(connection, project, subject).await.ok()??
+    } else {
+        let get = Description::embedded().operation(&format!("{kind}_get"))?;
+        call(connection, get, &member::at(&[("project", project), (kind, subject)])).await.ok()?
+    };
+    thing["advice"].as_str().map(str::to_owned)
 }
 
 async fn heir(connection: &Connection, operation: &Value) -> Option<String> {
@@ -158,10 +162,19 @@ pub(crate) fn next(operation: &Value, beside: &Beside) -> Option<String> {
             None => format!("muster operation list --subject {}", text(operation, "subject_id")),
         }),
         Some("parked") => {
-            let guide = if operation["parked"]["unblock_by"] == "tenant" { "allocations" } else { "nodes" };
+            let guide = guide(operation);
             Some(format!("remove the cause, then choose; docs/guides/{guide}.md says what each choice means"))
         }
         _ => Some(format!("muster operation watch {id}")),
+    }
+}
+
+/// Where its choices are explained to whoever has to choose.
+fn guide(operation: &Value) -> &'static str {
+    match (operation["parked"]["unblock_by"].as_str(), operation["subject_kind"].as_str()) {
+        (Some("tenant"), Some("instance" | "member")) => "apps",
+        (Some("tenant"), _) => "allocations",
+        _ => "nodes",
     }
 }
 
@@ -209,6 +222,20 @@ mod tests {
                 "  give up, and say why:        muster operation unblock op_1 --choice abandon --statement 'WHAT YOU KNOW'",
             ]
         );
+    }
+
+    #[test]
+    fn what_is_parked_names_the_guide_of_whoever_chooses() {
+        let guide = |by: &str, subject: &str| {
+            let mut parked = operation("parked");
+            parked["parked"]["unblock_by"] = json!(by);
+            parked["subject_kind"] = json!(subject);
+            next(&parked, &Beside::default()).unwrap()
+        };
+        assert!(guide("tenant", "member").contains("docs/guides/apps.md"));
+        assert!(guide("tenant", "instance").contains("docs/guides/apps.md"));
+        assert!(guide("tenant", "allocation").contains("docs/guides/allocations.md"));
+        assert!(guide("operator", "member").contains("docs/guides/nodes.md"));
     }
 
     #[test]

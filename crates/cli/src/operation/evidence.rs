@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::text;
+use super::{check, text};
 use crate::age::exact;
 use crate::printable::printable;
 use crate::table::plain;
@@ -16,6 +16,12 @@ pub(crate) fn lines(witnesses: &[Value], now: Timestamp) -> Vec<String> {
 /// The witnesses of an operation or a timeline.
 pub(crate) fn of(thing: &Value) -> &[Value] {
     thing["witnesses"].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// What came since the look before, which may be nothing at all.
+pub(crate) fn fresh(before: &Value, after: &Value) -> Vec<Value> {
+    let known = |witness: &&Value| of(before).iter().any(|old| old["id"] == witness["id"]);
+    of(after).iter().filter(|witness| !known(witness)).cloned().collect()
 }
 
 /// Whether any of it is somebody's word instead.
@@ -44,6 +50,17 @@ fn one(witness: &Value, now: Timestamp) -> Vec<String> {
         node => format!("the agent of {node}"),
     };
     let mut lines = vec![format!("✓ {transition}: seen by {agent}, {when}")];
+    if let Some(checks) = check::lines(checked) {
+        lines.extend(checks.into_iter().map(|check| format!("    {check}")));
+        // How many there were can be counted.
+        let found = found.as_object().into_iter().flatten().filter(|(name, _)| *name != "checks");
+        let found: serde_json::Map<String, Value> =
+            found.map(|(name, value)| (name.clone(), value.clone())).collect();
+        if !found.is_empty() {
+            lines.push(format!("    found:   {}", words(&Value::Object(found))));
+        }
+        return lines;
+    }
     if !is_empty(checked) {
         lines.push(format!("    checked: {}", words(checked)));
     }
@@ -124,6 +141,27 @@ mod tests {
         let listed = json!({"kind": "witnessed", "transition": "retired", "node_id": "nod_1", "at": "?",
                             "evidence": {"checked": ["no place is left"], "found": {"places": []}}});
         assert_eq!(lines(&[listed], now())[1], "    checked: no place is left");
+    }
+
+    #[test]
+    fn the_checks_of_a_member_are_a_line_each() {
+        let witness = json!({"id": "wit_3", "kind": "witnessed", "transition": "drained", "node_id": "nod_1", "at": "?",
+        "evidence": {"found": {"checks": 2}, "checked": [
+            {"what": "its cell", "incarnation": 2, "node_id": "nod_1", "task_id": "tsk_1"},
+            {"what": "a check of its manifest", "in": "hub-0", "exec": ["/bin/state"], "expect": {"exit": 0}, "exit": 0},
+        ]}});
+        assert_eq!(
+            lines(std::slice::from_ref(&witness), now()),
+            [
+                "✓ drained: seen by the agent of nod_1, ",
+                "    its cell: incarnation=2",
+                "    in hub-0: /bin/state: expected exit=0; found exit=0",
+            ]
+        );
+        let (one, both) = (json!({"witnesses": [seen()]}), json!({"witnesses": [seen(), witness]}));
+        assert_eq!(fresh(&one, &both).len(), 1);
+        assert_eq!(fresh(&Value::Null, &both).len(), 2);
+        assert!(fresh(&both, &both).is_empty());
     }
 
     #[test]

@@ -8,6 +8,11 @@ use super::text;
 use crate::age::instant;
 use crate::span::between;
 
+/// Of so many parts, each change is a line; of more, each end.
+const FEW: usize = 10;
+/// How long a bar is.
+const WIDTH: usize = 20;
+
 /// What changed since the look before, which is null at first. Where there is a line for what goes on just now (`live`), only
 /// what has come to an end gets a line of its own.
 pub(crate) fn changes(before: &Value, after: &Value, live: bool, now: Timestamp) -> Vec<String> {
@@ -33,16 +38,40 @@ pub(crate) fn changes(before: &Value, after: &Value, live: bool, now: Timestamp)
             lines.push(steps::line(after, step, width, now));
         }
     }
-    for item in after["items"].as_array().into_iter().flatten() {
+    let items = after["items"].as_array().map_or(&[][..], Vec::as_slice);
+    let is_many = items.len() > FEW;
+    let mut ended = before["items"].as_array().into_iter().flatten().filter(|item| is_settled(item)).count();
+    for item in items {
         let old = before["items"].as_array().into_iter().flatten().find(|old| old["id"] == item["id"]);
         let changed =
             old.is_none_or(|old| (&old["state"], &old["message"]) != (&item["state"], &item["message"]));
-        let settled = !matches!(item["state"].as_str(), Some("pending" | "running"));
-        if changed && (settled || !live) {
-            lines.push(steps::item_line(item));
+        let settled = is_settled(item);
+        if settled && old.is_none_or(|old| !is_settled(old)) {
+            ended += 1;
+        }
+        // Of many, only those that have ended are told, each with how many that makes.
+        match (changed && (settled || !live), is_many) {
+            (true, false) => lines.push(steps::item_line(item)),
+            (true, true) if settled => {
+                lines.push(format!("{} ({ended}/{})", steps::item_line(item), items.len()))
+            }
+            _ => {}
         }
     }
     lines
+}
+
+fn is_settled(item: &Value) -> bool {
+    !matches!(item["state"].as_str(), Some("pending" | "running"))
+}
+
+/// `███████████████░░░░░ 37/50, 2 failed`.
+fn parts_bar(items: &[Value]) -> String {
+    let count = |state: &str| items.iter().filter(|item| item["state"] == state).count();
+    let (done, failed, all) = (count("succeeded"), count("failed"), items.len());
+    let full = WIDTH * done / all.max(1);
+    let bar = format!("{}{} {done}/{all}", "█".repeat(full), "░".repeat(WIDTH - full));
+    if failed == 0 { bar } else { format!("{bar}, {failed} failed") }
 }
 
 /// `[✓…·] prepare: why it waits, for 12 s, at most until in 14 min`.
@@ -57,8 +86,7 @@ pub(crate) fn current(operation: &Value, now: Timestamp) -> String {
     let mut line = format!("[{bar}] {}: {}", text(step, "name"), says(operation, step));
     let items = operation["items"].as_array().map_or(&[][..], Vec::as_slice);
     if !items.is_empty() {
-        let done = items.iter().filter(|item| item["state"] == "succeeded").count();
-        line.push_str(&format!(", {done} of {} done", items.len()));
+        line.push_str(&format!(", {}", parts_bar(items)));
     }
     let since = step["started_at"].as_str().or(operation["created_at"].as_str()).and_then(instant);
     if let Some(since) = since {
@@ -122,6 +150,27 @@ mod tests {
         back["items"] = json!([{"id": "alc_1", "name": "a", "state": "running"}, {"id": "alc_2", "name": "b", "state": "succeeded"}]);
         let told = changes(&running, &back, true, now());
         assert_eq!(told, ["↺ what was done is being undone: the disk is full", "  ✓ b: done"]);
-        assert!(current(&back, now()).contains("1 of 2 done"), "{}", current(&back, now()));
+        assert!(current(&back, now()).contains("██████████░░░░░░░░░░ 1/2"), "{}", current(&back, now()));
+    }
+
+    #[test]
+    fn of_many_parts_the_bar_says_how_far_and_only_an_end_is_a_line() {
+        let whole = |done: usize, failed: usize| {
+            let state = |n: usize| match n {
+                n if n < done => "succeeded",
+                n if n < done + failed => "failed",
+                _ => "pending",
+            };
+            let items = (0..50)
+                .map(|n| json!({"id": format!("mem_{n}"), "name": format!("unit-{n}"), "state": state(n)}));
+            let mut whole = operation("running");
+            whole["items"] = json!(items.collect::<Vec<_>>());
+            whole
+        };
+        let told = changes(&whole(35, 0), &whole(36, 1), false, now());
+        assert_eq!(told, ["  ✓ unit-35: done (36/50)", "  ✗ unit-36: not done (37/50)"]);
+        assert!(changes(&operation("running"), &whole(0, 0), false, now()).is_empty());
+        let line = current(&whole(37, 2), now());
+        assert!(line.contains("██████████████░░░░░░ 37/50, 2 failed"), "{line}");
     }
 }

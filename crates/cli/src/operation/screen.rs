@@ -1,4 +1,4 @@
-//! Where progress is shown: lines that stay, and on a terminal one line below them that is written over.
+//! Where progress is shown: lines that stay, and on a terminal a few lines below them that are written over.
 
 use std::io::Write;
 
@@ -6,21 +6,24 @@ use crate::failure::Result;
 
 /// Clears the line that the cursor is in.
 const CLEAR: &str = "\r\u{1b}[2K";
-/// The terminal cuts off what is too long for a line, so that the line below the others stays one, however narrow the window.
+/// Goes to the line above.
+const UP: &str = "\u{1b}[1A";
+/// The terminal cuts off what is too long for a line, so that each line below the others stays one, however narrow the window.
 const CUT: &str = "\u{1b}[?7l";
 const WRAP: &str = "\u{1b}[?7h";
 
-/// Lines that stay, and perhaps one that does not.
+/// Lines that stay, and perhaps some that do not.
 pub(crate) struct Screen<'w> {
     out: &'w mut dyn Write,
     live: bool,
-    drawn: bool,
+    /// How many lines are there that do not stay.
+    drawn: usize,
 }
 
 impl<'w> Screen<'w> {
     /// On a terminal (`live`), or anywhere else.
     pub(crate) fn new(out: &'w mut dyn Write, live: bool) -> Self {
-        Self { out, live, drawn: false }
+        Self { out, live, drawn: 0 }
     }
 
     pub(crate) fn is_live(&self) -> bool {
@@ -35,22 +38,31 @@ impl<'w> Screen<'w> {
     }
 
     /// What goes on just now; nothing is shown where lines cannot be taken back.
-    pub(crate) fn now(&mut self, text: &str) -> Result<()> {
-        if self.live {
-            write!(self.out, "{CLEAR}{CUT}{text}{WRAP}")?;
+    pub(crate) fn now(&mut self, lines: &[String]) -> Result<()> {
+        if self.live && !lines.is_empty() {
+            let erased = self.erased();
+            let erased = if erased.is_empty() { CLEAR.to_owned() } else { erased };
+            write!(self.out, "{erased}{CUT}{}{WRAP}", lines.join("\n"))?;
             self.out.flush()?;
-            self.drawn = true;
+            self.drawn = lines.len();
         }
         Ok(())
     }
 
-    /// Takes the last line back.
+    /// Takes the last lines back.
     pub(crate) fn clear(&mut self) -> Result<()> {
-        if std::mem::take(&mut self.drawn) {
-            write!(self.out, "{CLEAR}")?;
+        if self.drawn > 0 {
+            let erased = self.erased();
+            write!(self.out, "{erased}")?;
             self.out.flush()?;
         }
         Ok(())
+    }
+
+    /// What clears the lines that do not stay, from the last to the first.
+    fn erased(&mut self) -> String {
+        let drawn = std::mem::take(&mut self.drawn);
+        (0..drawn).map(|line| if line == 0 { CLEAR.to_owned() } else { format!("{UP}{CLEAR}") }).collect()
     }
 }
 
@@ -63,8 +75,8 @@ mod tests {
         let drawn = |live: bool| {
             let mut out = Vec::new();
             let mut screen = Screen::new(&mut out, live);
-            screen.now("first").unwrap();
-            screen.now("second").unwrap();
+            screen.now(&["first".to_owned()]).unwrap();
+            screen.now(&["second".to_owned()]).unwrap();
             screen.line("done").unwrap();
             screen.clear().unwrap();
             String::from_utf8(out).unwrap()
@@ -73,5 +85,21 @@ mod tests {
         let written = drawn(true);
         assert_eq!(written.matches(CLEAR).count(), 3);
         assert!(written.ends_with(&format!("{CLEAR}done\n")), "{written:?}");
+    }
+
+    #[test]
+    fn several_lines_are_all_taken_back() {
+        let mut out = Vec::new();
+        let mut screen = Screen::new(&mut out, true);
+        screen.now(&["whole".to_owned(), "part 1".to_owned(), "part 2".to_owned()]).unwrap();
+        screen.now(&["whole".to_owned()]).unwrap();
+        screen.clear().unwrap();
+        screen.clear().unwrap();
+        let written = String::from_utf8(out).unwrap();
+        assert!(
+            written.contains(&format!("part 1\npart 2{WRAP}{CLEAR}{UP}{CLEAR}{UP}{CLEAR}{CUT}whole")),
+            "{written:?}"
+        );
+        assert!(written.ends_with(&format!("whole{WRAP}{CLEAR}")), "{written:?}");
     }
 }

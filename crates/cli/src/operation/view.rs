@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::ending::{Beside, next, remarks, summary};
+use super::ending::{ADVISED, Beside, next, remarks, summary};
 use super::{evidence, steps, text};
 use crate::age::{exact, instant};
 use crate::span::between;
@@ -35,10 +35,10 @@ pub(crate) fn shown(operation: &Value, now: Timestamp) -> String {
     lines.into_iter().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
-/// What to do about a failure is kept with the allocation, not with the operation.
+/// What to do about a failure is kept with the thing that failed, not with the operation.
 fn advice_at(operation: &Value) -> Option<String> {
-    let is_told = operation["state"] == "failed" && operation["kind"] == "allocation.create";
-    is_told.then(|| format!("muster allocation get {}", text(operation, "subject_id")))
+    let noun = operation["subject_kind"].as_str().filter(|noun| ADVISED.contains(noun))?;
+    (operation["state"] == "failed").then(|| format!("muster {noun} get {}", text(operation, "subject_id")))
 }
 
 fn facts(operation: &Value, now: Timestamp) -> Vec<(&'static str, String)> {

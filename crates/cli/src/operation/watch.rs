@@ -12,6 +12,7 @@ use muster_sdk::{Arguments, Connection};
 use serde_json::Value;
 
 use super::ending::{self, Beside};
+use super::parts::Parts;
 use super::progress::{changes, current};
 use super::screen::Screen;
 use super::{evidence, rests, text, title};
@@ -85,24 +86,10 @@ pub(crate) async fn to_the_end(
         return Ok((operation, late));
     }
     let failure = ending::failure(&operation, &Beside::of(connection, &operation).await, context.clock());
-    if context.output == Output::Table {
-        say(&epilogue(context, &operation, failure.is_none()))?;
+    if context.output == Output::Table && failure.is_none() {
+        say(&format!("{}\n", ending::summary(&operation)))?;
     }
     Ok((operation, failure))
-}
-
-/// The evidence, and that it succeeded; what did not ends as an error instead, with what to do next.
-fn epilogue(context: &Context, operation: &Value, succeeded: bool) -> String {
-    let mut lines = Vec::new();
-    let witnesses = evidence::of(operation);
-    if !witnesses.is_empty() {
-        lines.push("evidence:".to_owned());
-        lines.extend(evidence::lines(witnesses, context.clock()).into_iter().map(|line| format!("  {line}")));
-    }
-    if succeeded {
-        lines.push(ending::summary(operation));
-    }
-    lines.into_iter().map(|line| format!("{line}\n")).collect()
 }
 
 /// Asks until it rests, or until the time is over, which is a failure of the wait and not of the operation.
@@ -118,6 +105,7 @@ pub(crate) async fn follow(
     let get = get.ok_or_else(|| Failure::usage("the API has no operations any more"))?;
     let (began, mut heard) = (Instant::now(), Instant::now());
     let (mut before, mut is_lost) = (seen.clone(), false);
+    let mut parts = Parts::default();
     let mut arguments =
         Arguments { path: [("operation".to_owned(), id.to_owned())].into(), ..Arguments::default() };
     loop {
@@ -134,12 +122,21 @@ pub(crate) async fn follow(
                 for line in changes(&before, &after, screen.is_live(), context.clock()) {
                     screen.line(&line)?;
                 }
+                let fresh = evidence::fresh(&before, &after);
+                for line in evidence::lines(&fresh, context.clock()) {
+                    screen.line(&format!("  {line}"))?;
+                }
+                for line in parts.look(connection, get, &after, screen.is_live(), context.clock()).await {
+                    screen.line(&line)?;
+                }
                 before = after;
                 if rests(&before) {
                     screen.clear()?;
                     return Ok((before, None));
                 }
-                screen.now(&current(&before, context.clock()))?;
+                let mut now = vec![current(&before, context.clock())];
+                now.extend(parts.under_way(&before));
+                screen.now(&now)?;
             }
             // The operation goes on without us, and so does the wait: servers are restarted.
             Err(failure)

@@ -4,7 +4,7 @@ use muster_api::Problem;
 use muster_api::adapter_step::AdapterStepComplete;
 use muster_authz::Permission;
 use muster_model::adapter::{AdapterStep, AdapterStepState, AdapterVerb};
-use muster_store::{StepEnd, StoreError, Tx};
+use muster_store::{StepEnd, Tx};
 use serde_json::{Value, json};
 
 use super::{own, reconcile, refuse_adapter, said_before, view};
@@ -21,9 +21,10 @@ pub async fn complete(cx: &Cx, project: &str, reference: &str, body: AdapterStep
     if step.verb == AdapterVerb::Reconcile {
         return reconcile::reconciled(cx, &step, body).await;
     }
-    for (field, given) in
-        [("/members", body.members.is_some()), ("/reconcile_after_seconds", body.reconcile_after_seconds.is_some())]
-    {
+    for (field, given) in [
+        ("/members", body.members.is_some()),
+        ("/reconcile_after_seconds", body.reconcile_after_seconds.is_some()),
+    ] {
         if given {
             let why = format!("only a look at the whole instance says this; the step is a {}", step.verb);
             return Err(Problem::field(field, why));
@@ -50,7 +51,7 @@ async fn write(
     tx: &mut Tx,
     step: &AdapterStep,
     body: &AdapterStepComplete,
-) -> Result<AdapterStep, StoreError> {
+) -> muster_store::Result<AdapterStep> {
     if let Some(operation) = step.operation_id {
         tx.operation_wake(operation, cx.now).await?;
     }

@@ -3,9 +3,11 @@
 //! What it says of members counts for the incarnations that it speaks of. Rows, events and audit are left only where something
 //! changed by it: a look that found everything as it was is as if it had not been, but for the time of it.
 
+use std::collections::BTreeSet;
+
 use jiff::SignedDuration;
 use muster_api::adapter_step::{AdapterStepComplete, MemberReport};
-use muster_ids::{OperationId, TypedId as _};
+use muster_ids::{MemberId, OperationId, TypedId as _};
 use muster_manifest::Manifest;
 use muster_model::adapter::AdapterStep;
 use muster_model::event::EventType;
@@ -17,6 +19,7 @@ use serde_json::{Value, json};
 use super::complete::{audited, end};
 use super::{refuse_adapter, repair, view};
 use crate::instance::{health_in, manifest_of, standings};
+use crate::member::successor::Successors;
 use crate::refuse::{Result, refuse};
 use crate::telling::Told;
 use crate::{Answer, Cx, instance, member};
@@ -27,8 +30,10 @@ pub(super) async fn reconciled(cx: &Cx, step: &AdapterStep, body: AdapterStepCom
     let gone = || refuse(StoreError::Gone("instance".to_owned()));
     let instance = store.instance_lookup(step.instance_id).await.map_err(refuse)?.ok_or_else(gone)?;
     let (_, manifest) = manifest_of(cx, &instance, instance.app_version_id).await?;
+    let places = store.member_places(instance.id).await.map_err(refuse)?;
+    let looked = Looked { manifest, unreachable: Successors::unreachable(&places) };
     let mut tx = store.begin().await.map_err(refuse)?;
-    match write(cx, &mut tx, step, &manifest, &body).await {
+    match write(cx, &mut tx, step, &looked, &body).await {
         Ok((ended, opened)) => {
             tx.commit().await.map_err(refuse)?;
             cx.platform.unsealed.notify_one();
@@ -44,14 +49,22 @@ pub(super) async fn reconciled(cx: &Cx, step: &AdapterStep, body: AdapterStepCom
     }
 }
 
+/// What was read before the transaction.
+struct Looked {
+    manifest: Manifest,
+    /// Members whose nodes nobody hears from.
+    unreachable: BTreeSet<MemberId>,
+}
+
 /// The statements. Says how the step stands, and whether an operation was opened.
 async fn write(
     cx: &Cx,
     tx: &mut Tx,
     step: &AdapterStep,
-    manifest: &Manifest,
+    looked: &Looked,
     body: &AdapterStepComplete,
 ) -> muster_store::Result<(AdapterStep, bool)> {
+    let manifest = &looked.manifest;
     let ended = end(cx, tx, step, body).await?;
     let gone = || StoreError::Gone("instance".to_owned());
     let instance = tx.instance_now(step.instance_id).await?.ok_or_else(gone)?;
@@ -67,7 +80,8 @@ async fn write(
         if tx.instance_health(instance.id, health, cx.now).await? {
             told.push(instance_told(&instance, health));
         }
-        let done = repair::repair(cx, tx, &instance, manifest, &components, &members).await?;
+        let lost = &looked.unreachable;
+        let done = repair::repair(cx, tx, &instance, manifest, &components, lost, &members).await?;
         opened = done.opened;
         told.extend(done.told);
     }
@@ -112,7 +126,10 @@ async fn reports(
         };
         let Some(one) = seen.iter_mut().find(meant) else { continue };
         let (before, after) = (one.member.known_health(), health_in(report.health));
-        if tx.member_health(report.member_id, report.incarnation, after, report.message.as_deref(), cx.now).await? {
+        if tx
+            .member_health(report.member_id, report.incarnation, after, report.message.as_deref(), cx.now)
+            .await?
+        {
             changed = true;
             one.member.health = after;
             one.member.health_incarnation = report.incarnation;

@@ -111,8 +111,7 @@ impl Platform {
             let now = self.world.now();
             let mut accounts = self.store.adapter_step_accounts_waiting(now).await;
             if looks.is_multiple_of(SCHEDULE)
-                && let (Ok(all), Ok(due)) =
-                    (&mut accounts, self.store.instance_reconcile_accounts(now).await)
+                && let (Ok(all), Ok(due)) = (&mut accounts, self.store.instance_reconcile_accounts(now).await)
             {
                 all.extend(due);
             }

@@ -1,7 +1,6 @@
 //! Whether what an adapter wants done makes sense, and whether the secrets that it names are its to have written.
 
 use muster_api::Problem;
-use muster_ids::TypedId as _;
 use muster_manifest::Manifest;
 use muster_model::instance::Instance;
 use muster_node_api::task::{CellAct, FilesOrder};
@@ -17,7 +16,8 @@ const FILES: usize = 512 * 1024;
 
 /// What is wrong first, as a field and a sentence.
 pub(super) fn fault(act: &CellAct) -> Fault {
-    let command = |at: &str, words: &[String]| command_fault(words).map(|why| (format!("/act/{at}/command"), why));
+    let command =
+        |at: &str, words: &[String]| command_fault(words).map(|why| (format!("/act/{at}/command"), why));
     match act {
         CellAct::Files(order) => files(order),
         CellAct::Service(_) => None,
@@ -53,16 +53,12 @@ fn files(order: &FilesOrder) -> Fault {
 /// Goes on only if each secret is there and may be written at an adapter's wish: material that was issued in the project, or one
 /// of the project's own to which its people have consented, by launching a release whose manifest names it or by naming it in
 /// the instance's configuration. An adapter that could name any would read all of them, through a cell that it commands.
-pub(super) async fn secrets(
-    cx: &Cx,
-    instance: &Instance,
-    manifest: &Manifest,
-    act: &CellAct,
-) -> Result<()> {
+pub(super) async fn secrets(cx: &Cx, instance: &Instance, manifest: &Manifest, act: &CellAct) -> Result<()> {
     let CellAct::Files(order) = act else { return Ok(()) };
     for (index, given) in order.secrets.iter().enumerate() {
         let wrong = |why: &str| Problem::field(format!("/act/files/secrets/{index}/secret"), why);
-        let found = named(&cx.platform.store, instance.project_id, &given.secret, cx.now).await.map_err(refuse)?;
+        let found =
+            named(&cx.platform.store, instance.project_id, &given.secret, cx.now).await.map_err(refuse)?;
         match found.ok_or_else(|| wrong("the project has no such secret"))? {
             Named::Runtime(_) => {}
             Named::Project(secret) => {
@@ -108,7 +104,10 @@ mod tests {
     fn faults_are_named_by_their_place() {
         let at = |value| fault(&order(value)).map(|(field, _)| field);
         assert_eq!(at(json!({"command": {"command": ["sh"]}})), Some("/act/command/command".to_owned()));
-        assert_eq!(at(json!({"probe": {"command": ["/bin/true"], "sees": ["etc"]}})), Some("/act/probe/sees/0".to_owned()));
+        assert_eq!(
+            at(json!({"probe": {"command": ["/bin/true"], "sees": ["etc"]}})),
+            Some("/act/probe/sees/0".to_owned())
+        );
         let write = json!({"files": {"write": [{"path": "/etc/muster/x", "text": ""}]}});
         assert_eq!(at(write), Some("/act/files/write/0/path".to_owned()));
         assert_eq!(at(json!({"files": {"remove": ["/a/../b"]}})), Some("/act/files/remove/0".to_owned()));
@@ -119,7 +118,9 @@ mod tests {
 
     #[test]
     fn a_command_with_a_name_of_no_variable_is_refused() {
-        let CellAct::Command(mut run) = order(json!({"command": {"command": ["/bin/true"]}})) else { panic!() };
+        let CellAct::Command(mut run) = order(json!({"command": {"command": ["/bin/true"]}})) else {
+            panic!()
+        };
         run.environment.insert("1A".to_owned(), String::new());
         let field = fault(&CellAct::Command(CommandOrder { ..run })).map(|(field, _)| field);
         assert_eq!(field, Some("/act/command/environment/1A".to_owned()));
@@ -127,8 +128,8 @@ mod tests {
 
     #[test]
     fn consent_is_found_wherever_it_stands_in_a_configuration() {
-        let config = json!({"shared": [{"key": "munge"}], "n": 1});
-        assert!(says(&config, &|text: &str| text == "munge"));
+        let config = json!({"shared": [{"key": "material"}], "n": 1});
+        assert!(says(&config, &|text: &str| text == "material"));
         assert!(!says(&config, &|text: &str| text == "key"), "the name of a member is no consent");
     }
 }

@@ -100,11 +100,7 @@ async fn planned(cx: &Cx, step: &AdapterStep, body: &AdapterTaskCreate, key: Str
 }
 
 /// The member's cell. A member of another instance is not there, as far as whoever holds this step is concerned.
-async fn place(
-    cx: &Cx,
-    step: &AdapterStep,
-    body: &AdapterTaskCreate,
-) -> Result<(Member, Cell, Allocation)> {
+async fn place(cx: &Cx, step: &AdapterStep, body: &AdapterTaskCreate) -> Result<(Member, Cell, Allocation)> {
     let store = &cx.platform.store;
     let found = store.member_lookup(body.member_id).await.map_err(refuse)?;
     let member = found
@@ -112,14 +108,20 @@ async fn place(
         .ok_or_else(|| Problem::not_found("member"))?;
     let no = |why: String| Problem::new(Code::InvalidState, why);
     if member.fenced {
-        return Err(no(format!("nobody hears from the node of {}, which was cut off: leave it out", member.name)));
+        return Err(no(format!(
+            "nobody hears from the node of {}, which was cut off: leave it out",
+            member.name
+        )));
     }
     let cell = match member.cell_id {
         Some(id) => store.cell_lookup(id).await.map_err(refuse)?,
         None => None,
     };
     let Some(cell) = cell.filter(|cell| cell.state == CellState::Running && !cell.fenced) else {
-        return Err(no(format!("the cell of {} does not run: {} is {}", member.name, member.name, member.state)));
+        return Err(no(format!(
+            "the cell of {} does not run: {} is {}",
+            member.name, member.name, member.state
+        )));
     };
     let gone = || refuse(StoreError::Gone("allocation".to_owned()));
     let allocation = store.allocation_lookup(cell.allocation_id).await.map_err(refuse)?.ok_or_else(gone)?;

@@ -24,9 +24,8 @@ pub async fn get(
     let absent = || Problem::not_found("task");
     let id = task.parse::<TaskId>().map_err(|_| absent())?;
     let found = cx.platform.store.task_lookup(id).await.map_err(refuse)?;
-    let own = |task: &Task| {
-        task.operation_id == operation_of(&step) && task.key.starts_with(&key_of(&step, ""))
-    };
+    let own =
+        |task: &Task| task.operation_id == operation_of(&step) && task.key.starts_with(&key_of(&step, ""));
     let task = found.filter(own).ok_or_else(absent)?;
     let task = until_ended(cx, task, query.wait_seconds.unwrap_or(0)).await?;
     Ok(Answer::new(&view(&step, &task)))

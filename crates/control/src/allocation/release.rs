@@ -3,11 +3,17 @@
 use muster_api::allocation::AllocationAct;
 use muster_api::{Code, Problem};
 use muster_authz::Permission;
+use muster_model::allocation::Allocation;
+use muster_model::member::{Member, MemberState};
 use muster_operations::allocation::RELEASE;
 use serde_json::json;
 
 use super::act::{Act, act};
-use crate::{Commit, Cx, Result};
+use crate::refuse::{Result, refuse};
+use crate::{Commit, Cx};
+
+/// So many members are named in a refusal.
+const NAMED: usize = 5;
 
 /// Prepares `allocation_release`. Whatever else is under way on it is superseded: a release must always be possible.
 pub async fn release(cx: &Cx, project: &str, reference: &str, body: AllocationAct) -> Result<Commit> {
@@ -22,6 +28,7 @@ pub async fn release(cx: &Cx, project: &str, reference: &str, body: AllocationAc
             "it is protected: take the protection away first (`muster allocation update --protected false`)";
         return Err(Problem::new(Code::InvalidState, detail));
     }
+    without_members(cx, &allocation).await?;
     let deadline_at = cx.now + cx.platform.engine.timing().release;
     let told = json!({"name": allocation.name, "reason": body.reason.clone().unwrap_or_default()});
     act(
@@ -37,4 +44,21 @@ pub async fn release(cx: &Cx, project: &str, reference: &str, body: AllocationAc
         },
     )
     .await
+}
+
+/// Goes on only if no member is left in it but those that are on their way out: it would be torn out of its instance otherwise.
+async fn without_members(cx: &Cx, allocation: &Allocation) -> Result<()> {
+    let members = cx.platform.store.member_in(allocation.id).await.map_err(refuse)?;
+    let stays = |member: &&Member| member.state != MemberState::Removing && !member.fenced;
+    let staying: Vec<&str> = members.iter().filter(stays).map(|member| member.name.as_str()).collect();
+    if staying.is_empty() {
+        return Ok(());
+    }
+    let more = if staying.len() > NAMED { ", …" } else { "" };
+    let named = staying.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+    let detail = format!(
+        "it holds members of instances ({named}{more}): remove or replace them first (`muster member remove`), or decommission their \
+         instance"
+    );
+    Err(Problem::new(Code::InvalidState, detail))
 }

@@ -9,6 +9,7 @@ mod schema;
 mod update;
 
 pub use compatibility::compatibility;
+pub(crate) use compatibility::site;
 pub use create::create;
 pub use delete::delete;
 pub use get::get;

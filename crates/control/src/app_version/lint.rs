@@ -36,13 +36,6 @@ pub(super) type Parts = Vec<(String, ArtifactId)>;
 /// looked for in the document as it came, so that one fault hides no other.
 pub(super) async fn examined(cx: &Cx, app: &App, document: &Value) -> Result<(Vec<Fault>, Parts)> {
     let mut faults = faults(document);
-    if let Some(at) = unprintable(document, String::new()) {
-        faults.push(error(
-            at,
-            "unprintable",
-            "the character NUL stands in it, which no text here may hold".to_owned(),
-        ));
-    }
     if let Some(slug) = document["app"].as_str().filter(|slug| *slug != app.slug) {
         let says = format!("it is the manifest of `{slug}`, and this app is `{}`", app.slug);
         faults.push(error("/app".to_owned(), "wrong_app", says));
@@ -104,23 +97,6 @@ fn error(path: String, rule: &str, says: String) -> Fault {
     Fault { path, rule: rule.to_owned(), says, error: true }
 }
 
-/// Where a text of a document, or the name of a member, holds a NUL: one of the two databases keeps no such text.
-fn unprintable(value: &Value, at: String) -> Option<String> {
-    match value {
-        Value::String(text) => text.contains('\0').then_some(at),
-        Value::Array(items) => {
-            items.iter().enumerate().find_map(|(index, item)| unprintable(item, format!("{at}/{index}")))
-        }
-        Value::Object(object) => object.iter().find_map(|(name, value)| {
-            if name.contains('\0') {
-                return Some(at.clone());
-            }
-            unprintable(value, format!("{at}/{}", name.replace('~', "~0").replace('/', "~1")))
-        }),
-        Value::Null | Value::Bool(_) | Value::Number(_) => None,
-    }
-}
-
 /// The refusal of a manifest: every fault by its place in the request, errors first.
 pub(super) fn refused(faults: &[Fault]) -> Problem {
     let errors = faults.iter().filter(|fault| fault.error).count();
@@ -140,19 +116,7 @@ pub(super) fn refused(faults: &[Fault]) -> Problem {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
-
-    #[test]
-    fn a_nul_is_found_wherever_it_stands() {
-        assert_eq!(
-            unprintable(&json!({"a": ["x", {"b/c": "\0"}]}), String::new()).as_deref(),
-            Some("/a/1/b~1c")
-        );
-        assert_eq!(unprintable(&json!({"a": {"\0": 1}}), String::new()).as_deref(), Some("/a"));
-        assert_eq!(unprintable(&json!({"a": ["x", 1, null, true]}), String::new()), None);
-    }
 
     #[test]
     fn a_refusal_names_every_fault_by_its_place_in_the_request() {

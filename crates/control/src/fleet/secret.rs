@@ -105,7 +105,8 @@ async fn by_task(cx: &Cx, agent: &Admitted, cell: &Cell, file: &str) -> Result<O
             && task.expires_at > cx.now;
         let details = given.then(|| serde_json::from_value::<Details>(task.payload).ok()).flatten()?;
         let order = details.cell.filter(|order| order.cell_id == cell.id)?;
-        let Some(CellAct::Files(files)) = details.act.filter(|_| order.incarnation == cell.incarnation) else {
+        let Some(CellAct::Files(files)) = details.act.filter(|_| order.incarnation == cell.incarnation)
+        else {
             return None;
         };
         files.secrets.into_iter().find(|given| given.file == file)

@@ -3,8 +3,9 @@
 mod apply;
 mod choose;
 mod create;
-mod decommission;
+pub(crate) mod decommission;
 mod endpoints;
+pub(crate) mod fit;
 mod get;
 mod launch;
 mod list;
@@ -26,10 +27,11 @@ pub use upgrade::upgrade;
 
 use std::collections::BTreeMap;
 
+use muster_api::Problem;
 use muster_api::capacity::AllocationShape;
 use muster_api::instance as api;
 use muster_ids::AppVersionId;
-use muster_manifest::{Capacity, Manifest, Quorum};
+use muster_manifest::{Capacity, Manifest, Quorum, Shape};
 use muster_model::app::AppVersion;
 use muster_model::instance::{
     Component, Health, Instance, InstanceFailure, InstanceState, RepairMode, Standing, health_of,
@@ -112,7 +114,8 @@ pub(crate) fn standings<'c, C: Counted + 'c>(
 ) -> BTreeMap<String, Standing> {
     let standing = |component: &Component| {
         let said = manifest.component(&component.key);
-        let quorum = said.and_then(|said| said.quorum).map_or(0, |quorum: Quorum| quorum.of(component.desired));
+        let quorum =
+            said.and_then(|said| said.quorum).map_or(0, |quorum: Quorum| quorum.of(component.desired));
         let min = said.map_or(0, |said| said.count.min);
         Standing { desired: component.desired, min, quorum, ..Standing::default() }
     };
@@ -190,6 +193,49 @@ pub(crate) fn shape(word: &str) -> AllocationShape {
     }
 }
 
+/// The same as a manifest writes it.
+pub(crate) fn shape_word(word: &str) -> Shape {
+    match word {
+        "baremetal" => Shape::Baremetal,
+        _ => Shape::GpuSlice,
+    }
+}
+
+fn shape_in(shape: AllocationShape) -> Shape {
+    match shape {
+        AllocationShape::Baremetal => Shape::Baremetal,
+        AllocationShape::GpuSlice => Shape::GpuSlice,
+    }
+}
+
+/// What a caller says that each member asks for.
+pub(crate) fn amounts_of(capacity: muster_api::capacity::Capacity) -> Capacity {
+    let muster_api::capacity::Capacity { gpus, cpus, memory_mb, disk_mb } = capacity;
+    Capacity { gpus, cpus, memory_mb, disk_mb }
+}
+
+/// So many times as much.
+pub(crate) fn times(each: Capacity, count: i64) -> muster_api::capacity::Capacity {
+    muster_api::capacity::Capacity {
+        gpus: each.gpus.saturating_mul(count),
+        cpus: each.cpus.saturating_mul(count),
+        memory_mb: each.memory_mb.saturating_mul(count),
+        disk_mb: each.disk_mb.saturating_mul(count),
+    }
+}
+
+/// The answer to whoever names a component that the release does not have.
+pub(crate) fn unknown_component(field: &str, manifest: &Manifest, key: &str) -> Problem {
+    let known: Vec<&str> = manifest.components.iter().map(|component| component.key.as_str()).collect();
+    let why = format!(
+        "{} {} has no component {key:?}; it has {}",
+        manifest.app,
+        manifest.version,
+        known.join(", ")
+    );
+    Problem::field(field, why)
+}
+
 fn amounts(capacity: Capacity) -> muster_api::capacity::Capacity {
     let Capacity { gpus, cpus, memory_mb, disk_mb } = capacity;
     muster_api::capacity::Capacity { gpus, cpus, memory_mb, disk_mb }
@@ -199,7 +245,8 @@ fn amounts(capacity: Capacity) -> muster_api::capacity::Capacity {
 async fn view(cx: &Cx, instance: &Instance) -> Result<api::Instance> {
     let store = &cx.platform.store;
     let (components, counts) =
-        tokio::try_join!(store.component_list(instance.id), store.member_count(instance.id)).map_err(refuse)?;
+        tokio::try_join!(store.component_list(instance.id), store.member_count(instance.id))
+            .map_err(refuse)?;
     let (release, manifest) = manifest_of(cx, instance, instance.app_version_id).await?;
     Ok(shown(instance, &release.name, &manifest, &components, &counts))
 }

@@ -1,5 +1,6 @@
 //! Operations, as everybody sees them.
 
+mod begin;
 mod cancel;
 mod get;
 mod list;
@@ -11,6 +12,7 @@ pub use get::get;
 pub use list::list;
 pub use unblock::unblock;
 
+pub(crate) use begin::{Begin, Wrote, begin, deadline, part_of};
 pub(crate) use start::{Start, start, started};
 
 use jiff::Timestamp;
@@ -72,6 +74,8 @@ fn subject_id(operation: &Operation) -> String {
         "node" => muster_ids::NodeId::from_uuid(operation.subject_id).to_string(),
         "allocation" => muster_ids::AllocationId::from_uuid(operation.subject_id).to_string(),
         "cell" => muster_ids::CellId::from_uuid(operation.subject_id).to_string(),
+        "member" => muster_ids::MemberId::from_uuid(operation.subject_id).to_string(),
+        "instance" => muster_ids::InstanceId::from_uuid(operation.subject_id).to_string(),
         _ => operation.subject_id.to_string(),
     }
 }

@@ -328,7 +328,7 @@ fn needed_by(error: StoreError) -> crate::commit::WriteError {
     match error {
         StoreError::Gone(_) => Problem::new(
             Problems::InvalidState,
-            "something needs it: an index that it is part of, or a cell that was made from it",
+            "something needs it: an index that it is part of, a cell that was made from it, or a release of an app",
         )
         .into(),
         error => error.into(),

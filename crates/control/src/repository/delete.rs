@@ -32,7 +32,8 @@ pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<Commit> {
         Box::pin(async move {
             let in_use = |error| match error {
                 StoreError::Gone(_) => {
-                    Problem::new(Code::NotEmpty, "a cell that lives was made from it").into()
+                    let why = "a cell that lives, or a release that is not retired, is made of what is in it";
+                    Problem::new(Code::NotEmpty, why).into()
                 }
                 error => crate::commit::WriteError::from(error),
             };

@@ -9,10 +9,11 @@ use jiff::{SignedDuration, Timestamp};
 use muster_api::secret::RuntimeSecretIssue;
 use muster_api::{Code, Problem};
 use muster_authz::Permission;
-use muster_ids::{ProjectId, RepositoryId, RuntimeSecretId, World};
+use muster_ids::{InstanceId, ProjectId, RepositoryId, RuntimeSecretId, World};
 use muster_model::Scope;
 use muster_model::cell::{Cell, CellState};
 use muster_model::event::EventType;
+use muster_model::instance::{Instance, InstanceState};
 use muster_model::secret::{Purpose, RuntimeSecret};
 use muster_model::token::{Secret, TokenKind};
 use muster_store::StoreError;
@@ -20,6 +21,7 @@ use zeroize::Zeroizing;
 
 use super::{facts, path, purpose_of, view};
 use crate::commit::{WriteError, target};
+use crate::refuse::refuse;
 use crate::{Answer, Commit, Cx, Result};
 
 /// So long a credential to read a repository lasts.
@@ -51,6 +53,9 @@ async fn artifact_pull(
 ) -> Result<Commit> {
     if body.bytes.is_some() {
         return Err(Problem::field("/bytes", "it is for cluster_bootstrap alone"));
+    }
+    if body.instance.is_some() {
+        return Err(Problem::field("/instance", "it is for cluster_bootstrap alone"));
     }
     let named = body.repository.ok_or_else(|| Problem::field("/repository", "artifact_pull needs one"))?;
     let cell = body.cell.ok_or_else(|| Problem::field("/cell", "artifact_pull is for a cell: name it"))?;
@@ -110,6 +115,7 @@ pub(crate) fn pull(
         repository_id: Some(repository_id),
         cell_id: Some(cell.id),
         incarnation: Some(cell.incarnation),
+        instance_id: None,
         hash: Some(token.hash()),
         sealed: None,
         expires_at: Some(now + PULL_LIFETIME),
@@ -132,6 +138,10 @@ async fn cluster_bootstrap(
         }
     }
     let tenant_id = scope.tenant().ok_or_else(|| Problem::not_found("project"))?;
+    let instance = match body.instance {
+        Some(id) => Some(operated(cx, project_id, id).await?),
+        None => None,
+    };
     let platform = &cx.platform;
     let id: RuntimeSecretId = platform.world.id();
     let material = random(&platform.world, body.bytes.unwrap_or(BOOTSTRAP_BYTES));
@@ -146,6 +156,7 @@ async fn cluster_bootstrap(
         repository_id: None,
         cell_id: None,
         incarnation: None,
+        instance_id: instance.map(|instance| instance.id),
         hash: None,
         sealed: Some(sealed),
         expires_at: None,
@@ -163,6 +174,16 @@ async fn cluster_bootstrap(
         })
     });
     Ok(commit.event(cx, EventType::RuntimeSecretIssued, subject, told))
+}
+
+/// An instance of the project that lives and that the caller operates; whoever does not, finds none.
+async fn operated(cx: &Cx, project: ProjectId, id: InstanceId) -> Result<Instance> {
+    let found = cx.platform.store.instance_lookup(id).await.map_err(refuse)?;
+    let found = found.filter(|instance| {
+        let operates = instance.operator_account_id.to_string() == cx.actor_id();
+        instance.project_id == project && operates && instance.state != InstanceState::Stopped
+    });
+    found.ok_or_else(|| Problem::field("/instance", "you operate no such instance in this project"))
 }
 
 fn random(world: &World, bytes: i64) -> Zeroizing<Vec<u8>> {

@@ -69,6 +69,7 @@ fn view(secret: &RuntimeSecret) -> api::RuntimeSecret {
         repository_id: secret.repository_id,
         cell_id: secret.cell_id,
         incarnation: secret.incarnation,
+        instance_id: secret.instance_id,
         expires_at: secret.expires_at,
         revoked_at: secret.revoked_at,
         created_at: secret.created_at,

@@ -261,6 +261,7 @@ fn spec_of(manifest: &Manifest, component: &Component, member: &Member, instance
             .collect(),
         ssh_keys: runtime.ssh_keys,
         secrets: runtime.secrets.clone(),
+        stop_after_partition: component.stop_after_partition,
     })
 }
 

@@ -152,11 +152,70 @@ fn attempt(operation: &Operation, fixture: &Fixture) -> (Vec<String>, String, Va
         "artifact_demote" => {
             (vec![train, id("canary_artifact")], String::new(), json!({"to": "staged", "reason": "x"}))
         }
+        "app_create" => (vec![train], String::new(), json!({"slug": "fresh", "display_name": "x"})),
+        "app_list" | "entitlement_list" | "adapter_list" => (vec![train], String::new(), none),
+        "app_get" | "app_compatibility" | "app_version_list" => (vec![train, id("app")], String::new(), none),
+        "app_update" => (vec![train, id("app")], String::new(), json!({"description": "x"})),
+        "app_delete" => (vec![train, id("spare_app")], String::new(), none),
+        "app_schema" => (vec![], String::new(), none),
+        "app_version_publish" => {
+            let manifest = crate::catalog::manifest("matrix", "2", &[]);
+            (vec![train, id("app")], String::new(), json!({"manifest": manifest}))
+        }
+        "app_version_get" => (vec![train, id("app"), id("app_version")], String::new(), none),
+        "app_version_promote" => {
+            let step = json!({"to": "active", "reason": "x"});
+            (vec![train, id("app"), id("app_version")], String::new(), step)
+        }
+        "app_version_demote" => {
+            let step = json!({"to": "staged", "reason": "x"});
+            (vec![train, id("app"), id("app_version")], String::new(), step)
+        }
+        "entitlement_grant" => (vec![train], String::new(), json!({"app": id("app"), "dry_run": true})),
+        "entitlement_get" => (vec![train, id("entitlement")], String::new(), none),
+        "entitlement_revoke" => (vec![train, id("entitlement")], String::new(), json!({})),
+        "operator_token_mint" => (vec![train], String::new(), json!({"entitlement": id("entitlement")})),
         "stream_create" => {
             (vec![train, id("cell")], String::new(), json!({"command": {"command": ["true"]}}))
         }
         "stream_logs" => (vec![train, id("cell")], String::new(), json!({})),
         "stream_join" => (vec![id("stream")], String::new(), none),
+        "instance_create" | "instance_apply" => {
+            (vec![train], String::new(), json!({"name": "fresh", "app": id("app"), "app_version": "1"}))
+        }
+        "instance_list" | "adapter_step_list" => (vec![train], String::new(), none),
+        "instance_get" | "instance_endpoints" | "member_list" => (vec![train, id("instance")], String::new(), none),
+        "instance_update" => (vec![train, id("instance")], String::new(), json!({"protected": true})),
+        "instance_scale" => {
+            let components = json!([{"component_key": "worker", "count": 2}]);
+            (vec![train, id("instance")], String::new(), json!({"components": components}))
+        }
+        "instance_upgrade" | "instance_rollback" | "instance_decommission" => {
+            (vec![train, id("instance")], String::new(), json!({}))
+        }
+        "member_get" => (vec![train, id("instance"), id("member")], String::new(), none),
+        "member_add" => (vec![train, id("instance")], String::new(), json!({"component_key": "worker"})),
+        "member_drain" | "member_resume" | "member_remove" | "member_replace" | "member_recover" => {
+            (vec![train, id("instance")], String::new(), json!({"members": [id("member")]}))
+        }
+        "adapter_step_lease" => {
+            let adapter = json!({"name": "matrix", "version": "1", "contract": 1});
+            (vec![train], String::new(), json!({"adapter": adapter}))
+        }
+        "adapter_step_get" => (vec![train, id("adapter_step")], String::new(), none),
+        "adapter_step_heartbeat" | "adapter_step_progress" | "adapter_step_complete" => {
+            (vec![train, id("adapter_step")], String::new(), json!({"generation": 1}))
+        }
+        "adapter_step_fail" => {
+            let why = json!({"generation": 1, "reason": "broken", "message": "x"});
+            (vec![train, id("adapter_step")], String::new(), why)
+        }
+        "adapter_task_create" => {
+            let act = json!({"command": {"command": ["/bin/true"]}});
+            let task = json!({"generation": 1, "key": "made", "member_id": id("member"), "act": act});
+            (vec![train, id("adapter_step")], String::new(), task)
+        }
+        "adapter_task_get" => (vec![train, id("adapter_step"), id("adapter_task")], String::new(), none),
         "operation_list" => (vec![], format!("project={train}"), none),
         "operation_get" => (vec![id("waiting_operation")], String::new(), none),
         "operation_cancel" => (vec![id("waiting_operation")], String::new(), json!({})),
@@ -302,6 +361,35 @@ async fn add_artifacts(kit: &Kit, fixture: &mut Fixture) {
     kit.sealed().await;
 }
 
+/// An app with a canary that the project itself may launch, and one that can go.
+async fn add_apps(kit: &Kit, fixture: &mut Fixture) {
+    let project = format!("/v1/projects/{}", fixture.id("train"));
+    let admin = fixture.client(kit, "tenant_admin");
+    let made = async |slug: &str| {
+        let body = json!({"slug": slug, "display_name": slug});
+        admin.post(&format!("{project}/apps"), body).await.ok().text_of("id")
+    };
+    let (app, spare) = (made("matrix").await, made("spare").await);
+    let manifest = json!({"manifest": crate::catalog::manifest("matrix", "1", &[])});
+    let released = admin.post(&format!("{project}/apps/matrix/versions"), manifest).await.ok();
+    let version = released.body["app_version"]["id"].as_str().unwrap().to_owned();
+    for to in ["staged", "canary"] {
+        let path = format!("{project}/apps/matrix/versions/1/promote");
+        admin.post(&path, json!({"to": to, "reason": "x"})).await.ok();
+    }
+    let entitlements = format!("{project}/entitlements");
+    let asked = admin.post(&entitlements, json!({"app": "matrix", "dry_run": true})).await.ok();
+    let consent = json!({"app": "matrix", "consent": asked.body["permissions"]});
+    let granted = admin.post(&entitlements, consent).await.ok();
+    let entitlement = granted.body["entitlement"]["id"].as_str().unwrap().to_owned();
+    for (name, id) in
+        [("app", app), ("spare_app", spare), ("app_version", version), ("entitlement", entitlement)]
+    {
+        fixture.ids.insert(name.to_owned(), id);
+    }
+    kit.sealed().await;
+}
+
 /// The registry's content: which folder it is, and the files in it.
 fn copy_registry(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
@@ -336,6 +424,8 @@ async fn golden_access_matrix() {
     let kit = copy_of(&bare.folder()).await;
     add_allocations(&kit, &mut fixture).await;
     add_artifacts(&kit, &mut fixture).await;
+    add_apps(&kit, &mut fixture).await;
+    crate::instance::made::made(&kit, &mut fixture).await;
     let holding = kit.database.clone();
     kit.stop().await;
     let template_of = |operation: &Operation| {
@@ -348,6 +438,12 @@ async fn golden_access_matrix() {
             "stream_",
             "repository_",
             "artifact_",
+            "app_",
+            "entitlement_",
+            "operator_token_",
+            "instance_",
+            "member_",
+            "adapter_",
         ]
         .iter()
         .any(|noun| operation.id.starts_with(noun));
@@ -372,7 +468,7 @@ async fn golden_access_matrix() {
             if status == 404 {
                 bodies_of_absent.insert(format!("{} {actor}", operation.id), body);
             }
-            if status < 300 && operation.kind == muster_api::Kind::Command {
+            if status < 300 && operation.kind != muster_api::Kind::Read {
                 kit.stop().await;
                 kit = copy_of(&template_of(&operation)).await;
             }

@@ -26,15 +26,15 @@ const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA0E2h3L3HJv6cqCgJ2oHfRnv
 const OTHER_KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB0E2h3L3HJv6cqCgJ2oHfRnvC4TfZyXh8Hbqz2yq1m7";
 
 /// A platform with people, and what they do with cells in the project `acme.train`.
-struct Scene {
-    kit: Kit,
-    fixture: Fixture,
-    admin: Client,
-    base: String,
+pub(crate) struct Scene {
+    pub(crate) kit: Kit,
+    pub(crate) fixture: Fixture,
+    pub(crate) admin: Client,
+    pub(crate) base: String,
 }
 
 impl Scene {
-    async fn new(database: Database, replicas: usize) -> Self {
+    pub(crate) async fn new(database: Database, replicas: usize) -> Self {
         let kit = Kit::start(database, replicas).await;
         let fixture = Fixture::build(&kit).await;
         let admin = fixture.client(&kit, "tenant_admin");
@@ -43,7 +43,7 @@ impl Scene {
     }
 
     /// Waits for the end of what was started.
-    async fn ended(&self, started: &Answer) -> Value {
+    pub(crate) async fn ended(&self, started: &Answer) -> Value {
         let id = started.body["operation"]["id"]
             .as_str()
             .unwrap_or_else(|| panic!("not started: {}", started.text));
@@ -51,7 +51,7 @@ impl Scene {
     }
 
     /// Waits until what was started is done, and witnessed.
-    async fn done(&self, started: Answer) -> Value {
+    pub(crate) async fn done(&self, started: Answer) -> Value {
         let started = started.ok();
         assert_eq!(started.status, 202);
         let ended = self.ended(&started).await;
@@ -60,7 +60,7 @@ impl Scene {
     }
 
     /// An active allocation.
-    async fn allocate(&self, name: &str, gpus: i64) {
+    pub(crate) async fn allocate(&self, name: &str, gpus: i64) {
         let asked = json!({"name": name, "gpus": gpus, "cpus": 2});
         self.done(self.admin.post(&format!("{}/allocations", self.base), asked).await).await;
     }
@@ -87,7 +87,7 @@ impl Scene {
     }
 
     /// The words of the events in the project so far, oldest first, without what all have in common.
-    async fn told(&self) -> Vec<String> {
+    pub(crate) async fn told(&self) -> Vec<String> {
         self.kit.sealed().await;
         let path = format!("/v1/events?project={}&page_size=200", self.fixture.id("train"));
         let events = self.admin.get(&path).await.ok().body;
@@ -108,14 +108,14 @@ fn with_root(mut spec: Value) -> Value {
 }
 
 /// The nodes of a scene, each a real agent over the simulated driver.
-struct Nodes {
-    fleet: Fleet,
+pub(crate) struct Nodes {
+    pub(crate) fleet: Fleet,
     ids: Vec<NodeId>,
     folder: tempfile::TempDir,
 }
 
 impl Nodes {
-    async fn start(scene: &Scene, names: &[&str]) -> Self {
+    pub(crate) async fn start(scene: &Scene, names: &[&str]) -> Self {
         let fleet = Fleet::new(World::system(), None, KillPoints::default().into(), Odds::default(), 1);
         let mut nodes = Self { fleet, ids: Vec::new(), folder: tempfile::tempdir().unwrap() };
         for name in names {
@@ -162,13 +162,13 @@ async fn with_agent(database: Database) -> (Scene, Nodes) {
     (scene, nodes)
 }
 
-async fn stop(scene: Scene, mut nodes: Nodes) {
+pub(crate) async fn stop(scene: Scene, mut nodes: Nodes) {
     nodes.fleet.stop().await;
     scene.kit.stop().await;
 }
 
 /// Waits until it is so; fails after ten seconds.
-async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
+pub(crate) async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
     for _ in 0..500 {
         if so().await {
             return;

@@ -247,6 +247,7 @@ async fn a_right_to_pull_lasts_as_long_as_the_incarnation_it_was_issued_to(store
         repository_id: Some(id),
         cell_id: Some(before.id),
         incarnation: Some(1),
+        instance_id: None,
         hash: Some([7; 32]),
         sealed: None,
         expires_at: Some(at(3600)),

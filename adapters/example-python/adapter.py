@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""An adapter in Python, on the generated client and the standard library alone; docs/guides/write-an-adapter.md walks through it.
+
+Its app has a `hub`, in whose cell there is a file for each member, and `unit`s, which work when their file says UP. The
+platform's witnesses read the same files: see manifest.json.
+"""
+
+import os
+
+from muster import Problem
+from muster.adapter import Failed, run
+
+# What the file of a member in this state should say.
+SHOULD = {"active": "UP", "drained": "DRAINED"}
+
+
+def hub_of(step):
+    """Whose cell holds the files: that of the hub the step is about, else of the first hub that works."""
+    member = step.member()
+    if member and member["component_key"] == "hub":
+        return member
+    works = ("active", "draining", "drained")
+    hubs = [one for one in step.snapshot["members"] if one["component_key"] == "hub" and one["state"] in works]
+    return hubs[0] if hubs else None
+
+
+def path_of(member):
+    return "/run/example/" + ("hub" if member["component_key"] == "hub" else member["name"])
+
+
+def mark(step, word):
+    """Has the member's file say this."""
+    hub, member = hub_of(step), step.member()
+    if hub is None:
+        raise Failed("no_hub", "no hub works yet, and a unit is nothing without one", after=2)
+    files = {path_of(member): f"{word}\n"}
+    if hub["id"] == member["id"]:
+        # A hub that was made anew knows nothing of the units that the one before knew.
+        units = (one for one in step.snapshot["members"] if one["component_key"] == "unit" and one["state"] in SHOULD)
+        files |= {path_of(unit): f"{SHOULD[unit['state']]}\n" for unit in units}
+    step.progress(50, f"telling the hub that {member['name']} is {word}")
+    step.write_files(hub, files)
+    return {"message": f"{member['name']} is {word}", "adapter_detail": {"file_says": word}}
+
+
+def join(step):
+    return mark(step, "UP")
+
+
+def drain(step):
+    return mark(step, "DRAINED")
+
+
+def resume(step):
+    return mark(step, "UP")
+
+
+def remove(step):
+    """Has the hub forget the member. A hub that is not there has forgotten it."""
+    hub, member = hub_of(step), step.member()
+    if hub is None or member is None or hub["unreachable"]:
+        return {"message": "there is no hub that could remember it"}
+    try:
+        step.remove_files(hub, path_of(member))
+    except Problem as refusal:
+        # A cell that does not run takes no task and holds nothing; whether that is so is for the platform to see.
+        return {"message": refusal.detail}
+    return {"message": f"{member['name']} is forgotten"}
+
+
+def reconcile(step):
+    """Says how the members do: what each file says, against what it should."""
+    hub, reports = hub_of(step), []
+    for member in step.snapshot["members"]:
+        if hub is None or hub["unreachable"] or member["state"] not in SHOULD:
+            continue
+        ran = step.look(hub, "/bin/cat", path_of(member))
+        says = ran["stdout"].strip() if ran["exit"] == 0 else "nothing"
+        reports.append({
+            "member_id": member["id"],
+            "incarnation": member["incarnation"],
+            "health": "healthy" if says == SHOULD[member["state"]] else "unhealthy",
+            "message": f"the hub says {says}",
+        })
+    return {"message": f"looked at {len(reports)} members", "members": reports}
+
+
+if __name__ == "__main__":
+    verbs = {"join": join, "leave": remove, "drain": drain, "resume": resume, "remove": remove, "reconcile": reconcile}
+    run(verbs, name="example-python", version="1.0.0", lease_seconds=int(os.environ.get("EXAMPLE_LEASE_SECONDS", "30")))

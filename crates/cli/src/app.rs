@@ -1,0 +1,103 @@
+//! `muster app lint`: what is wrong with a manifest, without any server.
+
+use std::io::Read as _;
+
+use clap::{Arg, ArgMatches, Command, ValueHint};
+use muster_manifest::{Context as Known, Fault, lint as examine};
+use serde_json::{Value, json};
+
+use crate::context::{Context, Output, say};
+use crate::examples;
+use crate::failure::{Exit, Failure, Result};
+use crate::operate::show;
+use crate::options::with_options;
+use crate::printable::printable;
+
+/// The verbs that are no call.
+pub(crate) fn verbs() -> Vec<Command> {
+    let lint = Command::new("lint")
+        .about("Say everything that is wrong with a manifest, without any server")
+        .long_about(
+            "Say everything that is wrong with a manifest, without any server: each fault with its place, its rule and what to do. \
+             Errors keep it from being published, and the exit code says whether there are any; warnings do not. Whether its \
+             artifacts and permissions are there is known to the server alone: `muster app-version publish APP --file FILE \
+             --dry-run` asks it.",
+        )
+        .arg(
+            Arg::new("file")
+                .value_name("FILE")
+                .required(true)
+                .value_hint(ValueHint::FilePath)
+                .help("The manifest as JSON, or - for standard input"),
+        )
+        .after_help(examples::of("app lint").unwrap_or_default());
+    vec![with_options(lint)]
+}
+
+/// Lints one.
+pub(crate) fn lint(context: &Context, matches: &ArgMatches) -> Result<()> {
+    let file = matches.get_one::<String>("file").map(String::as_str).unwrap_or_default();
+    let document = read(file)?;
+    // Which permissions there are is the server's to say: offline every word may be one.
+    let asked: Vec<&str> = document["permissions"]
+        .as_array()
+        .map(|words| words.iter().filter_map(Value::as_str).collect())
+        .unwrap_or_default();
+    let faults = examine(&document, &Known { known_permissions: &asked, grantable: &asked });
+    let errors = faults.iter().filter(|fault| fault.error).count();
+    match context.output {
+        Output::Json => show(context, &["app", "lint"], json!({"faults": faults}))?,
+        Output::Table | Output::Name => say(&lines(&faults))?,
+    }
+    match errors {
+        0 => Ok(()),
+        errors => Err(Failure::new(Exit::Invalid, "lint_failed", format!("{file} has {errors} errors"))
+            .next("mend them and lint again; `muster app schema` shows what a manifest looks like")),
+    }
+}
+
+fn read(file: &str) -> Result<Value> {
+    let mut text = String::new();
+    let got = match file {
+        "-" => std::io::stdin().lock().read_to_string(&mut text).map(drop),
+        path => std::fs::read_to_string(path).map(|read| text = read),
+    };
+    got.map_err(|error| Failure::usage(format!("{file} cannot be read: {error}")))?;
+    serde_json::from_str(&text).map_err(|error| Failure::usage(format!("{file} is not JSON: {error}")))
+}
+
+/// A line for each fault, errors first.
+fn lines(faults: &[Fault]) -> String {
+    if faults.is_empty() {
+        return "nothing is wrong with it\n".to_owned();
+    }
+    let (errors, warnings): (Vec<&Fault>, Vec<&Fault>) = faults.iter().partition(|fault| fault.error);
+    let line = |fault: &Fault| {
+        let kind = if fault.error { "error" } else { "warning" };
+        let place = if fault.path.is_empty() { "/" } else { fault.path.as_str() };
+        format!("{}\n", printable(&format!("{kind}  {place}  {}: {}", fault.rule, fault.says)))
+    };
+    errors.into_iter().chain(warnings).map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_fault_has_a_line_with_place_rule_and_sentence() {
+        let fault = |path: &str, error| Fault {
+            path: path.to_owned(),
+            rule: "some_rule",
+            says: "mend \u{1b}[31mit".to_owned(),
+            error,
+        };
+        let shown = lines(&[fault("/a", false), fault("", true)]);
+        let all: Vec<&str> = shown.lines().collect();
+        assert_eq!(all.len(), 2);
+        assert!(all[0].starts_with("error  /  some_rule: mend"), "{shown}");
+        assert!(all[1].starts_with("warning  /a  some_rule: mend"), "{shown}");
+        assert!(!shown.contains('\u{1b}'), "what a file says does not steer the terminal");
+        assert_eq!(lines(&[]), "nothing is wrong with it\n");
+    }
+}

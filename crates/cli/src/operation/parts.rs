@@ -1,0 +1,128 @@
+//! The parts of an operation on many: each is an operation of its own, with steps and evidence that the whole does not have.
+//! Of a few they are shown while they are under way; of many the bar says enough.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use muster_sdk::Connection;
+use muster_sdk::describe::Operation;
+use serde_json::Value;
+
+use super::steps::{self, is_under_way, mark, says};
+use super::{evidence, rests, text};
+use crate::member::at;
+use crate::operate::call;
+
+/// So many are few. Each costs a question at every look.
+const FEW: usize = 10;
+
+/// What was last seen of them, by their ids.
+#[derive(Default)]
+pub(crate) struct Parts {
+    seen: BTreeMap<String, Value>,
+}
+
+impl Parts {
+    /// Looks at those that are not known to have ended, and gives a line for each thing that is new. What cannot be seen is
+    /// left out: the whole says how it stands.
+    pub(crate) async fn look(
+        &mut self,
+        connection: &Connection,
+        get: &Operation,
+        whole: &Value,
+        live: bool,
+        now: Timestamp,
+    ) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (name, id) in few(whole) {
+            let before = self.seen.get(id).cloned().unwrap_or(Value::Null);
+            if rests(&before) && !before.is_null() && before["state"] != "parked" {
+                continue;
+            }
+            let Ok(after) = call(connection, get, &at(&[("operation", id)])).await else { continue };
+            lines.extend(news(&name, &before, &after, live, now));
+            self.seen.insert(id.to_owned(), after);
+        }
+        lines
+    }
+
+    /// Those that are under way, a line each, for below the line of the whole.
+    pub(crate) fn under_way(&self, whole: &Value) -> Vec<String> {
+        let known = few(whole).into_iter().filter_map(|(name, id)| Some((name, self.seen.get(id)?)));
+        let moving = known.filter(|(_, part)| !rests(part) || part["state"] == "parked");
+        moving.map(|(name, part)| line(&name, part)).collect()
+    }
+}
+
+/// The names and operations of the parts, if they are few.
+fn few(whole: &Value) -> Vec<(String, &str)> {
+    let items = whole["items"].as_array().map_or(&[][..], Vec::as_slice);
+    if items.len() > FEW {
+        return Vec::new();
+    }
+    items.iter().filter_map(|item| Some((text(item, "name"), item["operation_id"].as_str()?))).collect()
+}
+
+/// `    … unit-0 [✓…·] provision: its cell is being made`.
+fn line(name: &str, part: &Value) -> String {
+    let all = steps::of(part);
+    let bar: String = all.iter().map(|step| mark(step["state"].as_str().unwrap_or_default())).collect();
+    if part["state"] == "parked" {
+        let why = text(&part["parked"], "reason");
+        return format!("    ! {name} [{bar}] parked: {why}; muster operation get {}", text(part, "id"));
+    }
+    match all.iter().find(|step| is_under_way(step)) {
+        Some(step) => format!("    … {name} [{bar}] {}: {}", text(step, "name"), says(part, step)),
+        None => format!("    … {name} [{bar}] {}", text(part, "state")),
+    }
+}
+
+/// What is new of a part: the step it is at, where there is no line for that, and evidence.
+fn news(name: &str, before: &Value, after: &Value, live: bool, now: Timestamp) -> Vec<String> {
+    let mut lines = Vec::new();
+    let worth_a_line = !rests(after) || after["state"] == "parked";
+    if !live && worth_a_line && (before.is_null() || line(name, before) != line(name, after)) {
+        lines.push(line(name, after));
+    }
+    let fresh = evidence::fresh(before, after);
+    for (place, told) in evidence::lines(&fresh, now).into_iter().enumerate() {
+        lines.push(if place == 0 { format!("    {name}: {told}") } else { format!("    {told}") });
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operation::samples::{now, operation};
+    use serde_json::json;
+
+    #[test]
+    fn a_part_is_told_by_its_step_and_its_evidence_and_once() {
+        let (running, done) = (operation("running"), operation("succeeded"));
+        let waits = "    … unit-0 [✓…·] prepare: the node has not answered yet";
+        assert_eq!(news("unit-0", &Value::Null, &running, false, now()), [waits]);
+        assert!(news("unit-0", &running, &running, false, now()).is_empty());
+        assert!(
+            news("unit-0", &Value::Null, &running, true, now()).is_empty(),
+            "a terminal has a line for that"
+        );
+        let told = news("unit-0", &running, &done, false, now());
+        assert!(told[0].starts_with("    unit-0: ✓ active: seen by the agent of nod_1"), "{told:?}");
+        assert!(news("unit-0", &done, &done, false, now()).is_empty());
+    }
+
+    #[test]
+    fn a_parked_part_names_the_command_that_shows_its_choices() {
+        let told = news("unit-0", &operation("running"), &operation("parked"), false, now());
+        assert_eq!(told, ["    ! unit-0 [✓✗·] parked: the disk is full; muster operation get op_1"]);
+    }
+
+    #[test]
+    fn of_many_none_is_asked_for() {
+        let item = |n: usize| json!({"id": format!("mem_{n}"), "name": format!("unit-{n}"), "operation_id": format!("op_{n}")});
+        let of = |count: usize| few(&json!({"items": (0..count).map(item).collect::<Vec<_>>()})).len();
+        assert_eq!((of(10), of(11)), (10, 0));
+        assert!(few(&json!({"items": [{"id": "mem_1", "name": "unit-0", "state": "pending"}]})).is_empty());
+    }
+}

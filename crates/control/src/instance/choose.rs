@@ -1,0 +1,86 @@
+//! Which members go when fewer are wanted. Pure.
+
+use muster_model::instance::Health;
+use muster_model::member::{Member, MemberState};
+
+/// The members of a component that go when `fewer` are wanted and `desired` are left to be: those that failed go first, as far as
+/// they are among those that are wanted at all; of the others those that are missed least, which are those that do not work, then
+/// those that are out of work, then those that have not come yet, and of those that work the newest. What is on its way out
+/// already is not chosen.
+pub(crate) fn removed(mut members: Vec<Member>, fewer: usize, desired: usize) -> Vec<Member> {
+    members.retain(|member| !matches!(member.state, MemberState::Removing | MemberState::Removed));
+    let (mut failed, mut others): (Vec<Member>, Vec<Member>) =
+        members.into_iter().partition(|member| member.state == MemberState::Failed);
+    // One whose add failed was taken back from what is wanted when it did: it must not stand in for one that works.
+    let too_many = others.len().saturating_sub(desired).min(fewer);
+    let missed = |member: &Member| match (member.state, member.known_health()) {
+        (MemberState::Active, Health::Unhealthy) => 0,
+        (MemberState::Drained | MemberState::Draining, _) => 1,
+        (MemberState::Requested | MemberState::Provisioning | MemberState::Joining, _) => 2,
+        _ => 3,
+    };
+    // Ids are in the order of their making, so the newest has the greatest.
+    failed.sort_by_key(|member| std::cmp::Reverse(member.id));
+    others.sort_by_key(|member| (missed(member), std::cmp::Reverse(member.id)));
+    failed.truncate(fewer - too_many);
+    others.truncate(too_many);
+    failed.extend(others);
+    failed
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_ids::World;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::member::tests::member;
+
+    #[test]
+    fn those_that_are_missed_least_go_first() {
+        let world = World::for_tests(1);
+        let of = |state, health| member(&world, state, health);
+        let old = of(MemberState::Active, Health::Healthy);
+        let unhealthy = of(MemberState::Active, Health::Unhealthy);
+        let drained = of(MemberState::Drained, Health::Healthy);
+        let failed = of(MemberState::Failed, Health::Unknown);
+        let coming = of(MemberState::Joining, Health::Unknown);
+        let new = of(MemberState::Active, Health::Healthy);
+        let gone = of(MemberState::Removing, Health::Unknown);
+        let all = vec![
+            old.clone(),
+            unhealthy.clone(),
+            drained.clone(),
+            failed.clone(),
+            coming.clone(),
+            new.clone(),
+            gone,
+        ];
+        let order = |fewer, desired| -> Vec<_> {
+            removed(all.clone(), fewer, desired).into_iter().map(|member| member.id).collect()
+        };
+        assert_eq!(order(5, 0), [unhealthy.id, drained.id, coming.id, new.id, old.id]);
+        assert_eq!(order(6, 0), [failed.id, unhealthy.id, drained.id, coming.id, new.id, old.id]);
+        assert_eq!(order(1, 5), [failed.id], "five others are there, and five are wanted");
+        assert_eq!(order(1, 4), [unhealthy.id], "the one that failed was not among those that are wanted");
+    }
+
+    proptest! {
+        /// As many stay as are wanted, where there are so many; and none that works goes while one that does not stays.
+        #[test]
+        fn none_that_works_goes_before_one_that_does_not(states in prop::collection::vec(0..9_usize, 0..20), fewer in 0..20_usize, desired in 0..20_usize) {
+            let world = World::for_tests(5);
+            let all: Vec<Member> = states.iter().map(|at| member(&world, MemberState::ALL[*at], Health::Healthy)).collect();
+            let going = removed(all.clone(), fewer, desired);
+            prop_assert!(going.len() <= fewer);
+            let could = |one: &&Member| !matches!(one.state, MemberState::Removing | MemberState::Removed | MemberState::Failed);
+            let stays = |one: &&Member| going.iter().all(|gone| gone.id != one.id);
+            let before = all.iter().filter(could).count();
+            let after = all.iter().filter(could).filter(stays).count();
+            prop_assert!(after >= before.min(desired), "{} of {} stay, and {} are wanted", after, before, desired);
+            if going.iter().any(Member::works) {
+                prop_assert!(all.iter().filter(could).filter(stays).all(Member::works));
+            }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Take an instance down, and see that nothing of it is left. Whatever else is under way on it is superseded: this must always be
+//! possible.
+
+use jiff::{SignedDuration, Timestamp};
+use muster_api::instance::InstanceAct;
+use muster_api::{Code, Problem};
+use muster_authz::Permission;
+use muster_ids::TypedId as _;
+use muster_model::event::EventType;
+use muster_model::instance::{Instance, InstanceState};
+use muster_model::operation::Operation;
+use muster_operations::instance::DECOMMISSION;
+use serde_json::json;
+
+use super::path;
+use crate::operation::{Begin, begin, deadline, part_of};
+use crate::refuse::{Result, refuse};
+use crate::{Commit, Cx};
+
+/// How long it has, if nothing is said.
+pub(crate) const WITHIN: SignedDuration = SignedDuration::from_hours(2);
+
+/// Prepares `instance_decommission`.
+pub async fn decommission(cx: &Cx, project: &str, reference: &str, body: InstanceAct) -> Result<Commit> {
+    let instance = cx.instance(project, reference).await?;
+    let force = body.force.unwrap_or(false);
+    let permission = match force {
+        true => Permission::InstanceForceDecommission,
+        false => Permission::InstanceDecommission,
+    };
+    cx.authorize(permission, instance.scope(), "instance")?;
+    if instance.state == InstanceState::Stopped {
+        return Err(Problem::new(Code::InvalidState, "it is stopped: nothing of it is left"));
+    }
+    if instance.protected {
+        let why =
+            "it is protected: take the protection away first (`muster instance update --protected false`)";
+        return Err(Problem::new(Code::InvalidState, why));
+    }
+    let deadline_at: Timestamp = deadline(cx, body.ready_until, WITHIN)?;
+    let store = &cx.platform.store;
+    let (touching, living) =
+        tokio::try_join!(store.operation_touching(instance.id.uuid()), store.member_living(instance.id))
+            .map_err(refuse)?;
+    let dry_run = body.dry_run.unwrap_or(false);
+    // One that is not forced can be taken over by one that is.
+    let same = touching.iter().find(|operation| operation.kind == DECOMMISSION.kind);
+    if let Some(same) = same.filter(|same| !dry_run && (!force || same.input["force"] == json!(true))) {
+        let why =
+            format!("{} is already under way: `muster operation watch {}` shows how far", same.kind, same.id);
+        return Err(Problem::new(Code::InvalidState, why));
+    }
+    let mut touched = vec![instance.id.to_string()];
+    touched.extend(living.iter().map(|member| member.id.to_string()));
+    let reason = body.reason.unwrap_or_default();
+    let begun = Begin {
+        definition: &DECOMMISSION,
+        scope: instance.scope(),
+        subject_kind: "instance",
+        subject_id: instance.id.uuid(),
+        subject: instance.id.to_string(),
+        name: instance.name.clone(),
+        path: path(&instance),
+        touches: vec![instance.id.uuid()],
+        shares: Vec::new(),
+        items: living.iter().map(part_of).collect(),
+        input: json!({"force": force, "reason": reason}),
+        deadline_at,
+        told: json!({"name": instance.name, "force": force, "reason": reason}),
+        event: EventType::OperationAccepted,
+        supersedes: in_the_way(&instance, touching),
+        plan: Begin::plan(&DECOMMISSION, &touched, deadline_at),
+        dry_run,
+    };
+    Ok(begin(cx, begun, |_, _| Box::pin(async { Ok(Vec::new()) })))
+}
+
+/// What holds the instance, alone or beside others: all of it would have to end first otherwise, and what is to be taken down is
+/// not grown or mended before.
+pub(crate) fn in_the_way(instance: &Instance, touching: Vec<Operation>) -> Vec<Operation> {
+    let holds = |operation: &Operation| {
+        operation.touches.contains(&instance.id.uuid()) || operation.shares.contains(&instance.id.uuid())
+    };
+    touching.into_iter().filter(holds).collect()
+}

@@ -1,0 +1,74 @@
+//! Whether an instance fits where it is to be, asked with the very members and allocations, before anything is spent.
+
+use std::collections::BTreeMap;
+
+use muster_api::{Code, Problem};
+use muster_ids::AllocationId;
+use muster_manifest::{Ask, Capacity, Manifest, Place, Seat, Shape, compatible};
+use muster_model::allocation::{Allocation, AllocationShape, AllocationState};
+
+use crate::Cx;
+use crate::app::site;
+use crate::refuse::Result;
+
+/// Members of one component that are to be somewhere: in an allocation that the project holds, or each in one that is made.
+pub(crate) struct Group<'g> {
+    pub(crate) component: &'g str,
+    pub(crate) count: i64,
+    pub(crate) each: Capacity,
+    pub(crate) allocation: Option<&'g Allocation>,
+}
+
+/// The allocations that these members are in.
+fn places(groups: &[Group<'_>]) -> Vec<Place> {
+    let mut places = Vec::new();
+    let mut held: BTreeMap<AllocationId, Place> = BTreeMap::new();
+    for group in groups {
+        let seat = |count| Seat { component: group.component.to_owned(), count, each: group.each };
+        match group.allocation {
+            Some(allocation) => {
+                let muster_model::node::Capacity { gpus, cpus, memory_mb, disk_mb } = allocation.capacity;
+                let capacity = Capacity { gpus, cpus, memory_mb, disk_mb };
+                let place =
+                    held.entry(allocation.id).or_insert_with(|| Place { capacity, seats: Vec::new() });
+                place.seats.push(seat(group.count));
+            }
+            None => places.extend((0..group.count).map(|_| Place::for_seats(vec![seat(1)]))),
+        }
+    }
+    places.extend(held.into_values());
+    places
+}
+
+/// Whether they fit in allocations of this shape; otherwise why not, and the smallest change that would help.
+pub(crate) fn fits(
+    cx: &Cx,
+    manifest: &Manifest,
+    shape: Shape,
+    groups: &[Group<'_>],
+) -> std::result::Result<(), Problem> {
+    let answer = compatible(manifest, &Ask { shape, places: places(groups), site: site(cx) });
+    if answer.fits {
+        return Ok(());
+    }
+    let change = answer.change.map(|change| format!("; what would fit: {}", change.says)).unwrap_or_default();
+    Err(Problem::new(Code::Incompatible, format!("{}{change}", answer.reasons.join("; "))))
+}
+
+/// The shape that is meant.
+pub(crate) fn shape_of(shape: AllocationShape) -> Shape {
+    match shape {
+        AllocationShape::Baremetal => Shape::Baremetal,
+        AllocationShape::GpuSlice => Shape::GpuSlice,
+    }
+}
+
+/// Goes on only if members can go into an allocation of the project.
+pub(crate) fn holds_members(field: &str, allocation: &Allocation) -> Result<()> {
+    if allocation.state == AllocationState::Active {
+        return Ok(());
+    }
+    let why =
+        format!("{} is {}: members go into an allocation that is active", allocation.name, allocation.state);
+    Err(Problem::field(field, why))
+}

@@ -1,0 +1,53 @@
+//! Change an instance's labels, protection, expiry or repair mode.
+
+use muster_api::instance::InstanceUpdate;
+use muster_api::{Code, Problem};
+use muster_authz::Permission;
+use muster_model::event::EventType;
+use muster_model::instance::{Instance, InstanceState};
+use serde_json::json;
+
+use super::{manifest_of, path, repair_of, shown};
+use crate::commit::{changed, target};
+use crate::refuse::refuse;
+use crate::tenant::checked_labels;
+use crate::{Answer, Commit, Cx, Result};
+
+/// Prepares `instance_update`.
+pub async fn update(cx: &Cx, project: &str, reference: &str, body: InstanceUpdate) -> Result<Commit> {
+    let before = cx.instance(project, reference).await?;
+    cx.authorize(Permission::InstanceUpdate, before.scope(), "instance")?;
+    cx.expect_version(before.version)?;
+    if before.state == InstanceState::Stopped {
+        return Err(Problem::new(Code::InvalidState, "it is stopped: nothing about it changes any more"));
+    }
+    let told = changed(&[
+        ("labels", body.labels.as_ref().map(|labels| json!(labels))),
+        ("protected", body.protected.map(|protected| json!(protected))),
+        ("expires_at", body.expires_at.map(|time| json!(time))),
+        ("repair", body.repair.map(|mode| json!(mode))),
+    ]);
+    let mut after = before.clone();
+    if body.labels.is_some() {
+        after.labels = checked_labels(body.labels)?;
+    }
+    after.protected = body.protected.unwrap_or(after.protected);
+    after.repair = body.repair.map_or(after.repair, repair_of);
+    if let Some(time) = body.expires_at {
+        // A time that is over takes the expiry away: nothing is taken down behind anybody's back.
+        after.expires_at = Some(time).filter(|time| *time > cx.now);
+    }
+    let store = &cx.platform.store;
+    let (components, counts) =
+        tokio::try_join!(store.component_list(before.id), store.member_count(before.id)).map_err(refuse)?;
+    let (release, manifest) = manifest_of(cx, &before, before.app_version_id).await?;
+    let (now, subject) = (cx.now, path(&before));
+    let commit = Commit::new(before.scope(), target("instance", before.id, &before.name), move |tx| {
+        Box::pin(async move {
+            tx.instance_move(&before, &after, now).await?;
+            let after = Instance { updated_at: now, version: before.version + 1, ..after };
+            Ok(Answer::new(&shown(&after, &release.name, &manifest, &components, &counts)))
+        })
+    });
+    Ok(commit.event(cx, EventType::InstanceUpdated, subject, told))
+}

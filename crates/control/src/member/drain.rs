@@ -1,0 +1,25 @@
+//! Take members out of work, and see that none is left on them.
+
+use jiff::SignedDuration;
+use muster_api::member::MemberAct;
+use muster_authz::Permission;
+use muster_manifest::Verb;
+
+use super::order::{Order, order};
+use crate::{Commit, Cx, Result};
+
+/// Prepares `member_drain`.
+pub async fn drain(cx: &Cx, project: &str, instance: &str, body: MemberAct) -> Result<Commit> {
+    let asked = Order {
+        verb: Verb::Drain,
+        permission: Permission::MemberDrain,
+        forced: None,
+        members: body.members,
+        force: false,
+        reason: body.reason,
+        ready_until: body.ready_until,
+        within: SignedDuration::from_mins(30),
+        dry_run: body.dry_run.unwrap_or(false),
+    };
+    order(cx, project, instance, asked).await
+}

@@ -1,0 +1,20 @@
+//! Show a member.
+
+use muster_authz::Permission;
+
+use super::view;
+use crate::refuse::refuse;
+use crate::{Answer, Cx, Result};
+
+/// Answers `member_get`.
+pub async fn get(cx: &Cx, project: &str, instance: &str, reference: &str) -> Result<Answer> {
+    let instance = cx.instance(project, instance).await?;
+    cx.authorize(Permission::MemberGet, instance.scope(), "instance")?;
+    let member = cx.member(&instance, reference).await?;
+    let store = &cx.platform.store;
+    let (network, places) =
+        tokio::try_join!(store.network_lookup(instance.network_id), store.member_places(instance.id))
+            .map_err(refuse)?;
+    let place = places.iter().find(|place| place.member_id == member.id);
+    Ok(Answer::new(&view(&member, network.as_ref(), place)))
+}

@@ -1,0 +1,149 @@
+//! Whether a component can do without some of its members. Pure: whoever asks has locked the component and read everything in one
+//! transaction, so that two who ask at once cannot both be told yes.
+
+use std::collections::BTreeSet;
+
+use muster_ids::{MemberId, TypedId as _};
+use muster_manifest::Component;
+use muster_model::member::Member;
+use muster_model::operation::{Item, ItemState, Operation};
+
+/// The members that unfinished operations take out of work, whether they have begun to or not.
+pub(crate) fn leaving(operations: &[Operation]) -> BTreeSet<MemberId> {
+    named_by(operations, |kind| {
+        matches!(kind, "member.drain" | "member.replace" | "members.drain" | "members.replace")
+            || removes(kind)
+    })
+}
+
+/// The members that unfinished operations remove, whether they have begun to or not.
+pub(crate) fn going(operations: &[Operation]) -> BTreeSet<MemberId> {
+    named_by(operations, removes)
+}
+
+fn removes(kind: &str) -> bool {
+    matches!(kind, "member.remove" | "members.remove" | "instance.scale" | "instance.decommission")
+}
+
+fn named_by(operations: &[Operation], counts: impl Fn(&str) -> bool) -> BTreeSet<MemberId> {
+    let mut named = BTreeSet::new();
+    for operation in operations.iter().filter(|operation| counts(&operation.kind)) {
+        if operation.subject_kind == "member" {
+            named.insert(MemberId::from_uuid(operation.subject_id));
+        } else if operation.kind == "instance.scale" {
+            let removed = operation.input["remove"].as_array().into_iter().flatten();
+            named.extend(removed.filter_map(|id| id.as_str()?.parse::<MemberId>().ok()));
+        } else {
+            let open = |item: &&Item| !matches!(item.state, ItemState::Succeeded | ItemState::Failed);
+            named.extend(
+                operation.items.iter().filter(open).filter_map(|item| item.id.parse::<MemberId>().ok()),
+            );
+        }
+    }
+    named
+}
+
+/// Why a component cannot do without these members, if it cannot. What does not work anyway can always go.
+pub(crate) fn fault(
+    component: &Component,
+    desired: i64,
+    living: &[Member],
+    leaving: &BTreeSet<MemberId>,
+    without: &BTreeSet<MemberId>,
+) -> Option<String> {
+    let quorum = component.quorum.filter(|_| desired > 0)?;
+    let works = |member: &&Member| {
+        member.component_key == component.key && member.works() && !leaving.contains(&member.id)
+    };
+    let at_work = living.iter().filter(works).count();
+    let taken = living.iter().filter(works).filter(|member| without.contains(&member.id)).count();
+    let (left, need) = (at_work - taken, quorum.of(desired));
+    if taken == 0 || i64::try_from(left).unwrap_or(i64::MAX) >= need {
+        return None;
+    }
+    Some(format!(
+        "{} needs {need} of {desired} members at work, and {left} would be left: wait for others to come back, or add some first",
+        component.key
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_ids::World;
+    use muster_manifest::Quorum;
+    use muster_model::instance::Health;
+    use muster_model::member::MemberState;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::member::tests::{component, member};
+
+    #[test]
+    fn a_majority_stays_at_work() {
+        let world = World::for_tests(1);
+        let three: Vec<Member> =
+            (0..3).map(|_| member(&world, MemberState::Active, Health::Healthy)).collect();
+        let with = Component { quorum: Some(Quorum::Majority), ..component("worker") };
+        let set = |ids: &[usize]| ids.iter().map(|at| three[*at].id).collect::<BTreeSet<_>>();
+        let none = BTreeSet::new();
+        assert_eq!(fault(&with, 3, &three, &none, &set(&[0])), None);
+        assert!(fault(&with, 3, &three, &none, &set(&[0, 1])).is_some());
+        assert!(fault(&with, 3, &three, &set(&[1]), &set(&[0])).is_some(), "one is on its way out already");
+        assert_eq!(fault(&component("worker"), 3, &three, &none, &set(&[0, 1, 2])), None, "it has no quorum");
+    }
+
+    #[test]
+    fn what_does_not_work_can_always_go() {
+        let world = World::for_tests(1);
+        let mut three: Vec<Member> =
+            (0..2).map(|_| member(&world, MemberState::Active, Health::Unhealthy)).collect();
+        three.push(member(&world, MemberState::Active, Health::Healthy));
+        let with = Component { quorum: Some(Quorum::Majority), ..component("worker") };
+        let broken: BTreeSet<MemberId> = three[..2].iter().map(|member| member.id).collect();
+        assert_eq!(fault(&with, 3, &three, &BTreeSet::new(), &broken), None);
+        let last = BTreeSet::from([three[2].id]);
+        assert!(fault(&with, 3, &three, &BTreeSet::new(), &last).is_some());
+    }
+
+    #[test]
+    fn bulk_and_scale_take_members_out_before_their_parts_are_opened() {
+        let world = World::for_tests(1);
+        let (one, two): (MemberId, MemberId) = (world.id(), world.id());
+        let mut bulk = crate::member::tests::operation(&world, "members.drain");
+        let part = |id: MemberId, state| Item {
+            id: id.to_string(),
+            name: String::new(),
+            state,
+            operation_id: None,
+            message: None,
+        };
+        bulk.items = vec![part(one, ItemState::Pending), part(two, ItemState::Failed)];
+        assert_eq!(leaving(&[bulk.clone()]), BTreeSet::from([one]));
+        let mut scale = crate::member::tests::operation(&world, "instance.scale");
+        scale.input = json!({"remove": [two]});
+        assert_eq!(going(&[bulk.clone(), scale.clone()]), BTreeSet::from([two]));
+        assert_eq!(leaving(&[bulk, scale]), BTreeSet::from([one, two]));
+        assert_eq!(leaving(&[crate::member::tests::operation(&world, "member.resume")]), BTreeSet::new());
+    }
+
+    proptest! {
+        /// Whatever order members are taken out in, those that are let go one after the other never break the quorum.
+        #[test]
+        fn one_after_the_other_never_breaks_it(count in 1..8_usize, order in prop::collection::vec(0..8_usize, 1..16)) {
+            let world = World::for_tests(3);
+            let all: Vec<Member> = (0..count).map(|_| member(&world, MemberState::Active, Health::Healthy)).collect();
+            let with = Component { quorum: Some(Quorum::Majority), ..component("worker") };
+            let desired = i64::try_from(count).unwrap();
+            let mut out = BTreeSet::new();
+            for at in order {
+                let one = BTreeSet::from([all[at % count].id]);
+                if fault(&with, desired, &all, &out, &one).is_none() {
+                    out.extend(one);
+                }
+            }
+            let left = i64::try_from(count - out.len()).unwrap();
+            prop_assert!(left >= desired / 2 + 1 || out.is_empty());
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Whether a member is in a state in which something can be asked of it. Pure: a sentence for each that is not.
+
+use muster_manifest::Verb;
+use muster_model::instance::Health;
+use muster_model::member::{Member, MemberState};
+
+/// Why it cannot be asked that, if it cannot.
+pub(super) fn fault(verb: Verb, member: &Member) -> Option<String> {
+    let (name, state) = (&member.name, member.state);
+    let broken = member.known_health() == Health::Unhealthy;
+    let (suits, wants) = match verb {
+        Verb::Add => (true, ""),
+        Verb::Drain => (state == MemberState::Active, "only one that is active can be drained"),
+        Verb::Resume => (
+            matches!(state, MemberState::Drained | MemberState::Draining),
+            "only one that is drained, or is being drained, can be put back to work",
+        ),
+        Verb::Remove => {
+            (!matches!(state, MemberState::Removing | MemberState::Removed), "it is on its way out already")
+        }
+        Verb::Replace => (
+            matches!(
+                state,
+                MemberState::Active | MemberState::Drained | MemberState::Draining | MemberState::Failed
+            ),
+            "only one that works, is out of work or has failed can be replaced: wait until it is there",
+        ),
+        Verb::Recover => (
+            state == MemberState::Failed || (state == MemberState::Active && broken),
+            "only one that has failed, or is unhealthy, can be made anew: replace or drain one that works",
+        ),
+    };
+    (!suits).then(|| format!("{name} is {state}: {wants}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_ids::World;
+
+    use super::*;
+    use crate::member::tests::member;
+
+    /// The states in which a member that does well can be asked each thing.
+    #[test]
+    fn every_verb_in_every_state() {
+        let world = World::for_tests(1);
+        let can = |verb| {
+            let suits =
+                |state: &&MemberState| fault(verb, &member(&world, **state, Health::Healthy)).is_none();
+            MemberState::ALL.iter().filter(suits).map(|state| state.as_str()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(can(Verb::Drain), "active");
+        assert_eq!(can(Verb::Resume), "draining drained");
+        assert_eq!(can(Verb::Remove), "requested provisioning joining active draining drained failed");
+        assert_eq!(can(Verb::Replace), "active draining drained failed");
+        assert_eq!(can(Verb::Recover), "failed");
+        assert_eq!(fault(Verb::Recover, &member(&world, MemberState::Active, Health::Unhealthy)), None);
+    }
+
+    #[test]
+    fn what_was_said_of_another_incarnation_is_no_reason_to_make_it_anew() {
+        let mut healed = member(&World::for_tests(1), MemberState::Active, Health::Unhealthy);
+        healed.incarnation += 1;
+        assert!(fault(Verb::Recover, &healed).is_some());
+    }
+}

@@ -1,0 +1,21 @@
+//! The adapter's side over HTTP: leases, their fences, what is done in cells under them, and looks on schedule.
+
+mod fences;
+mod looks;
+mod tasks;
+
+use serde_json::{Value, json};
+
+use crate::instance::Stage;
+
+/// Launches `farm`, whose adapter is the test; says the step by which its first member joins.
+async fn joining(stage: &Stage) -> Value {
+    stage.post("app-instances", json!({"name": "farm", "app": "pool", "app_version": "1"})).await.ok();
+    let mut steps = stage.lease(20).await;
+    assert_eq!(steps.len(), 1, "the head comes first: {steps:#?}");
+    steps.remove(0)
+}
+
+fn generation(step: &Value) -> i64 {
+    step["step"]["generation"].as_i64().unwrap()
+}

@@ -1,0 +1,119 @@
+//! What an adapter has done in cells.
+
+use muster_testkit::Database;
+use serde_json::{Value, json};
+
+use super::{generation, joining};
+use crate::instance::Stage;
+
+async fn ask(stage: &Stage, step: &Value, key: &str, act: Value) -> muster_testkit::Answer {
+    let body = json!({"key": key, "member_id": step["step"]["member_id"], "act": act, "wait_seconds": 20});
+    stage.say(step, "tasks", generation(step), body).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_services_and_commands_are_done_once_a_key_also_for_the_next_holder() {
+    for database in Database::both() {
+        let stage = Stage::new(database).await;
+        let step = joining(&stage).await;
+        let files = json!({"files": {"write": [{"path": "/etc/pool.conf", "text": "role=head"}]}});
+        let written = ask(&stage, &step, "conf", files.clone()).await.ok();
+        assert_eq!(
+            (&written.body["state"], &written.body["key"]),
+            (&json!("done"), &json!("conf")),
+            "{}",
+            written.text
+        );
+        let read =
+            ask(&stage, &step, "read", json!({"command": {"command": ["/bin/cat", "/etc/pool.conf"]}}))
+                .await
+                .ok();
+        assert_eq!(
+            (&read.body["ran"]["exit"], &read.body["ran"]["stdout"]),
+            (&json!(0), &json!("role=head"))
+        );
+        let failed = ask(&stage, &step, "fails", json!({"command": {"command": ["/bin/false"]}})).await.ok();
+        assert_eq!((&failed.body["state"], &failed.body["ran"]["exit"]), (&json!("done"), &json!(1)));
+        let probe = ask(&stage, &step, "probe", json!({"probe": {"command": ["/bin/true"]}})).await.ok();
+        assert_eq!(probe.body["ran"]["exit"], 0);
+        let restart = json!({"service": {"name": "main", "action": "restart"}});
+        assert_eq!(ask(&stage, &step, "restart", restart).await.ok().body["state"], "done");
+
+        let id = step["step"]["id"].as_str().unwrap();
+        let path = stage.at(&format!("adapter-steps/{id}/tasks/{}", read.text_of("id")));
+        let got = stage.operator.get(&format!("{path}?wait_seconds=1")).await.ok();
+        assert_eq!(got.body, read.body);
+        // The same key is the same task, whatever is asked under it, and whoever has the lease by then.
+        let again = ask(&stage, &step, "read", json!({"command": {"command": ["/bin/true"]}})).await.ok();
+        assert_eq!(again.text_of("id"), read.text_of("id"));
+        let later = json!({"reason": "busy", "message": "not now", "retry_after_seconds": 0});
+        stage.say(&step, "fail", generation(&step), later).await.ok();
+        let old = json!({"key": "read", "member_id": step["step"]["member_id"], "act": files});
+        stage.say(&step, "tasks", generation(&step), old).await.refused(409, "fenced");
+        let next = stage.lease(20).await.remove(0);
+        let same = ask(&stage, &next, "read", json!({"command": {"command": ["/bin/true"]}})).await.ok();
+        assert_eq!(same.text_of("id"), read.text_of("id"));
+        stage.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_opens_the_cells_of_its_own_instance_and_of_no_other() {
+    let stage = Stage::new(Database::sqlite()).await;
+    stage.running(1).await;
+    let other = json!({"name": "barn", "app": "pool", "app_version": "1"});
+    stage.post("app-instances", other).await.ok();
+    let step = stage.lease(20).await.remove(0);
+    assert_eq!(step["snapshot"]["instance"], "barn");
+    let theirs = stage.member("farm-worker-1").await;
+    let act = json!({"command": {"command": ["/bin/true"]}});
+    let wrong = json!({"key": "k", "member_id": theirs["id"], "act": act});
+    stage.say(&step, "tasks", generation(&step), wrong).await.refused(404, "not_found");
+    // Of its own instance, one whose cell is not there yet.
+    let members = stage.get("app-instances/barn/members").await;
+    let worker = members["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|member| member["component_key"] == "worker")
+        .unwrap()
+        .clone();
+    let early = json!({"key": "k", "member_id": worker["id"], "act": act});
+    let refused = stage.say(&step, "tasks", generation(&step), early).await.refused(409, "invalid_state");
+    assert!(refused.text.contains("does not run"), "{}", refused.text);
+    let relative =
+        json!({"key": "k", "member_id": step["step"]["member_id"], "act": {"command": {"command": ["sh"]}}});
+    let refused =
+        stage.say(&step, "tasks", generation(&step), relative).await.refused(400, "invalid_request");
+    assert_eq!(refused.body["errors"][0]["pointer"], "/act/command/command");
+    let absent = format!(
+        "adapter-steps/{}/tasks/tsk_01h455vb4pex5vsknk084sn02q",
+        step["step"]["id"].as_str().unwrap()
+    );
+    stage.operator.get(&stage.at(&absent)).await.refused(404, "not_found");
+    stage.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_is_written_only_with_the_projects_consent_and_told_to_the_node_that_has_the_task() {
+    let stage = Stage::new(Database::sqlite()).await;
+    stage.post("secrets", json!({"name": "shared", "value": "hush-hush-canary"})).await.ok();
+    let step = joining(&stage).await;
+    let secret = |name: &str| json!({"files": {"secrets": [{"secret": name, "file": "key"}]}});
+    let refused = ask(&stage, &step, "none", secret("nothing")).await.refused(400, "invalid_request");
+    assert_eq!(refused.body["errors"][0]["pointer"], "/act/files/secrets/0/secret");
+    let refused = ask(&stage, &step, "theirs", secret("shared")).await.refused(400, "invalid_request");
+    assert!(refused.text.contains("did not consent"), "{}", refused.text);
+    // Material that was issued in the project is there to be shared by members.
+    let account = stage.scene.fixture.client(&stage.scene.kit, "account_with_grant");
+    let issued = json!({"purpose": "cluster_bootstrap", "name": "gossip"});
+    let issued = account.post(&stage.at("runtime-secrets"), issued).await.ok().text_of("id");
+    let written = ask(&stage, &step, "key", secret(&issued)).await.ok();
+    assert_eq!(written.body["state"], "done", "{}", written.text);
+    let told = stage.scene.told().await;
+    assert!(
+        told.iter().any(|word| word == "secret.delivered"),
+        "the node was told, and that is known: {told:?}"
+    );
+    stage.stop().await;
+}

@@ -1,0 +1,195 @@
+//! Instances and members over HTTP, on real databases: the real agent over its simulated driver makes the cells, and the test is
+//! the adapter, either a good one that does what it is asked for or one that the test leads by the hand.
+
+mod life;
+pub(crate) mod made;
+mod quorum;
+mod refusals;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use jiff::SignedDuration;
+use muster_ids::{ServiceAccountId, TokenId, World};
+use muster_model::token::{Secret, Subject, Token, TokenKind};
+use muster_testkit::{Answer, Client, Database, Kit};
+use serde_json::{Value, json};
+
+use crate::cell::{Nodes, Scene};
+
+/// What a release of the app `pool` says: one head, and workers of which a majority stays at work.
+pub(crate) fn pool(version: &str) -> Value {
+    let component = |key: &str, min: i64, default: i64, order: i64| {
+        json!({
+            "key": key, "count": {"min": min, "max": 6, "default": default}, "update_order": order,
+            "capacity": {"cpus": 1, "memory_mb": 256, "disk_mb": 64}, "reach": "routed",
+            "runtime": {"root": {"host": ["/usr"]},
+                        "services": [{"name": "main", "command": ["/bin/sleep", "1000"]}],
+                        "ports": [{"name": "rpc", "port": 7000}]},
+            "witnesses": {"active": [{"in": "self", "exec": ["/bin/true"], "within": "30s"}],
+                          "drained": [{"in": "self", "exec": ["/bin/true"], "within": "30s"}]},
+        })
+    };
+    let mut workers = component("worker", 0, 1, 1);
+    workers["quorum"] = json!("majority");
+    json!({
+        "app": "pool", "version": version, "artifact_kind": "controller",
+        "compatibility": {"requires_capacity_shape": ["gpu_slice"]},
+        "components": [component("head", 1, 1, 0), workers],
+        "config_schema": {"type": "object", "properties": {"partitions": {"type": "integer", "minimum": 1}},
+                          "additionalProperties": false},
+        "operations": ["add", "drain", "resume", "remove", "replace", "recover"],
+        "reconcile_seconds": 3600,
+    })
+}
+
+/// A platform with nodes, an app, and the account that operates it in `acme.train`.
+pub(crate) struct Stage {
+    pub(crate) scene: Scene,
+    pub(crate) nodes: Nodes,
+    /// The operator's account.
+    pub(crate) account: ServiceAccountId,
+    /// Its client.
+    pub(crate) operator: Client,
+}
+
+impl Stage {
+    pub(crate) async fn new(database: Database) -> Self {
+        let scene = Scene::new(database, 1).await;
+        let nodes = Nodes::start(&scene, &["one", "two"]).await;
+        let app = json!({"slug": "pool", "display_name": "Pool", "audience": "everyone"});
+        scene.admin.post(&format!("{}/apps", scene.base), app).await.ok();
+        publish(&scene, "1").await;
+        let (account, operator) = entitle(&scene, "pool").await;
+        Self { scene, nodes, account, operator }
+    }
+
+    pub(crate) fn at(&self, rest: &str) -> String {
+        format!("{}/{rest}", self.scene.base)
+    }
+
+    pub(crate) async fn get(&self, rest: &str) -> Value {
+        self.scene.admin.get(&self.at(rest)).await.ok().body
+    }
+
+    pub(crate) async fn post(&self, rest: &str, body: Value) -> Answer {
+        self.scene.admin.post(&self.at(rest), body).await
+    }
+
+    /// An order about members of the instance `farm`.
+    pub(crate) async fn order(&self, verb: &str, body: Value) -> Answer {
+        self.post(&format!("app-instances/farm/member-operations/{verb}"), body).await
+    }
+
+    /// The instance `farm` with so many workers, running, by the hand of a good adapter.
+    pub(crate) async fn running(&self, workers: i64) -> Value {
+        let adapter = Good::start(self);
+        let body = json!({"name": "farm", "app": "pool", "app_version": "1",
+                          "components": [{"component_key": "worker", "count": workers}]});
+        self.scene.done(self.post("app-instances", body).await).await;
+        adapter.stop().await;
+        self.get("app-instances/farm").await
+    }
+
+    pub(crate) async fn members(&self) -> Vec<Value> {
+        let page = self.get("app-instances/farm/members?page_size=200").await;
+        page["items"].as_array().unwrap().clone()
+    }
+
+    pub(crate) async fn member(&self, name: &str) -> Value {
+        self.get(&format!("app-instances/farm/members/{name}")).await
+    }
+
+    /// Asks for work.
+    pub(crate) async fn lease(&self, wait_seconds: u64) -> Vec<Value> {
+        let leased = self.operator.post(&self.at("adapter-steps/lease"), wish(wait_seconds)).await.ok();
+        leased.body["steps"].as_array().unwrap().clone()
+    }
+
+    /// Says something of a step, under a generation.
+    pub(crate) async fn say(&self, step: &Value, verb: &str, generation: i64, mut body: Value) -> Answer {
+        body["generation"] = json!(generation);
+        let id = step["step"]["id"].as_str().unwrap();
+        self.operator.post(&self.at(&format!("adapter-steps/{id}/{verb}")), body).await
+    }
+
+    pub(crate) async fn stop(self) {
+        crate::cell::stop(self.scene, self.nodes).await;
+    }
+}
+
+/// What an adapter says when it asks for work.
+pub(crate) fn wish(wait_seconds: u64) -> Value {
+    json!({"adapter": {"name": "test", "version": "1.0", "contract": 1}, "wait_seconds": wait_seconds})
+}
+
+/// A release that something can start from.
+pub(crate) async fn publish(scene: &Scene, version: &str) {
+    let path = format!("{}/apps/pool/versions", scene.base);
+    scene.admin.post(&path, json!({"manifest": pool(version)})).await.ok();
+    for to in ["staged", "canary"] {
+        let step = json!({"to": to, "reason": "a test"});
+        scene.admin.post(&format!("{path}/{version}/promote"), step).await.ok();
+    }
+}
+
+/// Grants an app to the project; says the operator's account, and who speaks for it.
+pub(crate) async fn entitle(scene: &Scene, app: &str) -> (ServiceAccountId, Client) {
+    let path = format!("{}/entitlements", scene.base);
+    let asked = scene.admin.post(&path, json!({"app": app, "dry_run": true})).await.ok().body;
+    let granted = scene.admin.post(&path, json!({"app": app, "consent": asked["permissions"]})).await.ok();
+    let account = granted.body["entitlement"]["operator_account_id"].as_str().unwrap().parse().unwrap();
+    (account, speaks_for(&scene.kit, account).await)
+}
+
+/// A client of an account, with a token that nobody had to mint.
+pub(crate) async fn speaks_for(kit: &Kit, account: ServiceAccountId) -> Client {
+    let world = World::system();
+    let secret = Secret::make(TokenKind::ServiceAccount, &world);
+    let token = Token {
+        id: world.id::<TokenId>(),
+        kind: TokenKind::ServiceAccount,
+        subject: Subject::ServiceAccount(account),
+        name: "test".to_owned(),
+        hint: secret.hint(),
+        created_at: world.now(),
+        expires_at: world.now() + SignedDuration::from_hours(1),
+        revoked_at: None,
+        last_used_at: None,
+        version: 1,
+    };
+    let mut tx = kit.store().begin().await.unwrap();
+    tx.token_insert(&token, secret.hash()).await.unwrap();
+    tx.commit().await.unwrap();
+    kit.client_of(0, secret.reveal())
+}
+
+/// An adapter that does at once what it is asked for.
+pub(crate) struct Good {
+    over: Arc<AtomicBool>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Good {
+    pub(crate) fn start(stage: &Stage) -> Self {
+        let (over, operator, base) =
+            (Arc::new(AtomicBool::new(false)), stage.operator.clone(), stage.at("adapter-steps"));
+        let stop = over.clone();
+        let task = tokio::spawn(async move {
+            while !stop.load(Ordering::Relaxed) {
+                let leased = operator.post(&format!("{base}/lease"), wish(1)).await;
+                for step in leased.body["steps"].as_array().into_iter().flatten() {
+                    let id = step["step"]["id"].as_str().unwrap();
+                    let done = json!({"generation": step["step"]["generation"], "message": "done"});
+                    operator.post(&format!("{base}/{id}/complete"), done).await;
+                }
+            }
+        });
+        Self { over, task }
+    }
+
+    pub(crate) async fn stop(self) {
+        self.over.store(true, Ordering::Relaxed);
+        self.task.await.unwrap();
+    }
+}

@@ -1,0 +1,88 @@
+"""Adapters that say they are done and are not: each is refused by what the platform sees for itself."""
+
+import json
+
+from shop import Adapter, Instance, until
+
+CHECK = "check 0"
+
+
+def parked(instance, operation):
+    """The operation, or the part of it, that is parked."""
+    ended = instance.end(operation)
+    assert ended["state"] == "parked", json.dumps(ended, indent=1)
+    reason = ended["parked"]["reason"]
+    assert CHECK in reason and "/run/fake" in reason, f"it does not say which witness failed: {reason}"
+    return ended
+
+
+def every_verb(world):
+    """An adapter that reports success without doing it is refused for every verb, and the operation says which witness failed."""
+    shop = world.shop
+    honest = Adapter(shop, "honest")
+    instance = Instance(shop, "told")
+    instance.launched(units=3)
+    honest.stop()
+    liar = Adapter(shop, "liar", FAKE_LIE="join,drain,resume,remove")
+    try:
+        parked(instance, instance.member("add", component_key="unit"))
+        parked(instance, instance.member("drain", members=["told-unit-1"]))
+        states = {m["name"]: m["state"] for m in instance.members()}
+        assert states["told-unit-4"] == "joining" and states["told-unit-1"] == "draining", states
+        # What is removed is drained first, and the lie about that is where it ends.
+        parked(instance, instance.member("remove", members=["told-unit-2"]))
+        assert {m["name"]: m["state"] for m in instance.members()}["told-unit-2"] != "removed"
+        # Replacing adds first: the new one never works, and the old one goes on.
+        replace = instance.member("replace", members=["told-unit-3"])
+        until("a part is parked", lambda: "parked" in (shop.server.call(
+            "GET", f"/v1/operations/{replace['id']}", token=shop.token).get("waiting") or ""))
+        assert {m["name"]: m["state"] for m in instance.members()}["told-unit-3"] == "active"
+        liar.stop()
+        mended = Adapter(shop, "mended")
+        try:
+            for found in shop.server.call("GET", "/v1/operations?page_size=200&project=" + shop.consumer, token=shop.token)["items"]:
+                if found["state"] == "parked":
+                    shop.server.call("POST", f"/v1/operations/{found['id']}/unblock", {"choice": "retry"}, token=shop.token)
+                    ended = instance.end(found)
+                    assert ended["state"] == "succeeded", json.dumps(ended, indent=1)
+            assert instance.end(replace)["state"] == "succeeded"
+            drained = Adapter(shop, "resume-liar", FAKE_LIE="resume")
+            mended.stop()
+            parked(instance, instance.member("resume", members=["told-unit-1"]))
+            drained.stop()
+        finally:
+            mended.stop()
+    finally:
+        liar.stop()
+
+
+def forgers(world):
+    """An adapter that overwrites the probe's own program inside the cell is refused too."""
+    shop = world.shop
+    honest = Adapter(shop, "honest")
+    instance = Instance(shop, "forged")
+    instance.launched(units=1)
+    honest.stop()
+    forger = Adapter(shop, "forger", FAKE_FORGE="drain")
+    try:
+        parked(instance, instance.member("drain", members=["forged-unit-1"]))
+    finally:
+        forger.stop()
+
+
+def join_fails(world):
+    """An add that was accepted and whose join fails is undone, and the component wants what it wanted before."""
+    shop = world.shop
+    honest = Adapter(shop, "honest")
+    instance = Instance(shop, "half")
+    instance.launched(units=1)
+    honest.stop()
+    failing = Adapter(shop, "failing", FAKE_FAIL="join=no_license")
+    try:
+        ended = instance.end(instance.member("add", component_key="unit"))
+        assert ended["state"] == "failed" and "no_license" in ended["message"], json.dumps(ended, indent=1)
+        member = next(m for m in instance.members() if m["name"] == "half-unit-2")
+        assert (member["state"], member["failure_reason"]) == ("failed", "adapter_failed"), member
+        assert instance.component("unit")["desired"] == 1, instance.get()
+    finally:
+        failing.stop()
