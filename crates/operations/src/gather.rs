@@ -37,31 +37,19 @@ pub(crate) async fn gather(
 ) -> Result<Gathered> {
     let round = cx.operation.input["round"].as_i64().unwrap_or(0);
     let children = cx.store.operation_children(cx.operation.id).await?;
-    let (mut items, mut open, mut fresh) = (Vec::new(), 0, Vec::new());
-    let (mut succeeded, mut pending) = (0, 0);
-    for plan in planned {
-        let purpose = format!("{} {}", plan.definition.kind, plan.member.id);
-        let prefix = format!("{}/{purpose}/", cx.step);
-        let last = children.iter().rfind(|child| child.opened_for.starts_with(&prefix));
-        // What failed in an earlier round is tried again in this one; what was done then stays done.
-        let last = last.filter(|child| {
-            child.state == OperationState::Succeeded
-                || !child.state.is_final()
-                || child.opened_for == format!("{prefix}{round}")
-        });
-        items.push(item(&plan.member, last));
-        match last {
-            Some(child) if child.state == OperationState::Succeeded => succeeded += 1,
-            Some(child) if child.state.is_final() => {}
-            Some(_) => open += 1,
-            None => {
-                pending += 1;
-                if open + fresh.len() < at_once {
-                    fresh.push((purpose, plan));
-                }
-            }
-        }
-    }
+    let purposes: Vec<String> =
+        planned.iter().map(|plan| format!("{} {}", plan.definition.kind, plan.member.id)).collect();
+    let prefixes: Vec<String> = purposes.iter().map(|purpose| format!("{}/{purpose}/", cx.step)).collect();
+    let Tally { last, opens, succeeded, open, pending } = tally(&prefixes, &children, round, at_once);
+    let mut items: Vec<Item> =
+        planned.iter().zip(&last).map(|(plan, child)| item(&plan.member, *child)).collect();
+    let fresh: Vec<(String, Planned)> = purposes
+        .into_iter()
+        .zip(planned)
+        .enumerate()
+        .filter(|(place, _)| opens.contains(place))
+        .map(|(_, fresh)| fresh)
+        .collect();
     let (now, look) = (cx.now, cx.timing.look);
     if !fresh.is_empty() {
         let mut opened = Vec::new();
@@ -130,6 +118,46 @@ pub(crate) async fn gather(
     Ok(Gathered::Ended(items, succeeded))
 }
 
+/// How each of those that are planned stands.
+#[derive(Debug)]
+struct Tally<'c> {
+    /// The part that speaks for each, if there is one.
+    last: Vec<Option<&'c OperationChild>>,
+    /// Those for which a part is opened now, by their place.
+    opens: Vec<usize>,
+    /// So many did what they were for.
+    succeeded: usize,
+    /// So many are under way.
+    open: usize,
+    /// So many have no part yet.
+    pending: usize,
+}
+
+/// Counts how those stand whose parts are named so, and says for which of the rest the time has come: never more are under way
+/// than `at_once` because of it. What failed in an earlier round is tried again in this one; what was done then stays done.
+fn tally<'c>(prefixes: &[String], children: &'c [OperationChild], round: i64, at_once: usize) -> Tally<'c> {
+    let last: Vec<Option<&OperationChild>> = prefixes
+        .iter()
+        .map(|prefix| {
+            let last = children.iter().rfind(|child| child.opened_for.starts_with(prefix.as_str()));
+            last.filter(|child| {
+                child.state == OperationState::Succeeded
+                    || !child.state.is_final()
+                    || child.opened_for == format!("{prefix}{round}")
+            })
+        })
+        .collect();
+    let count =
+        |such: fn(OperationState) -> bool| last.iter().flatten().filter(|child| such(child.state)).count();
+    let succeeded = count(|state| state == OperationState::Succeeded);
+    let open = count(|state| !state.is_final());
+    let waiting: Vec<usize> =
+        last.iter().enumerate().filter(|(_, child)| child.is_none()).map(|(place, _)| place).collect();
+    let pending = waiting.len();
+    let opens = waiting.into_iter().take(at_once.saturating_sub(open)).collect();
+    Tally { last, opens, succeeded, open, pending }
+}
+
 fn item(member: &Member, child: Option<&OperationChild>) -> Item {
     let state = match child.map(|child| child.state) {
         None => ItemState::Pending,
@@ -159,5 +187,117 @@ pub(crate) fn failures(items: &[Item]) -> String {
     match failed.len() {
         0..=3 => shown,
         all => format!("{shown}; and {} more", all - 3),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use muster_ids::World;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const STATES: [OperationState; 6] = [
+        OperationState::Running,
+        OperationState::Parked,
+        OperationState::Succeeded,
+        OperationState::Failed,
+        OperationState::Cancelled,
+        OperationState::Superseded,
+    ];
+
+    fn child(world: &World, prefix: &str, round: i64, state: OperationState) -> OperationChild {
+        OperationChild {
+            id: world.id(),
+            kind: "member.add".to_owned(),
+            subject_id: world.uuid(),
+            state,
+            opened_for: format!("{prefix}{round}"),
+            reason: None,
+            says: None,
+        }
+    }
+
+    proptest! {
+        /// Whatever became of the parts so far: the pace is kept, nothing is done twice, and something goes on until all ended.
+        #[test]
+        fn the_pace_is_kept_and_all_come_to_their_end(
+            members in 1usize..20,
+            at_once in 1usize..6,
+            rounds in 0i64..3,
+            outcomes in prop::collection::vec(0usize..6, 1..200),
+        ) {
+            let world = World::for_tests(1);
+            let prefixes: Vec<String> = (0..members).map(|n| format!("each/member.add m{n:03}/")).collect();
+            let mut children: Vec<OperationChild> = Vec::new();
+            let mut done: BTreeMap<usize, usize> = BTreeMap::new();
+            let mut outcome = outcomes.iter().cycle();
+            for round in 0..=rounds {
+                for _ in 0..500 {
+                    let found = tally(&prefixes, &children, round, at_once);
+                    prop_assert!(found.open + found.opens.len() <= at_once.max(found.open));
+                    prop_assert!(found.succeeded + found.open + found.pending <= members);
+                    let ended = found.open == 0 && found.pending == 0;
+                    // As long as anything is left there is something to do or to wait for.
+                    prop_assert!(ended || found.open > 0 || !found.opens.is_empty());
+                    if ended {
+                        break;
+                    }
+                    let opens = found.opens.clone();
+                    for place in opens {
+                        prop_assert!(!done.contains_key(&place), "it was done already");
+                        children.push(child(&world, &prefixes[place], round, OperationState::Running));
+                    }
+                    // One that is under way ends, or is parked and then ends.
+                    let next = STATES[*outcome.next().unwrap()];
+                    if let Some(under_way) = children.iter_mut().find(|child| !child.state.is_final()) {
+                        let stuck = under_way.state == OperationState::Parked && !next.is_final();
+                        let stays = next == OperationState::Running;
+                        under_way.state = if stuck || stays { OperationState::Failed } else { next };
+                        if next == OperationState::Succeeded {
+                            let name = under_way.opened_for.clone();
+                            let place = prefixes.iter().position(|prefix| name.starts_with(prefix.as_str())).unwrap();
+                            *done.entry(place).or_default() += 1;
+                        }
+                    }
+                }
+                let found = tally(&prefixes, &children, round, at_once);
+                prop_assert_eq!((found.open, found.pending), (0, 0), "it came to no end");
+                prop_assert_eq!(found.succeeded, done.len());
+            }
+            prop_assert!(done.values().all(|times| *times == 1));
+        }
+    }
+
+    #[test]
+    fn those_that_are_under_way_count_wherever_they_stand() {
+        let world = World::for_tests(1);
+        let prefixes: Vec<String> = (0..3).map(|n| format!("each/member.drain m{n}/")).collect();
+        let children = [
+            child(&world, &prefixes[0], 0, OperationState::Failed),
+            child(&world, &prefixes[1], 0, OperationState::Running),
+            child(&world, &prefixes[2], 0, OperationState::Running),
+        ];
+        let found = tally(&prefixes, &children, 1, 2);
+        assert_eq!((found.opens, found.open, found.pending), (Vec::new(), 2, 1));
+    }
+
+    #[test]
+    fn a_few_failures_are_named_and_the_rest_counted() {
+        let item = |n: usize, state: ItemState| Item {
+            id: n.to_string(),
+            name: format!("m{n}"),
+            state,
+            operation_id: None,
+            message: (n != 2).then(|| "no".to_owned()),
+        };
+        let mut items = vec![item(0, ItemState::Succeeded)];
+        assert_eq!(failures(&items), "");
+        items.extend((1..=3).map(|n| item(n, ItemState::Failed)));
+        assert_eq!(failures(&items), "m1: no; m2: it gave no reason; m3: no");
+        items.extend((4..=5).map(|n| item(n, ItemState::Failed)));
+        assert_eq!(failures(&items), "m1: no; m2: it gave no reason; m3: no; and 2 more");
     }
 }

@@ -254,6 +254,11 @@ impl Tx {
         self.execute(&MEMBER_REQUEST, args).await.map(drop)
     }
 
+    /// The member with this id, inside this transaction.
+    pub async fn member_now(&mut self, id: MemberId) -> Result<Option<Member>> {
+        self.fetch_all(&MEMBER_GET, args![id]).await?.first().map(member).transpose()
+    }
+
     /// The members of an instance that are not removed, inside this transaction.
     pub async fn member_living_now(&mut self, instance: InstanceId) -> Result<Vec<Member>> {
         self.fetch_all(&MEMBER_LIVING, args![instance]).await?.iter().map(member).collect()

@@ -405,6 +405,11 @@ impl Tx {
             .await
     }
 
+    /// What is under way on a thing, oldest first, inside this transaction.
+    pub async fn operation_open_on_now(&mut self, subject: Uuid) -> Result<Vec<Operation>> {
+        self.fetch_all(&OPERATION_OF_SUBJECT, args![subject]).await?.iter().map(operation).collect()
+    }
+
     /// Takes an operation out of the engine's hands: whoever works on it is fenced from here on. The answer is the operation as
     /// it stands, or nothing when it has ended.
     pub async fn operation_seize(&mut self, id: OperationId) -> Result<Option<Operation>> {

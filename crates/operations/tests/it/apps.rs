@@ -272,7 +272,9 @@ impl Rig {
         let under_way = self.store.operation_open_on(id.uuid()).await.unwrap();
         let now = self.world.now();
         let mut tx = self.store.begin().await.unwrap();
-        if definition.kind == "member.remove" && member.state != MemberState::Failed {
+        // One that is on its way out is not counted out twice.
+        let going = under_way.iter().any(|other| other.kind == "member.remove");
+        if definition.kind == "member.remove" && member.state != MemberState::Failed && !going {
             tx.component_want(member.instance_id, &member.component_key, -1, 0).await.unwrap();
         }
         if definition.kind == "member.replace" {

@@ -22,7 +22,6 @@ async fn seen(rig: Rig, what: &str) {
 async fn a_statement_that_is_left_out_is_seen() {
     for (statement, says) in [
         ("ADAPTER_STEP_CANCEL_OF", "a step that is offered for nobody"),
-        ("TOUCH_END", "a thing that is held by nobody"),
         ("NODE_PORT_FREE", "a port that leads nowhere"),
     ] {
         let mut rig = Rig::new(Database::sqlite()).await;
@@ -41,8 +40,6 @@ async fn a_statement_that_is_left_out_is_seen() {
                 tx.commit().await.unwrap();
                 add
             }
-            // One without parts, which would wait behind each other for ever.
-            "TOUCH_END" => rig.member_op(&member::DRAIN, unit, json!({})).await,
             _ => rig.member_op(&member::REMOVE, unit, json!({"force": false})).await,
         };
         assert!(rig.drive(operation).await.state.is_final());
@@ -67,6 +64,28 @@ async fn without_evidence_nothing_changes() {
         }
         assert!(rig.store.faults().struck() > 0);
         assert_eq!(rig.member(unit).await.state, MemberState::Draining);
+        assert!(!rig.operation(drain).await.state.is_final());
+        rig.store.faults().clear();
+        tokio::time::sleep(std::time::Duration::from_millis(60)).await;
+        assert_eq!(rig.drive(drain).await.state, OperationState::Succeeded);
+        laws::hold(&rig).await;
+    }
+}
+
+/// What an operation touches goes with it, or it does not end: the database keeps the two together.
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_holds_anything_who_has_ended() {
+    for database in Database::both() {
+        let mut rig = Rig::new(database).await;
+        let i = rig.instance("i", 1).await;
+        let unit = rig.units(i).await[0];
+        rig.store.faults().arm(Fault::Skip("TOUCH_END"));
+        let drain = rig.member_op(&member::DRAIN, unit, json!({})).await;
+        for _ in 0..40 {
+            rig.turn().await;
+            rig.clock.advance(SignedDuration::from_millis(500));
+        }
+        assert!(rig.store.faults().struck() > 0);
         assert!(!rig.operation(drain).await.state.is_final());
         rig.store.faults().clear();
         tokio::time::sleep(std::time::Duration::from_millis(60)).await;

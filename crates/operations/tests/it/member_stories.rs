@@ -9,7 +9,7 @@ use muster_model::instance::{InstanceFailure, InstanceState};
 use muster_model::member::{MemberFailure, MemberState};
 use muster_model::operation::{ItemState, Operation, OperationState, Unblock};
 use muster_model::witness::WitnessKind;
-use muster_operations::{instance, member, members};
+use muster_operations::{Definition, instance, member, members};
 use muster_testkit::Database;
 use serde_json::json;
 
@@ -43,6 +43,9 @@ stories! {
     who_is_added_into_an_allocation_of_its_owner_leaves_it_alone
     a_recovery_that_fails_leaves_the_room_that_was_there
     an_abandoned_add_of_many_ends_what_is_parked_of_it
+    a_forced_removal_takes_over_from_a_replacement
+    a_forced_replacement_takes_over_from_another
+    a_forced_removal_takes_over_from_a_replacement_whose_old_member_goes_first
 }
 
 /// Why it is parked.
@@ -629,6 +632,53 @@ async fn an_abandoned_add_of_many_ends_what_is_parked_of_it(rig: &mut Rig) {
         assert_eq!(rig.member(unit).await.state, MemberState::Failed);
     }
     assert_eq!(rig.desired(i, "unit").await, 0);
+}
+
+/// Takes over from a replacement after every other look at it; nothing may be left of that one, and all that is there is wanted.
+async fn take_over_replacements(rig: &mut Rig, i: InstanceId, definition: &'static Definition) {
+    for looks in (0..).step_by(2) {
+        let (unit, add) = rig.add(i).await;
+        succeeds(rig, add).await;
+        let replace = rig.member_op(&member::REPLACE, unit, json!({"force": false})).await;
+        for _ in 0..looks {
+            rig.turn().await;
+        }
+        if rig.operation(replace).await.state.is_final() {
+            assert!(looks > 8, "there was hardly anything to take over from");
+            break;
+        }
+        let newer = rig.member_op_with(definition, unit, json!({"force": true}), true).await;
+        assert_eq!(rig.operation(replace).await.state, OperationState::Superseded);
+        succeeds(rig, newer).await;
+        rig.pass(SignedDuration::from_secs(5)).await;
+        assert_eq!(rig.member(unit).await.state, MemberState::Removed);
+        assert_eq!(rig.store.operation_count().await.unwrap(), [], "after {looks} looks");
+        laws::hold(rig).await;
+        // Room for the next.
+        for left in rig.units(i).await {
+            let remove = rig.member_op(&member::REMOVE, left, json!({"force": true})).await;
+            succeeds(rig, remove).await;
+        }
+    }
+}
+
+async fn a_forced_removal_takes_over_from_a_replacement(rig: &mut Rig) {
+    let i = rig.instance("i", 0).await;
+    take_over_replacements(rig, i, &member::REMOVE).await;
+}
+
+async fn a_forced_replacement_takes_over_from_another(rig: &mut Rig) {
+    let i = rig.instance("i", 0).await;
+    take_over_replacements(rig, i, &member::REPLACE).await;
+}
+
+async fn a_forced_removal_takes_over_from_a_replacement_whose_old_member_goes_first(rig: &mut Rig) {
+    let i = rig.instance("i", 0).await;
+    let [from, to] = rig.catalog.versions;
+    let upgrade =
+        rig.instance_op(&instance::UPGRADE, i, json!({"app_version_id": to, "from": from}), false).await;
+    succeeds(rig, upgrade).await;
+    take_over_replacements(rig, i, &member::REMOVE).await;
 }
 
 /// Fifty, of which three have no room.

@@ -390,7 +390,10 @@ async fn the_parts_of_an_operation_are_listed_finished_or_not(store: Store) {
     parts.sort_by_key(|part| part.id);
     let stands: Vec<_> = parts.iter().map(|part| (part.id, part.state, part.kind.clone())).collect();
     let kind = a.kind.clone();
-    assert_eq!(stands, [(a.id, OperationState::Accepted, kind.clone()), (b.id, OperationState::Succeeded, kind)]);
+    assert_eq!(
+        stands,
+        [(a.id, OperationState::Accepted, kind.clone()), (b.id, OperationState::Succeeded, kind)]
+    );
     assert!(store.operation_children(made::id()).await.unwrap().is_empty());
 }
 
