@@ -162,6 +162,10 @@ fn a_member_is_said_in_two_words_in_one_or_by_its_id() {
     assert!(sent("muster member get lab", "").unwrap_err().contains("which member?"));
     assert!(sent("muster member get lab/a b", "").unwrap_err().contains("said twice"));
     assert!(sent("muster member get", "").is_err());
+    for halves in ["get lab/", "get /a", "drain lab/", "drain /a", "drain lab a lab/"] {
+        let refused = sent(&format!("muster member {halves}"), "").unwrap_err();
+        assert!(refused.contains("half of") || refused.contains("without a name"), "{halves}: {refused}");
+    }
     let whole = sent("muster member drain lab --body -", r#"{"members": ["a"]}"#).unwrap();
     assert_eq!(whole.body, Some(json!({"members": ["a"]})));
 }

@@ -100,8 +100,8 @@ async fn a_member_is_found_by_its_id_alone() {
     assert_eq!(
         desk.lines(),
         [
-            format!("GET {AT}"),
-            format!("GET {AT}?page_token=t"),
+            format!("GET {AT}?page_size=200"),
+            format!("GET {AT}?page_size=200&page_token=t"),
             format!("GET {AT}/ins_0/members/mem_1"),
             format!("GET {AT}/ins_1/members/mem_1"),
             format!("POST {AT}/ins_1/member-operations/drain"),
