@@ -219,6 +219,14 @@ fn advice(operation: Option<&Operation>, problem: &Problem) -> Option<String> {
         "unauthenticated" => {
             Some("log in with `muster login`, or name a token with --token-file or MUSTER_TOKEN".to_owned())
         }
+        // Who may launch here at all is another question than which app.
+        "permission_denied" if problem.detail.contains("is not entitled") => Some(
+            "`muster entitlement grant APP --dry-run` shows what the app asks for; consent to it, then repeat the command"
+                .to_owned(),
+        ),
+        "incompatible" => {
+            Some("`muster app compatibility APP` says where it fits, and the smallest change that would make it fit".to_owned())
+        }
         "permission_denied" => Some(match permission {
             Some(permission) => format!(
                 "`muster can-i {permission}` with --tenant or --project says why, and `muster whoami` who you are"
@@ -353,6 +361,19 @@ mod tests {
         assert!(refused(409, "name_taken", "project_create").as_text().contains("`muster project list`"));
         assert!(refused(409, "not_empty", "tenant_delete").as_text().contains("--cascade"));
         assert!(!refused(409, "not_empty", "user_delete").as_text().contains("--cascade"));
+    }
+
+    #[test]
+    fn a_project_that_is_not_entitled_is_led_to_the_consent() {
+        let detail = "the project is not entitled to launch notebook";
+        let problem = json!({"status": 403, "code": "permission_denied", "detail": detail});
+        let problem: Problem = serde_json::from_value(problem).unwrap();
+        let operation = Description::embedded().operation("instance_create");
+        let next = Failure::call(operation, Error::Problem(Box::new(problem))).next.unwrap();
+        assert!(next.starts_with("`muster entitlement grant APP --dry-run`"), "{next}");
+        assert!(
+            refused(409, "incompatible", "instance_create").as_text().contains("muster app compatibility")
+        );
     }
 
     #[test]

@@ -45,6 +45,10 @@ pub(crate) fn take_apart(operation: &Operation, arguments: &mut Arguments) -> Re
         None if said.starts_with(ID) => (said.clone(), Some(said)),
         None => (said, None),
     };
+    // An empty half would be another path: that of all members.
+    if instance.is_empty() || first.as_deref() == Some("") {
+        return Err(Failure::usage("half of INSTANCE/MEMBER is missing").next(RULE));
+    }
     let missing = || Failure::usage("which member? none was said").next(RULE);
     match &mut arguments.body {
         None => match (first, arguments.path.contains_key("member")) {
@@ -71,6 +75,9 @@ pub(crate) fn take_apart(operation: &Operation, arguments: &mut Arguments) -> Re
 /// The member's part of a word; all of one command are of one instance.
 fn own<'m>(instance: &str, member: &'m str) -> Result<&'m str> {
     match member.split_once('/') {
+        _ if member.is_empty() || member.ends_with('/') => {
+            Err(Failure::usage("a member without a name was said").next(RULE))
+        }
         None => Ok(member),
         Some((named, member)) if named == instance => Ok(member),
         Some((named, _)) => {
@@ -115,7 +122,9 @@ pub(crate) async fn resolve(
 /// A member by its id alone: each instance is asked, those that have ended last.
 pub(crate) async fn find(connection: &Connection, project: &str, id: &str) -> Result<Option<Value>> {
     let (list, get) = (described("instance_list")?, described("member_get")?);
+    let most = ("page_size".to_owned(), "200".to_owned());
     let mut arguments = at(&[("project", project)]);
+    arguments.query = vec![most.clone()];
     let (mut living, mut ended) = (Vec::new(), Vec::new());
     loop {
         let page = call(connection, list, &arguments).await?;
@@ -124,7 +133,7 @@ pub(crate) async fn find(connection: &Connection, project: &str, id: &str) -> Re
             if instance["state"] == "stopped" { &mut ended } else { &mut living }.push(id.to_owned());
         }
         let Some(next) = page["next_page_token"].as_str() else { break };
-        arguments.query = vec![("page_token".to_owned(), next.to_owned())];
+        arguments.query = vec![most.clone(), ("page_token".to_owned(), next.to_owned())];
     }
     for instance in living.into_iter().chain(ended) {
         let place = at(&[("project", project), ("instance", &instance), ("member", id)]);

@@ -7,7 +7,7 @@ use muster_sdk::describe::{Field, FieldKind, Operation};
 use serde_json::{Value, json};
 
 use crate::flags::{BODY, help, is_place};
-use crate::member;
+use crate::{forms, member};
 
 /// Marks the position; with the field's name it is the argument's id.
 const POSITION: &str = "position:";
@@ -57,9 +57,11 @@ pub(crate) fn with_name(command: Command, operation: &Operation, words: &str) ->
     let before: String = before.iter().map(|field| format!("<{}> ", field.name.to_uppercase())).collect();
     let (open, close) = if member::may_be_one_word(operation) { ("[", "]") } else { ("<", ">") };
     let many = if many { "…" } else { "" };
-    let command = command
-        .arg(name)
-        .override_usage(format!("muster {words} {before}{open}{word}{close}{many} [OPTIONS]"));
+    let said = match forms::is_from_a_file(operation) {
+        true => format!("<-f FILE|{word}>"),
+        false => format!("{open}{word}{close}{many}"),
+    };
+    let command = command.arg(name).override_usage(format!("muster {words} {before}{said} [OPTIONS]"));
     // Of a member in one word, the part behind the stroke is what was meant.
     if member::may_be_one_word(operation) {
         return command;

@@ -182,7 +182,12 @@ fn completions_cover_every_noun_in_every_shell() {
                 "timeline",
                 "wait",
                 "timeout",
-                "dry-run"
+                "dry-run",
+                "decommission",
+                "endpoints",
+                "recover",
+                "config-file",
+                "component-key"
             ]
             .iter()
             .all(|word| script.contains(word)),

@@ -36,14 +36,17 @@ fn one(witness: &Value, now: Timestamp) -> Vec<String> {
     if witness["kind"] != "witnessed" {
         let statement =
             found["statement"].as_str().map_or_else(|| plain(found), |said| printable(said).into_owned());
-        return vec![
-            format!(
-                "! {transition}: {}, not seen: the word of {}, {when}",
-                text(witness, "kind").to_uppercase(),
-                text(witness, "actor_id")
-            ),
-            format!("    they said: {statement}"),
-        ];
+        let mut lines = vec![format!(
+            "! {transition}: {}, not seen: the word of {}, {when}",
+            text(witness, "kind").to_uppercase(),
+            text(witness, "actor_id")
+        )];
+        // Where the word is about something else that this rests on, that says what was said.
+        if !statement.is_empty() {
+            lines.push(format!("    they said: {statement}"));
+        }
+        lines.extend(check::lines(checked).into_iter().flatten().map(|check| format!("    {check}")));
+        return lines;
     }
     let agent = match text(witness, "node_id") {
         node if node.is_empty() => "the platform".to_owned(),
@@ -170,6 +173,10 @@ mod tests {
         assert!(told[0].starts_with("! wiped: ATTESTED, not seen: the word of usr_op"), "{told:?}");
         assert_eq!(told[1], "    they said: its disks were pulled");
         assert!(told.iter().all(|line| !line.contains('✓')));
+        let mut rests = attested();
+        rests["evidence"] = json!({"checked": [{"what": "its allocation", "state": "released", "witness_id": "wit_9"}], "found": {}});
+        let told = lines(&[rests], now());
+        assert_eq!(told[1..], ["    its allocation: state=released, witness_id=wit_9"]);
         let mut unknown = seen();
         unknown["kind"] = json!("guessed");
         assert!(

@@ -14,6 +14,9 @@ pub(crate) fn shown(plan: &Value, now: Timestamp) -> String {
     let steps = steps::of(plan);
     let (width, count) = (steps::width(plan), steps.len());
     let plural = if count == 1 { "step" } else { "steps" };
+    if count == 0 {
+        return format!("{} would change nothing\n", text(plan, "kind"));
+    }
     let mut shown = format!("{} would take {count} {plural}:\n", text(plan, "kind"));
     for (number, step) in (1..).zip(steps) {
         let mut does = text(step, "does");
@@ -82,5 +85,7 @@ takes:     about 3 s, where nothing is in the way
 deadline:  2026-11-15T12:40:20Z (in 15 min)
 ";
         assert_eq!(shown(&plan, now()), expected);
+        let nothing = json!({"kind": "instance.apply", "steps": [], "deadline_at": "2026-11-15T12:25:20Z"});
+        assert_eq!(shown(&nothing, now()), "instance.apply would change nothing\n");
     }
 }

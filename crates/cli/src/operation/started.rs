@@ -10,6 +10,7 @@ use super::{plan, steps, text, title};
 use crate::age::{instant, relative};
 use crate::context::{Context, Output, say};
 use crate::failure::Result;
+use crate::flags::BODY;
 use crate::operate::show;
 
 /// What such a command takes beside its own flags.
@@ -35,6 +36,9 @@ pub(crate) async fn started(
     let operation = answer["operation"].take();
     let Some(id) = operation["id"].as_str().map(str::to_owned) else {
         return match context.output {
+            Output::Table if is_nothing(matches, &answer["plan"]) => {
+                say("nothing was started: all of it is as it should be\n")
+            }
             Output::Table => say(&plan::shown(&answer["plan"], context.now)),
             Output::Json => show(context, words, json!({"plan": answer["plan"]})),
             Output::Name => Ok(()),
@@ -57,6 +61,12 @@ pub(crate) async fn started(
         Output::Name => show(context, &["operation", "get"], operation)?,
     }
     failure.map_or(Ok(()), Err)
+}
+
+/// Whether there was nothing to do: no operation, though more than a plan was asked for.
+fn is_nothing(matches: &ArgMatches, plan: &Value) -> bool {
+    let only_asks = matches.try_get_one::<bool>(&format!("{BODY}dry_run")).ok().flatten() == Some(&true);
+    !only_asks && steps::of(plan).is_empty()
 }
 
 /// Two lines: what was accepted, and the command that follows it.

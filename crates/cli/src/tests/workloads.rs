@@ -162,6 +162,10 @@ fn a_member_is_said_in_two_words_in_one_or_by_its_id() {
     assert!(sent("muster member get lab", "").unwrap_err().contains("which member?"));
     assert!(sent("muster member get lab/a b", "").unwrap_err().contains("said twice"));
     assert!(sent("muster member get", "").is_err());
+    for halves in ["get lab/", "get /a", "drain lab/", "drain /a", "drain lab a lab/"] {
+        let refused = sent(&format!("muster member {halves}"), "").unwrap_err();
+        assert!(refused.contains("half of") || refused.contains("without a name"), "{halves}: {refused}");
+    }
     let whole = sent("muster member drain lab --body -", r#"{"members": ["a"]}"#).unwrap();
     assert_eq!(whole.body, Some(json!({"members": ["a"]})));
 }
@@ -201,4 +205,27 @@ fn what_is_named_for_scripts_is_what_other_commands_take() {
         reference(&["instance", "list"], &json!({"id": "ins_1", "name": "lab"})).as_deref(),
         Some("ins_1")
     );
+}
+
+#[test]
+fn every_command_of_the_guide_can_be_typed() {
+    let guide = include_str!("../../../../docs/guides/apps.md");
+    let mut typed = 0;
+    for line in guide.lines().filter(|line| line.starts_with("muster ")) {
+        let said = line.split(" #").next().unwrap().trim();
+        let parsed = crate::command().try_get_matches_from(super::shell_words(said));
+        parsed.unwrap_or_else(|error| panic!("{line}: {error}"));
+        typed += 1;
+    }
+    assert!(typed > 40, "the guide has {typed} commands");
+    // Those inside of sentences are often no whole lines; what they begin with is there all the same.
+    for span in guide.split('`').skip(1).step_by(2).filter_map(|span| span.strip_prefix("muster ")) {
+        let whole = crate::command();
+        let mut at = &whole;
+        for word in span.split_whitespace() {
+            let Some(deeper) = at.find_subcommand(word) else { break };
+            at = deeper;
+        }
+        assert!(at.get_subcommands().next().is_none() || at.get_name() == "capacity", "muster {span}");
+    }
 }

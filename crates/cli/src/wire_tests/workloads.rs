@@ -100,8 +100,8 @@ async fn a_member_is_found_by_its_id_alone() {
     assert_eq!(
         desk.lines(),
         [
-            format!("GET {AT}"),
-            format!("GET {AT}?page_token=t"),
+            format!("GET {AT}?page_size=200"),
+            format!("GET {AT}?page_size=200&page_token=t"),
             format!("GET {AT}/ins_0/members/mem_1"),
             format!("GET {AT}/ins_1/members/mem_1"),
             format!("POST {AT}/ins_1/member-operations/drain"),
@@ -218,4 +218,11 @@ async fn lists_and_views_of_workloads_are_shown() {
         desk.type_in(&format!("muster {words} --project acme.train")).await.unwrap();
         assert_eq!(desk.lines().len(), 1, "{words}");
     }
+}
+
+#[tokio::test]
+async fn what_is_applied_and_is_so_already_starts_nothing() {
+    let desk = Desk::new(vec![shows(&json!({"plan": {"kind": "instance.apply", "steps": []}}))]);
+    desk.type_in("muster instance apply notebook --name lab --project acme.train --wait").await.unwrap();
+    assert_eq!(desk.lines(), [format!("POST {AT}/apply")], "there is nothing to wait for");
 }
