@@ -60,6 +60,8 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                     ..instance.clone()
                 };
                 tx.instance_move(&instance, &after, now).await?;
+                // Where the entitlement was revoked, its adapter had been let in for this one alone.
+                tx.entitlement_account_rest(instance.operator_account_id, now).await?;
                 let data = json!({"name": instance.name, "witness_id": witness.id, "evidence": witness.kind});
                 told.events.push((EventType::InstanceStopped, path(&after), data));
                 Ok(Verdict::witnessed(witness.id, json!(null)))
