@@ -112,7 +112,7 @@ async fn a_step_is_nobody_elses() {
     let mut manifest = crate::instance::pool("1");
     manifest["app"] = json!("other");
     stage.post("apps/other/versions", json!({"manifest": manifest})).await.ok();
-    let (_, stranger) = entitle(&stage.scene, "other").await;
+    let stranger = entitle(&stage.scene, "other").await;
     assert_eq!(stranger.post(&stage.at("adapter-steps/lease"), wish(0)).await.ok().body["steps"], json!([]));
     for client in [&stranger] {
         for verb in ["heartbeat", "progress", "complete"] {

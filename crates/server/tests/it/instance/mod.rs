@@ -47,9 +47,7 @@ pub(crate) fn pool(version: &str) -> Value {
 pub(crate) struct Stage {
     pub(crate) scene: Scene,
     pub(crate) nodes: Nodes,
-    /// The operator's account.
-    pub(crate) account: ServiceAccountId,
-    /// Its client.
+    /// The client of the account that operates it.
     pub(crate) operator: Client,
 }
 
@@ -60,8 +58,8 @@ impl Stage {
         let app = json!({"slug": "pool", "display_name": "Pool", "audience": "everyone"});
         scene.admin.post(&format!("{}/apps", scene.base), app).await.ok();
         publish(&scene, "1").await;
-        let (account, operator) = entitle(&scene, "pool").await;
-        Self { scene, nodes, account, operator }
+        let operator = entitle(&scene, "pool").await;
+        Self { scene, nodes, operator }
     }
 
     pub(crate) fn at(&self, rest: &str) -> String {
@@ -131,13 +129,13 @@ pub(crate) async fn publish(scene: &Scene, version: &str) {
     scene.admin.post(&format!("{path}/{version}/promote"), step).await.ok();
 }
 
-/// Grants an app to the project; says the operator's account, and who speaks for it.
-pub(crate) async fn entitle(scene: &Scene, app: &str) -> (ServiceAccountId, Client) {
+/// Grants an app to the project; the client speaks for the account that operates it there.
+pub(crate) async fn entitle(scene: &Scene, app: &str) -> Client {
     let path = format!("{}/entitlements", scene.base);
     let asked = scene.admin.post(&path, json!({"app": app, "dry_run": true})).await.ok().body;
     let granted = scene.admin.post(&path, json!({"app": app, "consent": asked["permissions"]})).await.ok();
     let account = granted.body["entitlement"]["operator_account_id"].as_str().unwrap().parse().unwrap();
-    (account, speaks_for(&scene.kit, account).await)
+    speaks_for(&scene.kit, account).await
 }
 
 /// A client of an account, with a token that nobody had to mint.
