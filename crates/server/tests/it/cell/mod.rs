@@ -89,13 +89,23 @@ impl Scene {
     /// The words of the events in the project so far, oldest first, without what all have in common.
     pub(crate) async fn told(&self) -> Vec<String> {
         self.kit.sealed().await;
-        let path = format!("/v1/events?project={}&page_size=200", self.fixture.id("train"));
-        let events = self.admin.get(&path).await.ok().body;
+        let first = format!("/v1/events?project={}&page_size=200", self.fixture.id("train"));
+        let mut events = Vec::new();
+        let mut token: Option<String> = None;
+        loop {
+            let more = token.as_ref().map(|token| format!("&page_token={token}")).unwrap_or_default();
+            let page = self.admin.get(&format!("{first}{more}")).await.ok().body;
+            events.extend(page["items"].as_array().unwrap().iter().cloned());
+            token = page["next_page_token"].as_str().map(str::to_owned);
+            if token.is_none() {
+                break;
+            }
+        }
         let word = |event: &Value| {
             let word = event["type"].as_str().unwrap();
             word.trim_start_matches("dev.muster.").trim_end_matches(".v1").to_owned()
         };
-        events["items"].as_array().unwrap().iter().map(word).collect()
+        events.iter().map(word).collect()
     }
 }
 
