@@ -89,15 +89,15 @@ impl Scene {
     /// The words of the events in the project so far, oldest first, without what all have in common.
     pub(crate) async fn told(&self) -> Vec<String> {
         self.kit.sealed().await;
-        let first = format!("/v1/events?project={}&page_size=200", self.fixture.id("train"));
         let mut events = Vec::new();
-        let mut token: Option<String> = None;
+        let mut after = 0;
         loop {
-            let more = token.as_ref().map(|token| format!("&page_token={token}")).unwrap_or_default();
-            let page = self.admin.get(&format!("{first}{more}")).await.ok().body;
+            let project = self.fixture.id("train");
+            let path = format!("/v1/events?project={project}&page_size=200&after={after}");
+            let page = self.admin.get(&path).await.ok().body;
             events.extend(page["items"].as_array().unwrap().iter().cloned());
-            token = page["next_page_token"].as_str().map(str::to_owned);
-            if token.is_none() {
+            after = page["next_after"].as_i64().unwrap();
+            if after >= page["sealed_up_to"].as_i64().unwrap() {
                 break;
             }
         }
