@@ -46,13 +46,14 @@ pub enum Decision {
     Suspend(Vec<MemberId>),
 }
 
-/// Decides. One replacement is opened at a time: where many members fail at once the fault is rarely theirs, and what the first
+/// Decides. One replacement is opened at a time (`repairing` says that one is under way): where many members fail at once the fault is rarely theirs, and what the first
 /// replacement comes to is worth knowing before the next.
 pub fn consider(
     mode: RepairMode,
     breaker: Breaker,
     past: &[Timestamp],
     broken: &[Broken],
+    repairing: bool,
     now: Timestamp,
 ) -> Decision {
     let free: Vec<&Broken> = broken.iter().filter(|broken| !broken.busy).collect();
@@ -68,7 +69,7 @@ pub fn consider(
         RepairMode::Automatic => {
             let recent = i64::try_from(breaker.recent(past, now).len()).unwrap_or(i64::MAX);
             match free.first() {
-                _ if broken.iter().any(|broken| broken.busy) => Decision::Nothing,
+                _ if repairing || broken.iter().any(|broken| broken.busy) => Decision::Nothing,
                 None => Decision::Nothing,
                 Some(_) if recent >= breaker.most => say(Decision::Suspend),
                 Some(first) => Decision::Open(first.member),
@@ -95,7 +96,7 @@ mod tests {
         let world = World::for_tests(1);
         let now = world.now();
         let (one, two) = (broken(&world, true, false), broken(&world, false, false));
-        let decide = |mode, past: &[Timestamp], all: &[Broken]| consider(mode, HOUR, past, all, now);
+        let decide = |mode, past: &[Timestamp], all: &[Broken]| consider(mode, HOUR, past, all, false, now);
         assert_eq!(decide(RepairMode::Off, &[], &[one, two]), Decision::Nothing);
         assert_eq!(decide(RepairMode::Propose, &[], &[one, two]), Decision::Propose(vec![one.member]));
         assert_eq!(decide(RepairMode::Propose, &[], &[two]), Decision::Nothing, "it was proposed before");
@@ -109,6 +110,11 @@ mod tests {
         assert_eq!(decide(RepairMode::Automatic, &[long_ago, now], &[two]), Decision::Open(two.member));
         let busy = Broken { busy: true, ..one };
         assert_eq!(decide(RepairMode::Automatic, &[], &[busy, two]), Decision::Nothing, "one at a time");
+        assert_eq!(
+            consider(RepairMode::Automatic, HOUR, &[], &[two], true, now),
+            Decision::Nothing,
+            "one at a time"
+        );
         assert_eq!(decide(RepairMode::Propose, &[], &[busy]), Decision::Nothing, "it is being worked on");
     }
 
@@ -122,7 +128,7 @@ mod tests {
             for (seconds, count) in looks {
                 now += SignedDuration::from_secs(seconds);
                 let all: Vec<Broken> = (0..count).map(|_| broken(&world, true, false)).collect();
-                match consider(RepairMode::Automatic, breaker, &past, &all, now) {
+                match consider(RepairMode::Automatic, breaker, &past, &all, false, now) {
                     Decision::Open(member) => {
                         prop_assert!(all.iter().any(|broken| broken.member == member));
                         past = breaker.recent(&past, now);
@@ -144,7 +150,7 @@ mod tests {
             let world = World::for_tests(9);
             let all: Vec<Broken> = flags.iter().map(|(newly, busy)| broken(&world, *newly, *busy)).collect();
             let free = |member: &MemberId| all.iter().any(|broken| broken.member == *member && !broken.busy);
-            match consider(RepairMode::ALL[modes], HOUR, &[], &all, world.now()) {
+            match consider(RepairMode::ALL[modes], HOUR, &[], &all, false, world.now()) {
                 Decision::Nothing => {}
                 Decision::Open(member) => prop_assert!(free(&member)),
                 Decision::Propose(members) | Decision::Suspend(members) => {

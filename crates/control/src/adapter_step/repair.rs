@@ -67,7 +67,9 @@ pub(super) async fn repair(
     let tell = |event, ids: &[MemberId]| {
         ids.iter().filter_map(named).map(|member| told(event, of, member)).collect::<Vec<_>>()
     };
-    match consider(mode, breaker, &of.repairs, &broken, cx.now) {
+    let repairing =
+        held.iter().any(|operation| operation.kind == REPLACE.kind && operation.asked_by.kind == "platform");
+    match consider(mode, breaker, &of.repairs, &broken, repairing, cx.now) {
         Decision::Nothing => Ok(Done::default()),
         Decision::Propose(ids) => {
             Ok(Done { opened: false, told: tell(EventType::InstanceRepairProposed, &ids) })

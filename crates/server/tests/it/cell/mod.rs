@@ -89,13 +89,23 @@ impl Scene {
     /// The words of the events in the project so far, oldest first, without what all have in common.
     pub(crate) async fn told(&self) -> Vec<String> {
         self.kit.sealed().await;
-        let path = format!("/v1/events?project={}&page_size=200", self.fixture.id("train"));
-        let events = self.admin.get(&path).await.ok().body;
+        let mut events = Vec::new();
+        let mut after = 0;
+        loop {
+            let project = self.fixture.id("train");
+            let path = format!("/v1/events?project={project}&page_size=200&after={after}");
+            let page = self.admin.get(&path).await.ok().body;
+            events.extend(page["items"].as_array().unwrap().iter().cloned());
+            after = page["next_after"].as_i64().unwrap();
+            if after >= page["sealed_up_to"].as_i64().unwrap() {
+                break;
+            }
+        }
         let word = |event: &Value| {
             let word = event["type"].as_str().unwrap();
             word.trim_start_matches("dev.muster.").trim_end_matches(".v1").to_owned()
         };
-        events["items"].as_array().unwrap().iter().map(word).collect()
+        events.iter().map(word).collect()
     }
 }
 
