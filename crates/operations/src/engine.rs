@@ -215,6 +215,9 @@ impl Engine {
     /// Takes the right to work on what the operation touches; otherwise it waits for whoever came before.
     async fn hold(&self, operation: &mut Operation, now: Timestamp) -> Result<bool, StoreError> {
         let mut tx = self.store.begin().await?;
+        // Its own row first, like everybody who writes for an operation: one that ends locks those that it wakes before what
+        // it touches, and the other way round the two would wait for each other.
+        tx.operation_fence(operation).await?;
         let before = match tx.operation_hold(operation.id).await {
             Ok(before) => before,
             // Another took one of the things at the same moment.

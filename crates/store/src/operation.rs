@@ -95,6 +95,13 @@ statements! {
          WHERE m.operation_id = $1 AND o.operation_id <> $1 AND (o.held OR o.operation_id < $1)
             AND NOT (o.shared AND m.shared)
          ORDER BY o.operation_id LIMIT 1");
+    // The unique index keeps two apart that want a thing for themselves, and not one that wants it for itself from one that shares
+    // it. So whoever takes the right locks the rows of all who touch the same first: whichever of two comes second waits for
+    // the other and then sees what it took. SQLite has one writer anyway.
+    TOUCH_LOCK = pair(
+        "SELECT operation_id FROM operation_touches
+         WHERE thing IN (SELECT thing FROM operation_touches WHERE operation_id = $1) ORDER BY thing, operation_id FOR UPDATE",
+        "SELECT operation_id FROM operation_touches WHERE operation_id = $1");
     TOUCH_HOLD = both("UPDATE operation_touches SET held = $2 WHERE operation_id = $1");
     TOUCH_END = both("DELETE FROM operation_touches WHERE operation_id = $1");
 }
@@ -319,6 +326,7 @@ impl Tx {
     /// Takes the right to work on everything the operation touches. The answer names an operation that comes before it, if
     /// there is one; two that try at once meet at the unique index, and one fails with `Conflict`.
     pub async fn operation_hold(&mut self, id: OperationId) -> Result<Option<OperationId>> {
+        self.fetch_all(&TOUCH_LOCK, args![id]).await?;
         let earlier = self.fetch_all(&TOUCH_EARLIER, args![id]).await?;
         if let Some(row) = earlier.first() {
             return row.get(0).map(Some);

@@ -70,28 +70,40 @@ async fn no_operation_is_leased_to_two() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_operations_on_one_thing_meet_at_the_index() {
+async fn of_two_operations_on_one_thing_the_second_sees_what_the_first_took() {
     let database = Database::postgres();
     let [one, other] = replicas(&database).await;
+    let on = |thing: uuid::Uuid, shared: bool| {
+        let touching = fleet::operation(thing, &[thing]);
+        match shared {
+            false => touching,
+            true => Operation { shares: vec![thing], touches: Vec::new(), ..touching },
+        }
+    };
     for commits in [true, false] {
-        let thing = uuid();
-        // The first one's row comes late, so that neither sees the other.
-        let first = fleet::operation(thing, &[thing]);
-        let second = fleet::opened(&one, fleet::operation(thing, &[thing])).await;
-        let mut holding = one.begin().await.unwrap();
-        assert_eq!(holding.operation_hold(second.id).await.unwrap(), None);
-        fleet::opened(&one, first.clone()).await;
-        let late = tokio::spawn({
-            let (store, id) = (other.clone(), first.id);
-            async move { put(&store, async |tx| tx.operation_hold(id).await).await }
-        });
-        waits(&late).await;
-        if commits {
-            holding.commit().await.unwrap();
-            made::is_conflict(let_go(late).await);
-        } else {
-            holding.rollback().await;
-            assert_eq!(let_go(late).await.unwrap(), None);
+        for (first_shares, second_shares) in [(false, false), (true, false), (false, true), (true, true)] {
+            let thing = uuid();
+            // The first one's row comes late, so that neither sees the other.
+            let first = on(thing, first_shares);
+            let second = fleet::opened(&one, on(thing, second_shares)).await;
+            let mut holding = one.begin().await.unwrap();
+            assert_eq!(holding.operation_hold(second.id).await.unwrap(), None);
+            fleet::opened(&one, first.clone()).await;
+            let late = tokio::spawn({
+                let (store, id) = (other.clone(), first.id);
+                async move { put(&store, async |tx| tx.operation_hold(id).await).await }
+            });
+            waits(&late).await;
+            match commits {
+                true => holding.commit().await.unwrap(),
+                false => holding.rollback().await,
+            }
+            let apart = commits && !(first_shares && second_shares);
+            assert_eq!(
+                let_go(late).await.unwrap(),
+                apart.then_some(second.id),
+                "{first_shares} {second_shares}"
+            );
         }
     }
 }

@@ -24,6 +24,7 @@ const HOT: &[(&str, &str, &str)] = &[
     ("OPERATION_OF_SUBJECT", "uuid", "(SELECT subject_id FROM operations LIMIT 1)"),
     ("OPERATION_WAKE_WAITING_FOR", "uuid, timestamptz", "(SELECT id FROM operations LIMIT 1), now()"),
     ("TOUCH_EARLIER", "uuid", "(SELECT id FROM operations LIMIT 1)"),
+    ("TOUCH_LOCK", "uuid", "(SELECT id FROM operations LIMIT 1)"),
     ("TASK_NODES_WAITING", "timestamptz", "now()"),
     (
         "TASK_DELIVER",
@@ -71,13 +72,13 @@ const FILL: &[&str] = &[
      FROM (SELECT id, row_number() OVER () AS n FROM slots WHERE ordinal = 0) s
      JOIN (SELECT id, state, row_number() OVER (PARTITION BY state = 'provisioning') AS n FROM allocations) a ON a.n = s.n",
     "INSERT INTO operations (id, kind, subject_kind, subject_id, subject_name, asked_by, correlation_id, state, input, touches,
-        steps, items, cancel_requested, due_at, deadline_at, holder, generation, leased_until, wakes, created_at, updated_at,
+        shares, steps, items, cancel_requested, due_at, deadline_at, holder, generation, leased_until, wakes, created_at, updated_at,
         version)
      SELECT gen_random_uuid(), 'allocation.create', 'allocation', gen_random_uuid(), 'a', '{}', 'c', 'running', '{}', '[]', '[]',
-        '[]', false, now() + CASE WHEN n <= 30 THEN interval '-1 minute' ELSE interval '1 hour' END, now(), '', 1,
+        '[]', '[]', false, now() + CASE WHEN n <= 30 THEN interval '-1 minute' ELSE interval '1 hour' END, now(), '', 1,
         now() - interval '1 hour', 0, now(), now(), 1
      FROM generate_series(1, 3000) n",
-    "INSERT INTO operation_touches (operation_id, thing, held) SELECT id, subject_id, true FROM operations",
+    "INSERT INTO operation_touches (operation_id, thing, held, shared) SELECT id, subject_id, true, false FROM operations",
     "INSERT INTO node_tasks (id, node_id, operation_id, key, kind, incarnation, generation, payload, state, correlation_id,
         queued_at, finished_at, expires_at)
      SELECT gen_random_uuid(), (SELECT id FROM nodes WHERE name = 'gpu-' || 1 + n % 3000), gen_random_uuid(), 'prepare', 'prepare',
