@@ -1,6 +1,7 @@
 //! What an adapter is told of an instance with each step: everything that it needs, read once for all steps of the instance.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use muster_api::adapter_step::{LeasedStep, Snapshot, SnapshotMember};
 use muster_ids::InstanceId;
@@ -20,8 +21,8 @@ use crate::refuse::{Result, refuse};
 pub(super) async fn with_snapshots(cx: &Cx, steps: Vec<AdapterStep>) -> Result<Vec<LeasedStep>> {
     let mut read: BTreeMap<InstanceId, Snapshot> = BTreeMap::new();
     for step in &steps {
-        if !read.contains_key(&step.instance_id) {
-            read.insert(step.instance_id, snapshot(cx, step.instance_id).await?);
+        if let Entry::Vacant(place) = read.entry(step.instance_id) {
+            place.insert(snapshot(cx, step.instance_id).await?);
         }
     }
     let leased = |step: &AdapterStep| {

@@ -1,6 +1,7 @@
 //! Show where an instance can be reached: the ports of its manifest at each of its active members.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use muster_api::instance::{Endpoint, Endpoints};
 use muster_authz::Permission;
@@ -37,8 +38,8 @@ pub async fn endpoints(cx: &Cx, project: &str, reference: &str) -> Result<Answer
         };
         // What a member really runs says which ports it has.
         let version = member.app_version_id.unwrap_or(instance.app_version_id);
-        if !manifests.contains_key(&version) {
-            manifests.insert(version, manifest_of(cx, &instance, version).await?.1);
+        if let Entry::Vacant(place) = manifests.entry(version) {
+            place.insert(manifest_of(cx, &instance, version).await?.1);
         }
         let ports = match member.cell_id {
             Some(cell) => store.node_port_of(cell).await.map_err(refuse)?,

@@ -30,7 +30,7 @@ async fn a_step_is_leased_with_everything_and_ended_once() {
         );
         let held = generation(&step);
         let kept = stage.say(&step, "heartbeat", held, json!({"lease_seconds": 60})).await.ok();
-        assert!(kept.text_of("leased_until") > step["step"]["leased_until"].as_str().unwrap().to_owned());
+        assert!(kept.text_of("leased_until").as_str() > step["step"]["leased_until"].as_str().unwrap());
         let far = json!({"percent": 40, "message": "half way", "adapter_detail": {"role": "head"}});
         let said = stage.say(&step, "progress", held, far).await.ok();
         assert_eq!((&said.body["percent"], &said.body["message"]), (&json!(40), &json!("half way")));
