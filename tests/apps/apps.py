@@ -19,6 +19,7 @@ from world import Agents, Replica, Tenant  # noqa: E402
 
 SCENARIOS = {
     "slice": whole.works,
+    "python": whole.in_python,
     "quorum": whole.quorum,
     "liars": liars.every_verb,
     "forgers": liars.forgers,

@@ -5,6 +5,7 @@ import http.client
 import io
 import json
 import subprocess
+import sys
 import tarfile
 import time
 import uuid
@@ -15,6 +16,7 @@ from world import wait_for_end
 
 FAKE = ROOT / "target" / "debug" / "muster-adapter-fake"
 MANIFEST = ROOT / "adapters" / "fake" / "manifest.json"
+PYTHON = ROOT / "adapters" / "example-python"
 
 
 def sha(data):
@@ -54,15 +56,17 @@ def push(server, token, path, tag):
 class Shop:
     """An app that a project publishes, and another project that uses it."""
 
-    def __init__(self, server, tenant, folder, slug="fake"):
+    def __init__(self, server, tenant, folder, slug="fake", document=MANIFEST):
         self.server, self.tenant, self.folder, self.slug = server, tenant, Path(folder), slug
+        self.document = document
         self.token = tenant.token
         tenant_slug = server.call("GET", f"/v1/tenants/{tenant.tenant['id']}", token=self.token)["slug"]
         made = server.call("POST", f"/v1/tenants/{tenant.tenant['id']}/projects", {"name": f"shop-{slug}"}, token=self.token)
         self.publisher, self.consumer = made["id"], tenant.project["id"]
         self.path = f"/v1/projects/{self.publisher}"
         server.call("PATCH", f"{self.path}/trust-policy", {"unsigned_up_to": "active"}, token=self.token)
-        self.digest = push(server, self.token, f"{tenant_slug}.shop-{slug}/fake/base", "v1")
+        repository = json.loads(document.read_text())["artifacts"][0]["repository"]
+        self.digest = push(server, self.token, f"{tenant_slug}.shop-{slug}/{repository}", "v1")
         artifacts = server.call("GET", f"{self.path}/artifacts", token=self.token)["items"]
         self.artifact = next(item["id"] for item in artifacts if item["digest"] == self.digest)
         for state in ("staged", "canary", "active"):
@@ -73,7 +77,7 @@ class Shop:
         self.version("1.0.0")
 
     def manifest(self, version, **changes):
-        document = json.loads(MANIFEST.read_text().replace("${base}", self.digest))
+        document = json.loads(self.document.read_text().replace("${base}", self.digest))
         document.update({"app": self.slug, "version": version, **changes})
         for component in document["components"]:
             for checks in component["witnesses"].values():
@@ -132,6 +136,21 @@ class Adapter:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
+
+
+class PythonAdapter(Adapter):
+    """The guide's adapter in Python, with a token of the operator's account in the consumer's project."""
+
+    def __init__(self, shop, entitlement):
+        super().__init__(shop, "python")
+        self.stop()
+        minted = shop.server.call("POST", f"{shop.path}/operator-tokens", {"entitlement": entitlement["id"]},
+                                  token=Path(self.environment["MUSTER_TOKEN_FILE"]).read_text())
+        Path(self.environment["MUSTER_TOKEN_FILE"]).write_text(minted["secret"])
+        self.environment.update(PYTHONPATH=str(ROOT / "sdk" / "python"), EXAMPLE_LEASE_SECONDS="5")
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen([sys.executable, PYTHON / "adapter.py"], env=self.environment,
+                                            stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=die_with_parent)
 
 
 class Instance:

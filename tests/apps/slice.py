@@ -2,7 +2,7 @@
 
 import json
 
-from shop import Adapter, Instance
+from shop import PYTHON, Adapter, Instance, PythonAdapter, Shop
 
 
 def works(world):
@@ -66,6 +66,23 @@ def quorum(world):
         problem = instance.refused("drain", "invalid_state", members=["small-hub-1"])
         assert "hub" in problem["detail"], problem
         instance.end(instance.act("decommission"), seconds=90)
+        world.nothing_left()
+    finally:
+        adapter.stop()
+
+
+def in_python(world):
+    """The guide's adapter, in another language than the platform's, does the same over the same contract."""
+    shop = Shop(world.replica, world.tenant, world.shop.folder, slug="example-python", document=PYTHON / "manifest.json")
+    adapter = PythonAdapter(shop, shop.entitle())
+    instance = Instance(shop, "snake")
+    try:
+        instance.launched(units=2)
+        for verb in ("drain", "resume", "replace"):
+            ended = instance.end(instance.member(verb, members=["snake-unit-1"]))
+            assert ended["state"] == "succeeded", json.dumps(ended, indent=1)
+        gone = instance.end(instance.act("decommission"), seconds=120)
+        assert gone["state"] == "succeeded", json.dumps(gone, indent=1)
         world.nothing_left()
     finally:
         adapter.stop()
