@@ -1,5 +1,7 @@
 //! Which members go when fewer are wanted. Pure.
 
+use std::cmp::Reverse;
+
 use muster_model::instance::Health;
 use muster_model::member::{Member, MemberState};
 
@@ -19,13 +21,17 @@ pub(crate) fn removed(mut members: Vec<Member>, fewer: usize, desired: usize) ->
         (MemberState::Requested | MemberState::Provisioning | MemberState::Joining, _) => 2,
         _ => 3,
     };
-    // Ids are in the order of their making, so the newest has the greatest.
-    failed.sort_by_key(|member| std::cmp::Reverse(member.id));
-    others.sort_by_key(|member| (missed(member), std::cmp::Reverse(member.id)));
+    failed.sort_by_key(|member| Reverse(number(member)));
+    others.sort_by_key(|member| (missed(member), Reverse(number(member))));
     failed.truncate(fewer - too_many);
     others.truncate(too_many);
     failed.extend(others);
     failed
+}
+
+/// The number in its name, which grows with every member of its component. Of those that one command asked for, the ids say less.
+fn number(member: &Member) -> i64 {
+    member.name.rsplit('-').next().and_then(|number| number.parse().ok()).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -39,14 +45,17 @@ mod tests {
     #[test]
     fn those_that_are_missed_least_go_first() {
         let world = World::for_tests(1);
-        let of = |state, health| member(&world, state, health);
-        let old = of(MemberState::Active, Health::Healthy);
-        let unhealthy = of(MemberState::Active, Health::Unhealthy);
-        let drained = of(MemberState::Drained, Health::Healthy);
-        let failed = of(MemberState::Failed, Health::Unknown);
-        let coming = of(MemberState::Joining, Health::Unknown);
-        let new = of(MemberState::Active, Health::Healthy);
-        let gone = of(MemberState::Removing, Health::Unknown);
+        let of = |number, state, health| Member {
+            name: format!("a-worker-{number}"),
+            ..member(&world, state, health)
+        };
+        let old = of(9, MemberState::Active, Health::Healthy);
+        let unhealthy = of(2, MemberState::Active, Health::Unhealthy);
+        let drained = of(3, MemberState::Drained, Health::Healthy);
+        let failed = of(4, MemberState::Failed, Health::Unknown);
+        let coming = of(5, MemberState::Joining, Health::Unknown);
+        let new = of(10, MemberState::Active, Health::Healthy);
+        let gone = of(7, MemberState::Removing, Health::Unknown);
         let all = vec![
             old.clone(),
             unhealthy.clone(),
