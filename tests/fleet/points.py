@@ -23,8 +23,13 @@ AGENT_POINTS = [
 ]
 
 
+# Members and instances need an app and an adapter, which this world has not: the engine's own harness kills at their points.
+KINDS = ("allocation.", "cell.", "node.")
+
+
 def server_points():
-    return [line.split()[0] for line in GOLDEN.read_text().splitlines() if not line.startswith("#")]
+    points = [line.split()[0] for line in GOLDEN.read_text().splitlines() if not line.startswith("#")]
+    return [point for point in points if point.startswith(KINDS)]
 
 
 def until(what, question, seconds=60):
