@@ -63,6 +63,9 @@ fn beside(permission: Permission) -> Option<&'static str> {
         Permission::RuntimeSecretClusterBootstrap => {
             "`runtime_secret.issue` for the purpose `cluster_bootstrap`"
         }
+        Permission::MemberForceRemove => "`member.remove` with `force`",
+        Permission::MemberForceReplace => "`member.replace` with `force`",
+        Permission::InstanceForceDecommission => "`instance.decommission` with `force`",
         _ => return None,
     })
 }
