@@ -92,6 +92,8 @@ pub enum ItemState {
     Pending,
     /// It is being worked on.
     Running,
+    /// Its operation is parked: somebody has to decide how that goes on.
+    Parked,
     /// It is done.
     Succeeded,
     /// It is not, and will not be.

@@ -115,6 +115,21 @@ impl Commit {
         self
     }
 
+    /// Writes something before the rest, in the same transaction.
+    pub(crate) fn after<W>(mut self, first: W) -> Self
+    where
+        W: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<(), WriteError>> + Send + 'static,
+    {
+        let rest = self.write;
+        self.write = Box::new(move |tx| {
+            Box::pin(async move {
+                first(tx).await?;
+                rest(tx).await
+            })
+        });
+        self
+    }
+
     /// Has the engine of this server look at once: an operation was written down, or changed.
     pub fn wakes_engine(mut self) -> Self {
         self.wakes_engine = true;

@@ -21,6 +21,8 @@ use crate::metrics::Word;
 use crate::outbound;
 
 const LEASE: SignedDuration = SignedDuration::from_secs(30);
+/// How often it is extended. Each round would be a commit for every few events, most of them with nothing to deliver.
+const EXTEND: Duration = Duration::from_secs(8);
 /// Webhooks served at once: a slow receiver holds up nobody else's events for long.
 const AT_ONCE: usize = 16;
 
@@ -33,13 +35,15 @@ impl Platform {
         };
         let holder = self.replica.to_string();
         let mut lease: Option<Lease> = None;
+        let mut extended = std::time::Instant::now();
         while !*stop.borrow() {
             if lease.is_none() {
                 let now = self.world.now();
                 lease = self.store.lease_acquire("deliverer", &holder, LEASE, now).await.unwrap_or(None);
+                extended = std::time::Instant::now();
             }
             if let Some(held) = &lease
-                && let Err(error) = self.deliver_round(&client, held).await
+                && let Err(error) = self.deliver_round(&client, held, &mut extended).await
             {
                 tracing::warn!(%error, "a round of deliveries failed; it is tried again");
                 lease = None;
@@ -55,11 +59,19 @@ impl Platform {
         }
     }
 
-    async fn deliver_round(&self, client: &reqwest::Client, lease: &Lease) -> Result<(), StoreError> {
-        let mut tx = self.store.begin().await?;
-        tx.lease_extend(lease, self.world.now()).await?;
-        tx.commit().await?;
+    async fn deliver_round(
+        &self,
+        client: &reqwest::Client,
+        lease: &Lease,
+        extended: &mut std::time::Instant,
+    ) -> Result<(), StoreError> {
         loop {
+            if extended.elapsed() >= EXTEND {
+                let mut tx = self.store.begin().await?;
+                tx.lease_extend(lease, self.world.now()).await?;
+                tx.commit().await?;
+                *extended = std::time::Instant::now();
+            }
             let (newest, _) = self.store.event_stream_head(Scope::Platform).await?;
             let due = self.store.webhook_due(self.world.now(), newest, 256).await?;
             if due.is_empty() {

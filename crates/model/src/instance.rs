@@ -64,7 +64,7 @@ reasons! {
 }
 
 /// An app that runs in a project.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Instance {
     /// Its id.
     pub id: InstanceId,

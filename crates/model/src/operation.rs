@@ -59,9 +59,11 @@ states! {
     /// What one part of a bulk operation is.
     ItemState {
         /// It waits.
-        Pending = "pending" => [Running, Succeeded, Failed];
+        Pending = "pending" => [Running, Parked, Succeeded, Failed];
         /// It is being worked on.
-        Running = "running" => [Succeeded, Failed];
+        Running = "running" => [Parked, Succeeded, Failed];
+        /// Its operation is parked: somebody has to decide how that goes on.
+        Parked = "parked" => [Running, Succeeded, Failed];
         /// It is done.
         Succeeded = "succeeded" => [];
         /// It is not, and will not be.

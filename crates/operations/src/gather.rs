@@ -162,6 +162,7 @@ fn item(member: &Member, child: Option<&OperationChild>) -> Item {
     let state = match child.map(|child| child.state) {
         None => ItemState::Pending,
         Some(OperationState::Succeeded) => ItemState::Succeeded,
+        Some(OperationState::Parked) => ItemState::Parked,
         Some(state) if state.is_final() => ItemState::Failed,
         Some(_) => ItemState::Running,
     };

@@ -3271,6 +3271,8 @@ the device they belong to says how many there are.*/
         Pending,
         #[serde(rename = "running")]
         Running,
+        #[serde(rename = "parked")]
+        Parked,
         #[serde(rename = "succeeded")]
         Succeeded,
         #[serde(rename = "failed")]
@@ -3284,6 +3286,7 @@ the device they belong to says how many there are.*/
             match *self {
                 Self::Pending => f.write_str("pending"),
                 Self::Running => f.write_str("running"),
+                Self::Parked => f.write_str("parked"),
                 Self::Succeeded => f.write_str("succeeded"),
                 Self::Failed => f.write_str("failed"),
                 Self::Unrecognised => f.write_str("unrecognised"),
@@ -3298,6 +3301,7 @@ the device they belong to says how many there are.*/
             match value {
                 "pending" => Ok(Self::Pending),
                 "running" => Ok(Self::Running),
+                "parked" => Ok(Self::Parked),
                 "succeeded" => Ok(Self::Succeeded),
                 "failed" => Ok(Self::Failed),
                 _ => Err("invalid value".into()),

@@ -1883,7 +1883,7 @@ class Item(TypedDict):
 
 
 # What one part of a bulk operation is.
-ItemState: TypeAlias = Literal["pending", "running", "succeeded", "failed"]
+ItemState: TypeAlias = Literal["pending", "running", "parked", "succeeded", "failed"]
 
 
 class KeptLogs(TypedDict):

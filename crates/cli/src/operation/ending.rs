@@ -75,6 +75,35 @@ pub(crate) fn failure(operation: &Value, beside: &Beside, now: Timestamp) -> Opt
     Some(failure)
 }
 
+/// Whether all that is left of a whole are parts that wait for somebody: it would go on by itself when they do.
+pub(crate) fn is_stuck(operation: &Value) -> bool {
+    let items = operation["items"].as_array().map_or(&[][..], Vec::as_slice);
+    let any = |state: &str| items.iter().any(|item| item["state"] == state);
+    !super::rests(operation) && any("parked") && !any("running")
+}
+
+/// What whoever waits for such a whole is told: for them it is parked, though somebody has to decide about its parts.
+pub(crate) fn stuck(operation: &Value) -> Failure {
+    let parked: Vec<&Value> = operation["items"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|item| item["state"] == "parked")
+        .collect();
+    let detail = match parked.len() {
+        1 => format!("{} waits for a part that is parked", title(operation)),
+        count => format!("{} waits for {count} parts that are parked", title(operation)),
+    };
+    let mut failure = Failure::new(Exit::OperationParked, "operation_parked", detail);
+    failure.lines = parked.iter().map(|item| super::steps::item_line(item)).collect();
+    let first = parked.first().map(|item| text(item, "operation_id")).unwrap_or_default();
+    failure.next = Some(format!(
+        "muster operation get {first} shows its choices; then: muster operation watch {}",
+        text(operation, "id")
+    ));
+    failure
+}
+
 /// How it ended or stands, in a sentence.
 pub(crate) fn summary(operation: &Value) -> String {
     let why = |otherwise: &str| {
@@ -257,6 +286,24 @@ mod tests {
         let next = |beside: &Beside| failure(&operation("superseded"), beside, now()).unwrap().next.unwrap();
         assert_eq!(next(&heir), "muster operation watch op_2");
         assert_eq!(next(&Beside::default()), "muster operation list --subject alc_1");
+    }
+
+    #[test]
+    fn a_whole_whose_open_parts_are_all_parked_is_parked_for_who_waits() {
+        let mut whole = operation("running");
+        let item = |name: &str, state: &str| json!({"name": name, "state": state, "operation_id": "op_7", "message": "no disk"});
+        assert!(!is_stuck(&whole), "it has no parts");
+        whole["items"] = json!([item("a", "succeeded"), item("b", "parked"), item("c", "running")]);
+        assert!(!is_stuck(&whole), "one of them still moves");
+        whole["items"] = json!([item("a", "succeeded"), item("b", "parked"), item("c", "pending")]);
+        assert!(is_stuck(&whole));
+        let told = stuck(&whole);
+        assert_eq!(told.exit as u8, 13);
+        assert_eq!(told.detail, "allocation.create of train-1 waits for a part that is parked");
+        assert_eq!(told.lines, ["  ! b: no disk"]);
+        assert!(told.next.unwrap().starts_with("muster operation get op_7 "));
+        whole["state"] = json!("parked");
+        assert!(!is_stuck(&whole), "the whole itself is parked, and has choices of its own");
     }
 
     #[test]

@@ -12,6 +12,7 @@ pub(crate) fn mark(state: &str) -> char {
     match state {
         "pending" => '·',
         "running" => '…',
+        "parked" => '!',
         "done" | "succeeded" => '✓',
         "failed" => '✗',
         "undoing" | "undone" => '↺',
@@ -86,6 +87,7 @@ fn printable_state(state: &str) -> &str {
     match state {
         "pending" => "waits",
         "running" => "under way",
+        "parked" => "parked",
         "succeeded" => "done",
         "failed" => "not done",
         _ => "?",

@@ -27,6 +27,8 @@ use crate::span::{span, took};
 const LOOK: u64 = 1;
 /// Between two questions, so that a server that does not hold them back is not stormed.
 const PAUSE: Duration = Duration::from_millis(100);
+/// How long nothing but parked parts may be left before whoever waits is told: a moment later the next one may begin.
+const STUCK: Duration = Duration::from_secs(5);
 /// How long a server may be away before whoever waits is told. It restarts within this.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -106,6 +108,7 @@ pub(crate) async fn follow(
     let (began, mut heard) = (Instant::now(), Instant::now());
     let (mut before, mut is_lost) = (seen.clone(), false);
     let mut parts = Parts::default();
+    let mut moved = Instant::now();
     let mut arguments =
         Arguments { path: [("operation".to_owned(), id.to_owned())].into(), ..Arguments::default() };
     loop {
@@ -133,6 +136,13 @@ pub(crate) async fn follow(
                 if rests(&before) {
                     screen.clear()?;
                     return Ok((before, None));
+                }
+                if !ending::is_stuck(&before) {
+                    moved = Instant::now();
+                } else if moved.elapsed() >= STUCK {
+                    screen.clear()?;
+                    let stuck = ending::stuck(&before);
+                    return Ok((before, Some(stuck)));
                 }
                 let mut now = vec![current(&before, context.clock())];
                 now.extend(parts.under_way(&before));

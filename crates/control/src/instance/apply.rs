@@ -2,16 +2,20 @@
 //! it should be is left alone.
 
 use jiff::SignedDuration;
-use muster_api::instance::{ComponentAsk, InstanceCreate, InstanceScale, InstanceUpgrade};
+use muster_api::instance::{ComponentAsk, InstanceCreate, InstanceScale, InstanceUpdate, InstanceUpgrade};
 use muster_api::operations::{Plan, Started};
 use muster_api::{Code, Problem};
 use muster_authz::Permission;
+use muster_manifest::Manifest;
+use muster_model::event::EventType;
 use muster_model::instance::{Component, Instance, InstanceState};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::launch::launch;
 use super::scale::scaled;
+use super::update::updated;
 use super::upgrade::upgraded;
+use super::{amounts_of, asks, manifest_of, path, shape};
 use crate::app_version;
 use crate::commit::target;
 use crate::refuse::{Result, refuse};
@@ -42,8 +46,22 @@ pub async fn apply(cx: &Cx, project: &str, body: InstanceCreate) -> Result<Commi
     let upgrades = release.is_some_and(|release| release != instance.app_version_id)
         || config.as_ref().is_some_and(|config| *config != instance.config);
     let components = store.component_list(instance.id).await.map_err(refuse)?;
-    let scales = differing(&components, body.components.as_deref().unwrap_or_default());
-    if upgrades {
+    let (_, manifest) = manifest_of(cx, &instance, instance.app_version_id).await?;
+    let asked = body.components.as_deref().unwrap_or_default();
+    stays(&instance, &manifest, &components, &body)?;
+    let scales = differing(&components, asked);
+    let settings = InstanceUpdate {
+        labels: body.labels,
+        protected: body.protected,
+        expires_at: body.expires_at,
+        repair: body.repair,
+    };
+    let (after, told) = updated(cx, &instance, settings)?;
+    let is_settled = after == instance;
+    // What comes next finds the instance as this leaves it.
+    let next = Instance { version: instance.version + i64::from(!is_settled), ..after.clone() };
+    let dry_run = body.dry_run.unwrap_or(false);
+    let commit = if upgrades {
         let remains: Vec<String> = scales.iter().map(remaining).collect();
         let upgrade = InstanceUpgrade {
             // Where only the configuration differs, the release stays.
@@ -53,18 +71,60 @@ pub async fn apply(cx: &Cx, project: &str, body: InstanceCreate) -> Result<Commi
             ready_until: body.ready_until,
             dry_run: body.dry_run,
         };
-        return upgraded(cx, instance, upgrade, &remains).await;
-    }
-    if !scales.is_empty() {
+        upgraded(cx, next, upgrade, &remains).await?
+    } else if !scales.is_empty() {
         let scale = InstanceScale {
             components: scales,
             reason: Some("applied".to_owned()),
             ready_until: body.ready_until,
             dry_run: body.dry_run,
         };
-        return scaled(cx, project, instance, scale).await;
+        scaled(cx, project, next, scale).await?
+    } else {
+        nothing(cx, &instance, &told)
+    };
+    if is_settled || dry_run {
+        return Ok(commit);
     }
-    Ok(nothing(cx, &instance))
+    let (now, subject) = (cx.now, path(&instance));
+    let detail = commit.detail.clone();
+    let commit = commit.event(cx, EventType::InstanceUpdated, subject, told).detail(detail);
+    Ok(commit.after(move |tx| {
+        Box::pin(async move {
+            tx.instance_move(&instance, &after, now).await?;
+            Ok(())
+        })
+    }))
+}
+
+/// Goes on only if nothing is asked to be otherwise that stays as it was made.
+fn stays(
+    instance: &Instance,
+    manifest: &Manifest,
+    components: &[Component],
+    body: &InstanceCreate,
+) -> Result<()> {
+    if body.shape.is_some_and(|asked| asked != shape(&instance.shape)) {
+        let why = format!(
+            "{} runs in allocations that are {}, and they stay so: leave this out, or launch another instance",
+            instance.name, instance.shape
+        );
+        return Err(Problem::field("/shape", why));
+    }
+    for (index, ask) in body.components.iter().flatten().enumerate() {
+        let Some(component) = components.iter().find(|component| component.key == ask.component_key) else {
+            continue;
+        };
+        // More members are made with what this asks for; those that are there keep what they were made with.
+        let grows = ask.count.is_some_and(|count| count > component.desired);
+        let wanted = ask.capacity.map(amounts_of);
+        if !grows && wanted.is_some_and(|wanted| Some(wanted) != asks(manifest, component)) {
+            let why = "its members keep the capacity that they were made with: leave this out, or ask for more members, which \
+                       are made with it";
+            return Err(Problem::field(format!("/components/{index}/capacity"), why));
+        }
+    }
+    Ok(())
 }
 
 /// The components that should have another number of members than they have.
@@ -79,8 +139,8 @@ fn remaining(ask: &ComponentAsk) -> String {
     format!("{} is to have {count} members: apply the same again when this is done", ask.component_key)
 }
 
-/// All of it is as it should be.
-fn nothing(cx: &Cx, instance: &Instance) -> Commit {
+/// No member of it changes.
+fn nothing(cx: &Cx, instance: &Instance, told: &Value) -> Commit {
     let plan = Plan {
         kind: "instance.apply".to_owned(),
         steps: Vec::new(),
@@ -93,5 +153,5 @@ fn nothing(cx: &Cx, instance: &Instance) -> Commit {
     let answer = Answer::new(&Started { operation: None, plan });
     let named = target("instance", instance.id, &instance.name);
     let commit = Commit::new(instance.scope(), named, move |_| Box::pin(async move { Ok(answer) }));
-    commit.detail(json!({"changed": {}}))
+    commit.detail(told.clone())
 }

@@ -5,7 +5,7 @@ use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_model::event::EventType;
 use muster_model::instance::{Instance, InstanceState};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{manifest_of, path, repair_of, shown};
 use crate::commit::{changed, target};
@@ -21,6 +21,24 @@ pub async fn update(cx: &Cx, project: &str, reference: &str, body: InstanceUpdat
     if before.state == InstanceState::Stopped {
         return Err(Problem::new(Code::InvalidState, "it is stopped: nothing about it changes any more"));
     }
+    let (after, told) = updated(cx, &before, body)?;
+    let store = &cx.platform.store;
+    let (components, counts) =
+        tokio::try_join!(store.component_list(before.id), store.member_count(before.id)).map_err(refuse)?;
+    let (release, manifest) = manifest_of(cx, &before, before.app_version_id).await?;
+    let (now, subject) = (cx.now, path(&before));
+    let commit = Commit::new(before.scope(), target("instance", before.id, &before.name), move |tx| {
+        Box::pin(async move {
+            tx.instance_move(&before, &after, now).await?;
+            let after = Instance { updated_at: now, version: before.version + 1, ..after };
+            Ok(Answer::new(&shown(&after, &release.name, &manifest, &components, &counts)))
+        })
+    });
+    Ok(commit.event(cx, EventType::InstanceUpdated, subject, told))
+}
+
+/// The instance as the settings say, and what is told of them.
+pub(super) fn updated(cx: &Cx, before: &Instance, body: InstanceUpdate) -> Result<(Instance, Value)> {
     let told = changed(&[
         ("labels", body.labels.as_ref().map(|labels| json!(labels))),
         ("protected", body.protected.map(|protected| json!(protected))),
@@ -37,17 +55,5 @@ pub async fn update(cx: &Cx, project: &str, reference: &str, body: InstanceUpdat
         // A time that is over takes the expiry away: nothing is taken down behind anybody's back.
         after.expires_at = Some(time).filter(|time| *time > cx.now);
     }
-    let store = &cx.platform.store;
-    let (components, counts) =
-        tokio::try_join!(store.component_list(before.id), store.member_count(before.id)).map_err(refuse)?;
-    let (release, manifest) = manifest_of(cx, &before, before.app_version_id).await?;
-    let (now, subject) = (cx.now, path(&before));
-    let commit = Commit::new(before.scope(), target("instance", before.id, &before.name), move |tx| {
-        Box::pin(async move {
-            tx.instance_move(&before, &after, now).await?;
-            let after = Instance { updated_at: now, version: before.version + 1, ..after };
-            Ok(Answer::new(&shown(&after, &release.name, &manifest, &components, &counts)))
-        })
-    });
-    Ok(commit.event(cx, EventType::InstanceUpdated, subject, told))
+    Ok((after, told))
 }

@@ -87,6 +87,9 @@ pub(super) async fn rolled(cx: &Cx, instance: Instance, roll: Roll, remains: &[S
         tokio::try_join!(store.component_list(instance.id), store.member_living(instance.id))
             .map_err(refuse)?;
     suits(cx, &instance, &roll.manifest, &components)?;
+    if !roll.returns {
+        none_at_rest(&living)?;
+    }
     not_under_way(cx, &instance, roll.definition, roll.dry_run).await?;
     let concerned = |member: &&Member| {
         !matches!(member.state, MemberState::Removing | MemberState::Failed | MemberState::Requested)
@@ -134,6 +137,18 @@ pub(super) async fn rolled(cx: &Cx, instance: Instance, roll: Roll, remains: &[S
             Ok(Vec::new())
         })
     }))
+}
+
+/// Goes on only if nobody took a member out of work: it would be back at work with the new release. On the way back that is
+/// the lesser evil, because what does not work must not keep anybody from returning to what did.
+fn none_at_rest(living: &[Member]) -> Result<()> {
+    let at_rest = |member: &&Member| matches!(member.state, MemberState::Draining | MemberState::Drained);
+    let Some(member) = living.iter().find(at_rest) else { return Ok(()) };
+    let why = format!(
+        "{} is {}, and an upgrade would put it back to work: resume it or remove it first",
+        member.name, member.state
+    );
+    Err(Problem::new(Code::InvalidState, why))
 }
 
 /// Goes on only if what is there can become the other release: every component that has members is one of it and allows so many,

@@ -126,6 +126,7 @@ fn item(item: &Item) -> api::Item {
         state: match item.state {
             ItemState::Pending => api::ItemState::Pending,
             ItemState::Running => api::ItemState::Running,
+            ItemState::Parked => api::ItemState::Parked,
             ItemState::Succeeded => api::ItemState::Succeeded,
             ItemState::Failed => api::ItemState::Failed,
         },

@@ -5,7 +5,7 @@ use futures::future::BoxFuture;
 use muster_ids::{AllocationId, OperationId, TypedId as _};
 use muster_model::allocation::Allocation;
 use muster_model::event::EventType;
-use muster_model::operation::{Item, ItemState, Operation};
+use muster_model::operation::{Item, ItemState, Operation, OperationState};
 use muster_store::Result;
 use serde_json::json;
 
@@ -105,9 +105,16 @@ fn items(before: &[Item], living: &[Allocation], open: &[Option<Operation>]) -> 
         let item = Item {
             id: allocation.id.to_string(),
             name: allocation.name.clone(),
-            state: if operation.is_some() { ItemState::Running } else { ItemState::Pending },
+            state: match operation.as_ref().map(|operation| operation.state) {
+                None => ItemState::Pending,
+                Some(OperationState::Parked) => ItemState::Parked,
+                Some(_) => ItemState::Running,
+            },
             operation_id: operation.as_ref().map(|operation| operation.id),
-            message: operation.as_ref().and_then(|operation| operation.waiting.clone()),
+            message: operation.as_ref().and_then(|operation| {
+                let parked = operation.parked.as_ref().map(|parked| parked.reason.clone());
+                parked.or_else(|| operation.waiting.clone())
+            }),
         };
         match items.iter_mut().find(|known| known.id == item.id) {
             Some(known) => *known = item,

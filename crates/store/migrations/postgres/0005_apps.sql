@@ -133,6 +133,7 @@ CREATE TABLE instances (
 CREATE UNIQUE INDEX instances_by_name ON instances (project_id, name) WHERE state <> 'stopped';
 CREATE INDEX instances_by_project ON instances (project_id, id);
 CREATE INDEX instances_by_version ON instances (app_version_id) WHERE state <> 'stopped';
+CREATE INDEX instances_by_previous ON instances (previous_version_id) WHERE previous_version_id IS NOT NULL AND state <> 'stopped';
 CREATE INDEX instances_by_due ON instances (operator_account_id, reconcile_due_at) WHERE reconcile_due_at IS NOT NULL;
 CREATE INDEX instances_by_expiry ON instances (expires_at) WHERE expires_at IS NOT NULL AND state <> 'stopped';
 
@@ -192,6 +193,7 @@ CREATE UNIQUE INDEX members_by_name ON members (project_id, name) WHERE state <>
 CREATE INDEX members_by_instance ON members (instance_id, id);
 CREATE INDEX members_living ON members (instance_id) WHERE state <> 'removed';
 CREATE INDEX members_by_allocation ON members (allocation_id) WHERE state <> 'removed';
+CREATE INDEX members_by_version ON members (app_version_id) WHERE state <> 'removed';
 CREATE INDEX members_by_cell ON members (cell_id) WHERE cell_id IS NOT NULL;
 
 -- What adapters are asked for. Finished ones go with the sweeper; a look on schedule goes with its end.

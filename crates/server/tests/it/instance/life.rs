@@ -40,6 +40,15 @@ async fn life(database: Database) {
     let drained = stage.member("farm-worker-3").await;
     assert_eq!(drained["state"], "drained");
     assert!(drained["drained_witness_id"].is_string());
+    let upgrade = stage
+        .post("app-instances/farm/upgrade", json!({"app_version": "1", "config": {"partitions": 3}}))
+        .await;
+    let refused = upgrade.refused(409, "invalid_state");
+    assert!(
+        refused.text.contains("farm-worker-3 is drained"),
+        "it would be put back to work: {}",
+        refused.text
+    );
     scene.done(stage.order("resume", json!({"members": [drained["id"]]})).await).await;
     assert_eq!(stage.member("farm-worker-3").await["state"], "active");
     scene.done(stage.order("replace", json!({"members": ["farm-worker-3"]})).await).await;
@@ -93,17 +102,41 @@ async fn applying_twice_changes_nothing_and_one_difference_is_mended_at_a_time()
     assert!(again.body["operation"].is_null() && again.body["plan"]["steps"] == json!([]), "{}", again.text);
 
     let both = json!({"name": "farm", "app": "pool", "config": {"partitions": 2},
+                      "labels": {"team": "ml"}, "protected": true,
                       "components": [{"component_key": "worker", "count": 2}]});
+    let mut plan = both.clone();
+    plan["dry_run"] = json!(true);
+    stage.post("app-instances/apply", plan).await.ok();
+    assert_eq!(stage.get("app-instances/farm").await["labels"], json!({}), "a dry run writes nothing");
     let first = stage.post("app-instances/apply", both.clone()).await.ok();
     assert_eq!(first.body["operation"]["kind"], "instance.upgrade");
     let steps = first.body["plan"]["steps"].as_array().unwrap();
     assert!(steps.iter().any(|step| step["name"] == "remains"), "the plan says what is left: {steps:?}");
+    let farm = stage.get("app-instances/farm").await;
+    assert_eq!((&farm["labels"]["team"], &farm["protected"]), (&json!("ml"), &json!(true)), "at once");
     stage.scene.done(first).await;
     let second = stage.post("app-instances/apply", both.clone()).await.ok();
     assert_eq!(second.body["operation"]["kind"], "instance.scale");
     stage.scene.done(second).await;
     let third = stage.post("app-instances/apply", both).await.ok();
     assert!(third.body["operation"].is_null());
+    let labels = json!({"name": "farm", "app": "pool", "labels": {"team": "it"}});
+    let labelled = stage.post("app-instances/apply", labels).await.ok();
+    assert!(labelled.body["operation"].is_null(), "no member changes: {}", labelled.text);
+    assert_eq!(stage.get("app-instances/farm").await["labels"]["team"], "it");
+    for (body, pointer) in [
+        (json!({"shape": "baremetal"}), "/shape"),
+        (
+            json!({"components": [{"component_key": "worker",
+                   "capacity": {"gpus": 0, "cpus": 7, "memory_mb": 256, "disk_mb": 64}}]}),
+            "/components/0/capacity",
+        ),
+    ] {
+        let mut asked = json!({"name": "farm", "app": "pool"});
+        asked.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
+        let refused = stage.post("app-instances/apply", asked).await.refused(400, "invalid_request");
+        assert_eq!(refused.body["errors"][0]["pointer"], pointer, "{}", refused.text);
+    }
     let other = json!({"slug": "other", "display_name": "Other"});
     stage.post("apps", other).await.ok();
     stage
