@@ -6,6 +6,6 @@ mod contract;
 mod decide;
 mod permission;
 
-pub use contract::CONTRACT_PERMISSIONS;
+pub use contract::{CONTRACT_PERMISSIONS, GRANTABLE_PERMISSIONS};
 pub use decide::{Decision, Grant, Principal, PrincipalKind, decide};
 pub use permission::Permission;

@@ -124,7 +124,7 @@ pub(crate) const EXAMPLES: &[(&str, &[&str])] = &[
         "member list",
         &["muster member list lab --component unit", "muster member list lab --state failed -o name"],
     ),
-    ("member get", &["muster member get lab unit-0", "muster member get lab/unit-0"]),
+    ("member get", &["muster member get lab lab-unit-1", "muster member get lab/lab-unit-1"]),
     (
         "member add",
         &[
@@ -136,21 +136,21 @@ pub(crate) const EXAMPLES: &[(&str, &[&str])] = &[
     (
         "member drain",
         &[
-            "muster member drain lab unit-0 unit-1 --reason 'maintenance' --wait",
-            "muster member drain lab/unit-0 --reason 'maintenance'",
+            "muster member drain lab lab-unit-1 lab-unit-2 --reason 'maintenance' --wait",
+            "muster member drain lab/lab-unit-1 --reason 'maintenance'",
             "muster member drain mem_01m7fjvyj8emk9p4cab3ddwt0a --reason 'maintenance'",
         ],
     ),
-    ("member resume", &["muster member resume lab unit-0 --wait"]),
+    ("member resume", &["muster member resume lab lab-unit-1 --wait"]),
     (
         "member remove",
         &[
-            "muster member remove lab unit-0 --wait",
-            "muster member remove lab unit-0 --force --reason 'it hangs'",
+            "muster member remove lab lab-unit-1 --wait",
+            "muster member remove lab lab-unit-1 --force --reason 'it hangs'",
         ],
     ),
-    ("member replace", &["muster member replace lab unit-0 --reason 'its node is gone' --wait"]),
-    ("member recover", &["muster member recover lab unit-0 --wait"]),
+    ("member replace", &["muster member replace lab lab-unit-1 --reason 'its node is gone' --wait"]),
+    ("member recover", &["muster member recover lab lab-unit-1 --wait"]),
     ("capacity get", &["muster capacity", "muster capacity --gpus 8", "muster capacity --shape baremetal"]),
     (
         "quota set",

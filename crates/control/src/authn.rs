@@ -25,6 +25,9 @@ pub struct Authenticated {
     pub token_kind: TokenKind,
     /// When it ends by itself.
     pub expires_at: Timestamp,
+    /// Whether it is the account that an entitlement made for an app's adapter: the project's other things do not exist for it.
+    pub operates: bool,
+    hash: TokenHash,
 }
 
 type TokenHash = [u8; 32];
@@ -95,6 +98,15 @@ impl Platform {
         self.authenticate_hash(secret.hash(), now).await
     }
 
+    /// Checks again what was presented before, for whoever has waited since.
+    pub(crate) async fn authenticate_again(
+        &self,
+        actor: &Authenticated,
+        now: Timestamp,
+    ) -> Result<Arc<Authenticated>> {
+        self.authenticate_hash(actor.hash, now).await
+    }
+
     /// The same, for a credential of which the hash is known: a token of the registry carries that of the one it was fetched
     /// with.
     pub(crate) async fn authenticate_hash(
@@ -127,11 +139,19 @@ impl Platform {
             return Err(refused("the account is disabled"));
         }
         let principal = self.principal_of(credential.token.subject).await?;
+        let operates = match credential.token.subject {
+            Subject::User(_) => false,
+            Subject::ServiceAccount(id) => {
+                self.store.entitlement_of_account(id).await.map_err(refuse)?.is_some()
+            }
+        };
         Ok(Authenticated {
             principal: principal.ok_or_else(|| refused("the credential is not known here"))?,
             token_id: credential.token.id,
             token_kind: credential.token.kind,
             expires_at: credential.token.expires_at,
+            operates,
+            hash,
         })
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use muster_api::{Code, Problem};
 use muster_authz::{Decision, Permission, Principal, PrincipalKind, decide};
-use muster_ids::UserId;
+use muster_ids::{ServiceAccountId, UserId};
 use muster_model::{Role, Scope};
 
 use crate::authn::Authenticated;
@@ -68,6 +68,20 @@ impl Cx {
         }
     }
 
+    /// The account of an app's adapter that asks, if it is one.
+    pub(crate) fn operates(&self) -> Option<ServiceAccountId> {
+        let actor = self.actor.as_ref().filter(|actor| actor.operates)?;
+        match actor.principal.kind {
+            PrincipalKind::ServiceAccount { id, .. } => Some(id),
+            PrincipalKind::User { .. } => None,
+        }
+    }
+
+    /// Whether what this account operates is anything to the actor: for an app's adapter only what it operates itself is there.
+    pub(crate) fn reaches(&self, operator: ServiceAccountId) -> bool {
+        self.operates().is_none_or(|account| account == operator)
+    }
+
     /// Goes on only if the actor may. What it may not even see is answered as absent, as a `noun`.
     pub fn authorize(&self, permission: Permission, scope: Scope, noun: &str) -> Result<()> {
         match decide(self.principal()?, permission, scope) {
@@ -75,6 +89,13 @@ impl Cx {
             Decision::Denied(reason) => Err(Problem::new(Code::PermissionDenied, reason)),
             Decision::Invisible => Err(Problem::not_found(noun)),
         }
+    }
+
+    /// The same request after a wait: with a credential that is still good, at the time that it is now.
+    pub(crate) async fn again(&self) -> Result<Self> {
+        let now = self.platform.world.now();
+        let actor = self.platform.authenticate_again(self.authenticated()?, now).await?;
+        Ok(Self { actor: Some(actor), now, ..self.clone() })
     }
 
     /// Whether the actor holds one of these roles over `scope`.
@@ -113,6 +134,21 @@ impl Cx {
     /// Whether the actor may see what the platform as a whole does.
     pub fn may_read_metrics(&self) -> bool {
         self.is_operator()
+    }
+
+    /// Whose share of what is under way this request counts in: an app's adapter has one of its own, so that a publisher's haste
+    /// does not lock the consumer's people out.
+    pub fn share(actor: Option<&Authenticated>) -> Option<String> {
+        let actor = actor?;
+        match actor.operates {
+            true => Some(actor.principal.id()),
+            false => actor.principal.tenant().map(|tenant| tenant.to_string()),
+        }
+    }
+
+    /// Says that the request only waits from now on, until what this gives is dropped.
+    pub(crate) fn rest(&self) -> Option<crate::limits::Resting<'_>> {
+        self.platform.limits.rest(Self::share(self.actor.as_deref()).as_deref())
     }
 
     pub(crate) fn limits(&self) -> &Limits {

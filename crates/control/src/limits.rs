@@ -28,7 +28,11 @@ pub struct Limits {
     in_flight_most: u32,
     buckets: Mutex<HashMap<String, Bucket>>,
     in_flight: Mutex<HashMap<String, u32>>,
+    resting: Mutex<HashMap<String, u32>>,
 }
+
+/// So many requests of a tenant may wait for something to happen, without counting as under way.
+const MOST_RESTING: u32 = 4096;
 
 /// A second's worth of requests may come at once.
 const BURST_SECONDS: f64 = 1.0;
@@ -42,6 +46,7 @@ impl Limits {
             in_flight_most,
             buckets: Mutex::default(),
             in_flight: Mutex::default(),
+            resting: Mutex::default(),
         }
     }
 
@@ -88,6 +93,45 @@ impl Limits {
     }
 }
 
+impl Limits {
+    /// A request that is under way does nothing but wait from now on, until this is dropped. Waits that counted as work would
+    /// starve what they wait for.
+    pub(crate) fn rest(&self, tenant: Option<&str>) -> Option<Resting<'_>> {
+        let name = tenant.unwrap_or("platform").to_owned();
+        let mut resting = self.resting.lock().expect("no holder of this lock can panic");
+        let mut in_flight = self.in_flight.lock().expect("no holder of this lock can panic");
+        let working = in_flight.get_mut(&name).filter(|count| **count > 0)?;
+        let count = resting.entry(name.clone()).or_default();
+        if *count >= MOST_RESTING {
+            return None;
+        }
+        *count += 1;
+        *working -= 1;
+        drop((resting, in_flight));
+        Some(Resting { limits: self, name })
+    }
+}
+
+/// A request that waits.
+pub(crate) struct Resting<'l> {
+    limits: &'l Limits,
+    name: String,
+}
+
+impl Drop for Resting<'_> {
+    fn drop(&mut self) {
+        let mut resting = self.limits.resting.lock().expect("no holder of this lock can panic");
+        if let Some(count) = resting.get_mut(&self.name) {
+            *count -= 1;
+            if *count == 0 {
+                resting.remove(&self.name);
+            }
+        }
+        let mut in_flight = self.limits.in_flight.lock().expect("no holder of this lock can panic");
+        *in_flight.entry(self.name.clone()).or_default() += 1;
+    }
+}
+
 /// A request that is under way.
 pub struct InFlight<'l> {
     limits: &'l Limits,
@@ -109,6 +153,21 @@ impl Drop for InFlight<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_waits_leaves_room_for_who_works() {
+        let limits = Limits::new(1, 1, 1);
+        let waits = limits.enter(Some("t")).unwrap();
+        assert!(limits.enter(Some("t")).is_none());
+        let resting = limits.rest(Some("t")).unwrap();
+        let works = limits.enter(Some("t")).unwrap();
+        assert!(limits.enter(Some("t")).is_none());
+        drop(resting);
+        drop(works);
+        assert!(limits.enter(Some("t")).is_none(), "it is at work again");
+        drop(waits);
+        assert!(limits.enter(Some("t")).is_some());
+    }
 
     #[test]
     fn a_share_runs_out_and_refills() {

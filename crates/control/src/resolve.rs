@@ -4,7 +4,7 @@ use muster_api::{Code, Problem};
 use muster_authz::PrincipalKind;
 use muster_ids::{
     AllocationId, CellId, InstanceId, MemberId, NodeId, OperationId, ProjectId, ServiceAccountId, TenantId,
-    UserId,
+    TypedId as _, UserId,
 };
 use muster_model::allocation::Allocation;
 use muster_model::cell::Cell;
@@ -240,7 +240,7 @@ impl Cx {
         };
         found
             .map_err(refuse)?
-            .filter(|instance| instance.project_id == project)
+            .filter(|instance| instance.project_id == project && self.reaches(instance.operator_account_id))
             .ok_or_else(|| Problem::not_found("instance"))
     }
 
@@ -267,7 +267,26 @@ impl Cx {
             Scope::Platform => self.is_operator(),
             scope => self.principal()?.sees(scope),
         };
-        if seen { Ok(operation) } else { Err(absent()) }
+        if seen && self.concerns(&operation).await? { Ok(operation) } else { Err(absent()) }
+    }
+
+    /// Whether an operation is anything to the actor: for an app's adapter only those on what it operates.
+    async fn concerns(&self, operation: &Operation) -> Result<bool> {
+        if self.operates().is_none() {
+            return Ok(true);
+        }
+        let store = &self.platform.store;
+        let instance = match operation.subject_kind.as_str() {
+            "instance" => Some(InstanceId::from_uuid(operation.subject_id)),
+            "member" => {
+                let member = store.member_lookup(MemberId::from_uuid(operation.subject_id)).await;
+                member.map_err(refuse)?.map(|member| member.instance_id)
+            }
+            _ => None,
+        };
+        let Some(instance) = instance else { return Ok(false) };
+        let found = store.instance_lookup(instance).await.map_err(refuse)?;
+        Ok(found.is_some_and(|instance| self.reaches(instance.operator_account_id)))
     }
 
     /// The place that `tenant` and `project` of a request name; the platform with neither.

@@ -298,6 +298,8 @@ mod tests {
                     }
                 }
                 (Canary, Staged) | (Active, Deprecated) => {}
+                // Nobody was offered it, so nobody is given time to leave it.
+                (Draft | Staged, Retired) => prop_assert_eq!(shelf.used[at], 0),
                 (Deprecated, Retired) => {
                     prop_assert_eq!(shelf.used[at], 0);
                     let grace = SignedDuration::from_hours(shelf.policy.grace_hours);

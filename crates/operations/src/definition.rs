@@ -6,7 +6,7 @@ use muster_ids::World;
 use muster_model::operation::{Operation, OperationState, StepState};
 use muster_store::{Result, Store};
 
-use crate::{Act, Timing};
+use crate::{Act, Releases, Timing};
 
 /// What a step may use. It reads from the store; it writes only through the `Act` that it returns.
 pub struct StepCx<'a> {
@@ -14,6 +14,8 @@ pub struct StepCx<'a> {
     pub store: &'a Store,
     /// Time and randomness.
     pub world: &'a World,
+    /// The manifests of releases.
+    pub releases: &'a Releases,
     /// The limits of waits.
     pub timing: &'a Timing,
     /// The operation, with its journal.

@@ -17,7 +17,7 @@ use crate::definition::{Definition, StepCx, Undo};
 use crate::point::{Point, Points, Strike};
 use crate::telling::{changed, end_entry, path, tell};
 use crate::verdict::{Act, Told, Verdict};
-use crate::{Hooks, Timing, definition};
+use crate::{Hooks, Releases, Timing, definition};
 
 /// What one look at an operation came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +43,8 @@ pub struct Engine {
     holder: String,
     timing: Timing,
     hooks: Hooks,
+    /// The manifests of releases.
+    pub releases: Releases,
     /// Woken when something may be due.
     pub wake: Notify,
     /// Where things can be made to go wrong.
@@ -64,6 +66,7 @@ impl Engine {
             holder,
             timing,
             hooks,
+            releases: Releases::default(),
             wake: Notify::new(),
             points: Points::default(),
             fenced: AtomicU64::new(0),
@@ -271,6 +274,7 @@ impl Engine {
         let cx = StepCx {
             store: &self.store,
             world: &self.world,
+            releases: &self.releases,
             timing: &self.timing,
             operation,
             step: step.name,
@@ -359,6 +363,7 @@ impl Engine {
         let cx = StepCx {
             store: &self.store,
             world: &self.world,
+            releases: &self.releases,
             timing: &self.timing,
             operation: &next,
             step: "settle",

@@ -121,8 +121,7 @@ impl Server {
         self.hosts.check(&parts.headers)?;
         let now = self.platform.world.now();
         let (actor, secret) = self.authenticate(operation, &parts.headers, now).await?;
-        let tenant =
-            actor.as_ref().and_then(|actor| actor.principal.tenant()).map(|tenant| tenant.to_string());
+        let tenant = Cx::share(actor.as_deref());
         let share = match (&actor, parts.extensions.get::<Peer>()) {
             (Some(actor), _) => actor.principal.id(),
             (None, Some(peer)) => format!("anonymous at {}", peer.0),

@@ -26,9 +26,11 @@ statements! {
     // $1 after, $2 limit, $3 project, $4 instance or null, $5 state or null.
     ADAPTER_STEP_LIST = pair(
         concat!("SELECT ", columns!(), " FROM adapter_steps WHERE id > $1 AND project_id = $3
-            AND ($4::uuid IS NULL OR instance_id = $4) AND ($5::text IS NULL OR state = $5) ORDER BY id LIMIT $2"),
+            AND ($4::uuid IS NULL OR instance_id = $4) AND ($5::text IS NULL OR state = $5)
+            AND ($6::uuid IS NULL OR operator_account_id = $6) ORDER BY id LIMIT $2"),
         concat!("SELECT ", columns!(), " FROM adapter_steps WHERE id > $1 AND project_id = $3
-            AND ($4 IS NULL OR instance_id = $4) AND ($5 IS NULL OR state = $5) ORDER BY id LIMIT $2"));
+            AND ($4 IS NULL OR instance_id = $4) AND ($5 IS NULL OR state = $5)
+            AND ($6 IS NULL OR operator_account_id = $6) ORDER BY id LIMIT $2"));
     ADAPTER_STEP_ANY = pair(
         "SELECT id FROM adapter_steps WHERE operator_account_id = $1 AND state IN ('queued', 'leased') AND due_at <= $2
             AND (state = 'queued' OR leased_until < now()) LIMIT 1",
@@ -85,12 +87,12 @@ statements! {
     // A lease that lapsed is over before anybody takes the step, so that it can be told apart from one that was given back.
     ADAPTER_STEP_LAPSE = pair(
         concat!("UPDATE adapter_steps SET state = 'queued', leased_until = NULL
-         WHERE id = ANY (ARRAY(SELECT id FROM adapter_steps WHERE operator_account_id = $1 AND state = 'leased'
-                AND leased_until < now() AND $2::timestamptz IS NOT NULL ORDER BY id LIMIT $3 FOR UPDATE SKIP LOCKED))
+         WHERE id = ANY (ARRAY(SELECT id FROM adapter_steps WHERE operator_account_id = $1
+                AND state = 'leased' AND state IN ('queued', 'leased') AND leased_until < now() AND $2::timestamptz IS NOT NULL ORDER BY id LIMIT $3 FOR UPDATE SKIP LOCKED))
          RETURNING ", columns!()),
         concat!("UPDATE adapter_steps SET state = 'queued', leased_until = NULL
-         WHERE id IN (SELECT id FROM adapter_steps WHERE operator_account_id = $1 AND state = 'leased' AND leased_until < $2
-                ORDER BY id LIMIT $3) RETURNING ", columns!()));
+         WHERE id IN (SELECT id FROM adapter_steps WHERE operator_account_id = $1
+                AND state = 'leased' AND state IN ('queued', 'leased') AND leased_until < $2 ORDER BY id LIMIT $3) RETURNING ", columns!()));
 }
 
 fn step(row: &Row) -> Result<AdapterStep> {
@@ -136,6 +138,8 @@ pub struct AdapterStepFilter {
     pub instance: Option<InstanceId>,
     /// In this state only.
     pub state: Option<AdapterStepState>,
+    /// Of what this account operates only.
+    pub operator: Option<ServiceAccountId>,
 }
 
 /// How an adapter ended a step.
@@ -168,7 +172,7 @@ impl Store {
         filter: AdapterStepFilter,
     ) -> Result<Vec<AdapterStep>> {
         let state = filter.state.map(AdapterStepState::as_str);
-        let args = args![page.after, page.size, project, filter.instance, state];
+        let args = args![page.after, page.size, project, filter.instance, state, filter.operator];
         self.fetch_all(&ADAPTER_STEP_LIST, args).await?.iter().map(step).collect()
     }
 

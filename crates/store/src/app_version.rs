@@ -39,6 +39,11 @@ statements! {
     APP_VERSION_ARTIFACTS = both(
         "SELECT name, artifact_id FROM app_version_artifacts WHERE app_version_id = $1 ORDER BY name");
     APP_VERSION_GET = both(concat!(columns!(), "WHERE ", shown!(), "AND v.id = $2"));
+    // For those who work for an instance of it, at every look: nothing is counted.
+    APP_VERSION_OF_INSTANCE = both(
+        "SELECT v.id, v.tenant_id, v.project_id, v.app_id, v.name, v.manifest, v.digest, v.state, v.canary_percent,
+                v.superseded_by, v.deprecated_at, v.created_at, v.updated_at, v.version
+         FROM app_versions v WHERE v.id = $1");
     APP_VERSION_MANIFEST = both("SELECT name, manifest FROM app_versions WHERE id = $1");
     APP_VERSION_BY_NAME = both(concat!(columns!(), "WHERE ", shown!(), "AND v.app_id = $2 AND v.name = $3"));
     APP_VERSION_IN_STATE = both(concat!(columns!(), "WHERE ", shown!(), "AND v.app_id = $2 AND v.state = $3
@@ -123,26 +128,27 @@ fn state(text: &str) -> Result<ArtifactState> {
     ArtifactState::parse(text).ok_or(StoreError::Corrupt("a state of a release"))
 }
 
-fn found_version(row: &Row) -> Result<FoundVersion> {
-    Ok(FoundVersion {
-        version: AppVersion {
-            id: row.get(0)?,
-            tenant_id: row.get(1)?,
-            project_id: row.get(2)?,
-            app_id: row.get(3)?,
-            name: row.get(4)?,
-            manifest: row.get(5)?,
-            digest: row.get(6)?,
-            state: state(&row.get::<String>(7)?)?,
-            canary_percent: row.get(8)?,
-            superseded_by: row.get(9)?,
-            deprecated_at: row.get(10)?,
-            created_at: row.get(11)?,
-            updated_at: row.get(12)?,
-            version: row.get(13)?,
-        },
-        instances: row.get(14)?,
+fn app_version(row: &Row) -> Result<AppVersion> {
+    Ok(AppVersion {
+        id: row.get(0)?,
+        tenant_id: row.get(1)?,
+        project_id: row.get(2)?,
+        app_id: row.get(3)?,
+        name: row.get(4)?,
+        manifest: row.get(5)?,
+        digest: row.get(6)?,
+        state: state(&row.get::<String>(7)?)?,
+        canary_percent: row.get(8)?,
+        superseded_by: row.get(9)?,
+        deprecated_at: row.get(10)?,
+        created_at: row.get(11)?,
+        updated_at: row.get(12)?,
+        version: row.get(13)?,
     })
+}
+
+fn found_version(row: &Row) -> Result<FoundVersion> {
+    Ok(FoundVersion { version: app_version(row)?, instances: row.get(14)? })
 }
 
 fn in_use(instances: &[Row], members: &[Row]) -> Result<AppVersionUse> {
@@ -163,6 +169,12 @@ impl Store {
     ) -> Result<Option<FoundVersion>> {
         let row = self.fetch_optional(&APP_VERSION_GET, args![project, id]).await?;
         row.as_ref().map(found_version).transpose()
+    }
+
+    /// The release that an instance runs, ran or is to run.
+    pub async fn app_version_of_instance(&self, id: AppVersionId) -> Result<Option<AppVersion>> {
+        let row = self.fetch_optional(&APP_VERSION_OF_INSTANCE, args![id]).await?;
+        row.as_ref().map(app_version).transpose()
     }
 
     /// The name and the manifest of a release, for those who work for an instance of it.

@@ -43,12 +43,12 @@ statements! {
             updated_at = $19, version = version + 1
          WHERE id = $1 AND version = $20");
     INSTANCE_EXPIRED = both(concat!("SELECT ", columns!(), " FROM instances
-         WHERE expires_at <= $1 AND state NOT IN ('stopping', 'stopped') AND NOT protected ORDER BY expires_at LIMIT $2"));
+         WHERE expires_at IS NOT NULL AND expires_at <= $1 AND state <> 'stopped' AND state <> 'stopping' AND NOT protected ORDER BY expires_at LIMIT $2"));
     // Taken by whoever leases next: the row itself says until when nobody else looks.
     INSTANCE_RECONCILE_TAKE = pair(
         concat!("UPDATE instances SET reconcile_due_at = $3 WHERE id = ANY (ARRAY(
             SELECT id FROM instances WHERE operator_account_id = $1 AND reconcile_due_at <= $2
-            ORDER BY reconcile_due_at LIMIT $4 FOR UPDATE SKIP LOCKED)) RETURNING ", columns!()),
+            ORDER BY reconcile_due_at LIMIT $4 FOR NO KEY UPDATE SKIP LOCKED)) RETURNING ", columns!()),
         concat!("UPDATE instances SET reconcile_due_at = $3 WHERE id IN (
             SELECT id FROM instances WHERE operator_account_id = $1 AND reconcile_due_at <= $2
             ORDER BY reconcile_due_at LIMIT $4) RETURNING ", columns!()));
@@ -82,6 +82,9 @@ statements! {
     COMPONENT_LIST = both(
         "SELECT instance_id, key, desired, last_ordinal, capacity, allocation_id FROM instance_components
          WHERE instance_id = $1 ORDER BY key");
+    COMPONENT_LIST_BETWEEN = both(
+        "SELECT instance_id, key, desired, last_ordinal, capacity, allocation_id FROM instance_components
+         WHERE instance_id IN (SELECT id FROM instances WHERE project_id = $1 AND id >= $2 AND id <= $3) ORDER BY key");
     // Also a lock: whoever counts a component's members comes through here first.
     COMPONENT_WANT = both(
         "UPDATE instance_components SET desired = desired + $3, last_ordinal = last_ordinal + $4
@@ -184,6 +187,16 @@ impl Store {
     /// An instance's components, by key.
     pub async fn component_list(&self, id: InstanceId) -> Result<Vec<Component>> {
         self.fetch_all(&COMPONENT_LIST, args![id]).await?.iter().map(component).collect()
+    }
+
+    /// What the instances of a project are made of, from one of them to another in the order of their making.
+    pub async fn component_list_between(
+        &self,
+        project: ProjectId,
+        (first, last): (InstanceId, InstanceId),
+    ) -> Result<Vec<Component>> {
+        let rows = self.fetch_all(&COMPONENT_LIST_BETWEEN, args![project, first, last]).await?;
+        rows.iter().map(component).collect()
     }
 
     /// Whether an instance that this account operates is due to be looked at: a read, so that asking costs no commit.

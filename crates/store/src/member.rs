@@ -1,10 +1,11 @@
 //! Members of instances.
 
 use jiff::Timestamp;
-use muster_ids::{AllocationId, CellId, InstanceId, MemberId, NodeId};
+use muster_ids::{AllocationId, CellId, InstanceId, MemberId, NodeId, ProjectId, TypedId as _};
 use muster_model::instance::Health;
 use muster_model::member::{Member, MemberFailure, MemberState};
 use serde_json::Value as Json;
+use uuid::Uuid;
 
 use crate::sql::{Row, args, both, pair, statements};
 use crate::{Page, Result, Store, StoreError, Tx};
@@ -43,11 +44,17 @@ statements! {
             SELECT component_key, state, CASE WHEN health_incarnation = incarnation THEN health ELSE 'unknown' END AS said
             FROM members WHERE instance_id = $1 AND state <> 'removed') AS living
          GROUP BY component_key, state, said ORDER BY component_key, state, said");
+    MEMBER_COUNT_BETWEEN = both("SELECT component_key, state, said, COUNT(*), instance_id FROM (
+            SELECT instance_id, component_key, state,
+                CASE WHEN health_incarnation = incarnation THEN health ELSE 'unknown' END AS said
+            FROM members WHERE state <> 'removed'
+              AND instance_id IN (SELECT id FROM instances WHERE project_id = $1 AND id >= $2 AND id <= $3)) AS living
+         GROUP BY instance_id, component_key, state, said ORDER BY component_key, state, said");
     MEMBER_PLACES = both(
         "SELECT m.id, c.host, n.id, n.address, n.unreachable_since, a.gpus, a.cpus, a.memory_mb
          FROM members m LEFT JOIN cells c ON c.id = m.cell_id AND c.state NOT IN ('gone', 'failed')
             LEFT JOIN allocations a ON a.id = m.allocation_id LEFT JOIN nodes n ON n.id = a.node_id
-         WHERE m.instance_id = $1 AND m.state <> 'removed' ORDER BY m.id");
+         WHERE m.instance_id = $1 AND m.state <> 'removed' AND m.id >= $2 AND m.id <= $3 ORDER BY m.id");
     MEMBER_ATTESTED = both("SELECT w.actor_id FROM members m JOIN witnesses w ON w.id = m.removed_witness_id
          WHERE m.instance_id = $1 AND w.kind = 'attested' ORDER BY w.at LIMIT 1");
     // Everything that may change, on the version that was seen.
@@ -160,6 +167,16 @@ fn place(row: &Row) -> Result<MemberPlace> {
     })
 }
 
+fn count(row: &Row) -> Result<MemberCount> {
+    let (state, health) = (row.get::<String>(1)?, row.get::<String>(2)?);
+    Ok(MemberCount {
+        component_key: row.get(0)?,
+        state: MemberState::parse(&state).ok_or(StoreError::Corrupt("a state of a member"))?,
+        health: Health::parse(&health).ok_or(StoreError::Corrupt("a health"))?,
+        count: row.get(3)?,
+    })
+}
+
 impl Store {
     /// The member with this id.
     pub async fn member_lookup(&self, id: MemberId) -> Result<Option<Member>> {
@@ -205,7 +222,17 @@ impl Store {
 
     /// Where the members of an instance are that are not removed, in one read.
     pub async fn member_places(&self, instance: InstanceId) -> Result<Vec<MemberPlace>> {
-        self.fetch_all(&MEMBER_PLACES, args![instance]).await?.iter().map(place).collect()
+        let all = (MemberId::from_uuid(Uuid::nil()), MemberId::from_uuid(Uuid::max()));
+        self.member_places_between(instance, all).await
+    }
+
+    /// The same from one member to another, in the order of their making.
+    pub async fn member_places_between(
+        &self,
+        instance: InstanceId,
+        (first, last): (MemberId, MemberId),
+    ) -> Result<Vec<MemberPlace>> {
+        self.fetch_all(&MEMBER_PLACES, args![instance, first, last]).await?.iter().map(place).collect()
     }
 
     /// Whose word stands in for evidence that a member of an instance is gone, if somebody's does.
@@ -215,18 +242,17 @@ impl Store {
 
     /// How many members of each component are in which state and health; those that are removed are not counted.
     pub async fn member_count(&self, instance: InstanceId) -> Result<Vec<MemberCount>> {
-        let rows = self.fetch_all(&MEMBER_COUNT, args![instance]).await?;
-        rows.iter()
-            .map(|row| {
-                let (state, health) = (row.get::<String>(1)?, row.get::<String>(2)?);
-                Ok(MemberCount {
-                    component_key: row.get(0)?,
-                    state: MemberState::parse(&state).ok_or(StoreError::Corrupt("a state of a member"))?,
-                    health: Health::parse(&health).ok_or(StoreError::Corrupt("a health"))?,
-                    count: row.get(3)?,
-                })
-            })
-            .collect()
+        self.fetch_all(&MEMBER_COUNT, args![instance]).await?.iter().map(count).collect()
+    }
+
+    /// The same for the instances of a project, from one of them to another in the order of their making.
+    pub async fn member_count_between(
+        &self,
+        project: ProjectId,
+        (first, last): (InstanceId, InstanceId),
+    ) -> Result<Vec<(InstanceId, MemberCount)>> {
+        let rows = self.fetch_all(&MEMBER_COUNT_BETWEEN, args![project, first, last]).await?;
+        rows.iter().map(|row| Ok((row.get(4)?, count(row)?))).collect()
     }
 }
 

@@ -49,7 +49,7 @@ statements! {
         concat!("UPDATE operations SET holder = $1, generation = generation + 1,
             leased_until = now() + make_interval(secs => $2 / 1000.0)
          WHERE id = ANY (ARRAY(SELECT id FROM operations WHERE due_at <= $3 AND leased_until < now()
-                               ORDER BY due_at LIMIT $4 FOR UPDATE SKIP LOCKED)) RETURNING ", columns!()),
+                               ORDER BY due_at LIMIT $4 FOR NO KEY UPDATE SKIP LOCKED)) RETURNING ", columns!()),
         concat!("UPDATE operations SET holder = $1, generation = generation + 1, leased_until = $3 + $2 * 1000
          WHERE id IN (SELECT id FROM operations WHERE due_at <= $3 AND leased_until < $3 ORDER BY due_at LIMIT $4)
          RETURNING ", columns!()));
@@ -67,7 +67,7 @@ statements! {
          WHERE id = $1 AND generation = $2");
     // Taken before anything else, so that everybody who writes for an operation locks it first, and nobody writes who lost it.
     OPERATION_FENCE = pair(
-        "SELECT id FROM operations WHERE id = $1 AND generation = $2 FOR UPDATE",
+        "SELECT id FROM operations WHERE id = $1 AND generation = $2 FOR NO KEY UPDATE",
         "SELECT id FROM operations WHERE id = $1 AND generation = $2");
     OPERATION_END = both("DELETE FROM operations WHERE id = $1 AND generation = $2");
     OPERATION_ARCHIVE = both(
@@ -204,14 +204,17 @@ impl Store {
     pub async fn operation_list(&self, page: Page, filter: OperationFilter) -> Result<Vec<Operation>> {
         let state = filter.state.map(OperationState::as_str);
         let args = || args![page.after, filter.project, filter.subject, page.size, state];
-        let mut found: Vec<Operation> = self
-            .fetch_all(&OPERATION_LIST_OPEN, args())
-            .await?
-            .iter()
-            .map(operation)
-            .collect::<Result<_>>()?;
-        for row in self.fetch_all(&OPERATION_LIST_FINISHED, args()).await? {
-            found.push(json(row.get(0)?, "a finished operation")?);
+        let mut found: Vec<Operation> = Vec::new();
+        // What has ended is in the one table, and what has not in the other: a history of years is not read for what is parked.
+        if filter.state.is_none_or(|state| !state.is_final()) {
+            for row in self.fetch_all(&OPERATION_LIST_OPEN, args()).await? {
+                found.push(operation(&row)?);
+            }
+        }
+        if filter.state.is_none_or(OperationState::is_final) {
+            for row in self.fetch_all(&OPERATION_LIST_FINISHED, args()).await? {
+                found.push(json(row.get(0)?, "a finished operation")?);
+            }
         }
         found.sort_by_key(|operation| operation.id);
         // An operation that ended between the two reads stands in both.

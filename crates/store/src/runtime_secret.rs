@@ -4,10 +4,10 @@
 //! incarnation ends.
 
 use jiff::Timestamp;
-use muster_ids::{CellId, InstanceId, ProjectId, RepositoryId, RuntimeSecretId, TenantId};
+use muster_ids::{CellId, InstanceId, ProjectId, RepositoryId, RuntimeSecretId, ServiceAccountId, TenantId};
 use muster_model::secret::{Purpose, RuntimeSecret};
 
-use crate::sql::{Row, args, both, statements};
+use crate::sql::{Row, args, both, pair, statements};
 use crate::{Page, Result, Store, StoreError, Tx};
 
 macro_rules! columns {
@@ -23,8 +23,13 @@ statements! {
     RUNTIME_SECRET_GET = both(concat!("SELECT ", columns!(), " FROM runtime_secrets WHERE id = $1"));
     RUNTIME_SECRET_BY_HASH = both(concat!("SELECT ", columns!(), " FROM runtime_secrets WHERE hash = $1"));
     // $4 purpose, or null for any.
-    RUNTIME_SECRET_LIST = both(concat!("SELECT ", columns!(), " FROM runtime_secrets WHERE id > $1 AND project_id = $2
-         AND purpose = COALESCE($4, purpose) ORDER BY id LIMIT $3"));
+    RUNTIME_SECRET_LIST = pair(
+        concat!("SELECT ", columns!(), " FROM runtime_secrets WHERE id > $1 AND project_id = $2
+         AND purpose = COALESCE($4, purpose)
+         AND ($5::uuid IS NULL OR instance_id IN (SELECT id FROM instances WHERE operator_account_id = $5)) ORDER BY id LIMIT $3"),
+        concat!("SELECT ", columns!(), " FROM runtime_secrets WHERE id > $1 AND project_id = $2
+         AND purpose = COALESCE($4, purpose)
+         AND ($5 IS NULL OR instance_id IN (SELECT id FROM instances WHERE operator_account_id = $5)) ORDER BY id LIMIT $3"));
     RUNTIME_SECRET_SEALED_OF_TENANT = both(concat!("SELECT ", columns!(), " FROM runtime_secrets
          WHERE tenant_id = $1 AND sealed IS NOT NULL ORDER BY id"));
     // What was revoked is nobody's any more, and is not kept.
@@ -82,14 +87,15 @@ impl Store {
             .transpose()
     }
 
-    /// What was issued in a project, in order of its issuing.
+    /// What was issued in a project, in order of its issuing; only for what this account operates, where one is named.
     pub async fn runtime_secret_list(
         &self,
         page: Page,
         project: ProjectId,
         purpose: Option<Purpose>,
+        operator: Option<ServiceAccountId>,
     ) -> Result<Vec<RuntimeSecret>> {
-        let args = args![page.after, project, page.size, purpose.map(Purpose::as_str)];
+        let args = args![page.after, project, page.size, purpose.map(Purpose::as_str), operator];
         self.fetch_all(&RUNTIME_SECRET_LIST, args).await?.iter().map(runtime_secret).collect()
     }
 

@@ -7,7 +7,7 @@ use muster_model::adapter::{AdapterStep, AdapterStepState, AdapterVerb};
 use muster_store::{StepEnd, Tx};
 use serde_json::{Value, json};
 
-use super::{own, reconcile, refuse_adapter, said_before, view};
+use super::{own, reconcile, refuse_adapter, said_before, short, view};
 use crate::commit::target;
 use crate::telling::Audited;
 use crate::{Answer, Cx, Result};
@@ -17,6 +17,10 @@ pub async fn complete(cx: &Cx, project: &str, reference: &str, body: AdapterStep
     let step = own(cx, project, reference, Permission::AdapterStepComplete).await?;
     if said_before(&step, body.generation, AdapterStepState::Done) {
         return Ok(Answer::new(&view(&step)));
+    }
+    short("/adapter_detail", body.adapter_detail.as_ref())?;
+    for (index, report) in body.members.iter().flatten().enumerate() {
+        short(&format!("/members/{index}/adapter_detail"), report.adapter_detail.as_ref())?;
     }
     if step.verb == AdapterVerb::Reconcile {
         return reconcile::reconciled(cx, &step, body).await;

@@ -9,7 +9,7 @@ use muster_model::adapter::{AdapterStep, AdapterStepState, AdapterVerb};
 use muster_store::{StepEnd, Tx};
 use serde_json::{Value, json};
 
-use super::{own, refuse_adapter, said_before, view};
+use super::{own, refuse_adapter, said_before, short, view};
 use crate::commit::target;
 use crate::telling::Audited;
 use crate::{Answer, Cx, Result};
@@ -17,12 +17,16 @@ use crate::{Answer, Cx, Result};
 /// A step is offered again after a day at the latest.
 const LONGEST: i64 = 86_400;
 
+/// An instance that could not be looked at is looked at again after this.
+const AFTER_A_FAILURE: SignedDuration = SignedDuration::from_secs(30);
+
 /// Answers `adapter_step_fail`.
 pub async fn fail(cx: &Cx, project: &str, reference: &str, body: AdapterStepFail) -> Result<Answer> {
     let step = own(cx, project, reference, Permission::AdapterStepFail).await?;
     if body.retry_after_seconds.is_some_and(|seconds| !(0..=LONGEST).contains(&seconds)) {
         return Err(Problem::field("/retry_after_seconds", format!("it should be from 0 to {LONGEST}")));
     }
+    short("/adapter_detail", body.adapter_detail.as_ref())?;
     if said_before(&step, body.generation, AdapterStepState::Failed) {
         return Ok(Answer::new(&view(&step)));
     }
@@ -72,8 +76,9 @@ async fn write(
         tx.member_detail(member, step.incarnation, detail, cx.now).await?;
     }
     if step.verb == AdapterVerb::Reconcile && ended.state == AdapterStepState::Failed {
-        // Nobody waits for its tasks any more; the next look comes on schedule.
+        // Nobody waits for its tasks any more. The next look comes soon: an instance that cannot be looked at may not be well.
         tx.task_expire_of(OperationId::from_uuid(step.id.uuid()), cx.now).await?;
+        tx.instance_suspect(step.instance_id, cx.now + AFTER_A_FAILURE).await?;
     }
     let told = json!({"verb": step.verb, "holder": ended.holder, "generation": body.generation, "reason": body.reason,
                       "message": body.message, "retry_after_seconds": body.retry_after_seconds,

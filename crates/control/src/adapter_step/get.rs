@@ -16,7 +16,9 @@ pub async fn get(cx: &Cx, project: &str, reference: &str) -> Result<Answer> {
     let absent = || Problem::not_found("adapter step");
     let id = reference.parse::<AdapterStepId>().map_err(|_| absent())?;
     let found = cx.platform.store.adapter_step_lookup(id).await.map_err(refuse)?;
-    let step = found.filter(|step| step.project_id == project).ok_or_else(absent)?;
+    let step = found
+        .filter(|step| step.project_id == project && cx.reaches(step.operator_account_id))
+        .ok_or_else(absent)?;
     let snapshot = snapshot::snapshot(cx, step.instance_id).await?;
     Ok(Answer::new(&LeasedStep { step: view(&step), snapshot }))
 }

@@ -47,7 +47,10 @@ pub async fn lease(cx: &Cx, project: &str, body: AdapterStepLease) -> Result<Ans
         // Before the look, so that what is queued during it is not slept over.
         let mut woken = pin!(seat.notify.notified());
         woken.as_mut().enable();
-        let now = platform.world.now();
+        // Who has waited may have lost the right meanwhile, and would hold what others could do.
+        let cx = &cx.again().await?;
+        cx.authorize(Permission::AdapterStepLease, scope, "project")?;
+        let now = cx.now;
         note(cx, account, &body.adapter, now).await?;
         let taken = take(cx, &wanted, now).await?;
         if !taken.is_empty() {
@@ -58,6 +61,7 @@ pub async fn lease(cx: &Cx, project: &str, body: AdapterStepLease) -> Result<Ans
         if *stopping.borrow_and_update() {
             return nothing();
         }
+        let _resting = cx.rest();
         tokio::select! {
             () = woken => {}
             () = tokio::time::sleep(STILL_HERE) => {}

@@ -19,7 +19,7 @@ pub async fn list(cx: &Cx, reference: &str, query: AdapterStepListQuery) -> Resu
     };
     let list = format!("adapter steps {project} {instance:?} {:?}", query.state);
     let page = cx.page(&list, query.page_size, query.page_token.as_deref()).await?;
-    let filter = AdapterStepFilter { instance, state: query.state.map(state_of) };
+    let filter = AdapterStepFilter { instance, state: query.state.map(state_of), operator: cx.operates() };
     let mut items = cx.platform.store.adapter_step_list(page, project, filter).await.map_err(refuse)?;
     let next_page_token = cx.next_page(&list, page, &mut items, |step| step.id.uuid()).await?;
     Ok(Answer::new(&AdapterStepPage { items: items.iter().map(view).collect(), next_page_token }))

@@ -98,6 +98,19 @@ pub(crate) fn object(value: &Value) -> Map<String, Value> {
     value.as_object().cloned().unwrap_or_default()
 }
 
+/// What an adapter says of a member for people may be so long, as JSON.
+const DETAIL: usize = 16 * 1024;
+
+/// Goes on only if what an adapter says of a member is short enough to stand in every list of members.
+fn short(field: &str, detail: Option<&Map<String, Value>>) -> Result<()> {
+    let length = detail.map_or(0, |detail| Value::Object(detail.clone()).to_string().len());
+    if length <= DETAIL {
+        return Ok(());
+    }
+    let why = format!("it is {length} bytes long, and {DETAIL} are enough for what people read: say less");
+    Err(Problem::field(field, why))
+}
+
 fn verb(verb: AdapterVerb) -> api::AdapterVerb {
     match verb {
         AdapterVerb::Join => api::AdapterVerb::Join,

@@ -6,12 +6,13 @@ use muster_model::adapter::AdapterStep;
 use muster_store::Tx;
 use serde_json::Value;
 
-use super::{lease_length, own, refuse_adapter, view};
+use super::{lease_length, own, refuse_adapter, short, view};
 use crate::{Answer, Cx, Result};
 
 /// Answers `adapter_step_progress`.
 pub async fn progress(cx: &Cx, project: &str, reference: &str, body: AdapterStepProgress) -> Result<Answer> {
     let step = own(cx, project, reference, Permission::AdapterStepProgress).await?;
+    short("/adapter_detail", body.adapter_detail.as_ref())?;
     let mut tx = cx.platform.store.begin().await.map_err(refuse_adapter)?;
     match write(cx, &mut tx, &step, &body).await {
         Ok(kept) => {

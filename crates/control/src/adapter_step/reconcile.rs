@@ -126,9 +126,13 @@ async fn reports(
         };
         let Some(one) = seen.iter_mut().find(meant) else { continue };
         let (before, after) = (one.member.known_health(), health_in(report.health));
-        if tx
-            .member_health(report.member_id, report.incarnation, after, report.message.as_deref(), cx.now)
-            .await?
+        let as_before = one.member.health_incarnation == report.incarnation
+            && one.member.health == after
+            && one.member.health_message == report.message;
+        if !as_before
+            && tx
+                .member_health(report.member_id, report.incarnation, after, report.message.as_deref(), cx.now)
+                .await?
         {
             changed = true;
             one.member.health = after;
@@ -143,7 +147,9 @@ async fn reports(
         }
         if let Some(detail) = &report.adapter_detail {
             let detail = Value::Object(detail.clone());
-            if tx.member_detail(report.member_id, report.incarnation, detail, cx.now).await? {
+            if detail != one.member.adapter_detail
+                && tx.member_detail(report.member_id, report.incarnation, detail, cx.now).await?
+            {
                 changed = true;
                 one.member.version += 1;
             }

@@ -17,12 +17,18 @@ use crate::instance::{asks, health, manifest_of};
 use crate::member;
 use crate::refuse::{Result, refuse};
 
-/// The steps, each with its instance. One whose instance is gone since goes without an answer.
+/// The steps, each with its instance. One whose instance cannot be read goes without an answer and is offered again when its
+/// lease lapses: the others must not be lost with it.
 pub(super) async fn with_snapshots(cx: &Cx, steps: Vec<AdapterStep>) -> Result<Vec<LeasedStep>> {
     let mut read: BTreeMap<InstanceId, Snapshot> = BTreeMap::new();
     for step in &steps {
         if let Entry::Vacant(place) = read.entry(step.instance_id) {
-            place.insert(snapshot(cx, step.instance_id).await?);
+            match snapshot(cx, step.instance_id).await {
+                Ok(snapshot) => _ = place.insert(snapshot),
+                Err(problem) => {
+                    tracing::error!(instance_id = %step.instance_id, why = problem.detail, "an instance cannot be told to its adapter");
+                }
+            }
         }
     }
     let leased = |step: &AdapterStep| {

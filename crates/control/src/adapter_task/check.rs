@@ -50,7 +50,7 @@ fn files(order: &FilesOrder) -> Fault {
     (length > FILES).then(|| ("/act/files/write".to_owned(), long.to_owned()))
 }
 
-/// Goes on only if each secret is there and may be written at an adapter's wish: material that was issued in the project, or one
+/// Goes on only if each secret is there and may be written at an adapter's wish: material that was issued for this very instance, or one
 /// of the project's own to which its people have consented, by launching a release whose manifest names it or by naming it in
 /// the instance's configuration. An adapter that could name any would read all of them, through a cell that it commands.
 pub(super) async fn secrets(cx: &Cx, instance: &Instance, manifest: &Manifest, act: &CellAct) -> Result<()> {
@@ -60,7 +60,11 @@ pub(super) async fn secrets(cx: &Cx, instance: &Instance, manifest: &Manifest, a
         let found =
             named(&cx.platform.store, instance.project_id, &given.secret, cx.now).await.map_err(refuse)?;
         match found.ok_or_else(|| wrong("the project has no such secret"))? {
-            Named::Runtime(_) => {}
+            Named::Runtime(secret) => {
+                if secret.instance_id != Some(instance.id) {
+                    return Err(wrong("it was not issued for this instance: issue one, with `instance`"));
+                }
+            }
             Named::Project(secret) => {
                 let id = secret.id.to_string();
                 let meant = |text: &str| text == secret.name || text == id;

@@ -28,7 +28,10 @@ pub async fn create(cx: &Cx, project: &str, reference: &str, body: AdapterTaskCr
     let store = &cx.platform.store;
     let asked = store.task_by_key(operation, &key).await.map_err(refuse)?;
     let planned = match asked {
-        Some(_) => None,
+        Some(asked) => {
+            same(cx, &asked, &body).await?;
+            None
+        }
         None => Some(planned(cx, &step, &body, key.clone()).await?),
     };
     let mut tx = store.begin().await.map_err(refuse)?;
@@ -148,4 +151,18 @@ fn runs_for(act: &CellAct) -> SignedDuration {
         CellAct::Probe(order) => order.timeout_seconds,
     };
     SignedDuration::from_secs(seconds.into())
+}
+
+/// Goes on only if the same was asked for under this key: otherwise the adapter would take the end of one thing for that of
+/// another.
+async fn same(cx: &Cx, asked: &Task, body: &AdapterTaskCreate) -> Result<()> {
+    let member = cx.platform.store.member_lookup(body.member_id).await.map_err(refuse)?;
+    let cell = member.and_then(|member| member.cell_id).map(|cell| cell.to_string());
+    let is_there = cell.is_none_or(|cell| asked.payload["cell"]["cell_id"] == cell.as_str());
+    let act = serde_json::to_value(&body.act).unwrap_or_default();
+    if is_there && asked.payload["act"] == act {
+        return Ok(());
+    }
+    let why = "something else was asked for under this key: choose another key, or ask for the same again";
+    Err(Problem::new(Code::InvalidState, why))
 }

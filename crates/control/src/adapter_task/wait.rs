@@ -32,6 +32,7 @@ pub(super) async fn until_ended(cx: &Cx, mut task: Task, seconds: u64) -> Result
         if *stopping.borrow_and_update() || tokio::time::Instant::now() >= deadline {
             return Ok(task);
         }
+        let _resting = cx.rest();
         tokio::select! {
             () = until(&mut ended, task.id) => {}
             () = tokio::time::sleep(LOOK) => {}

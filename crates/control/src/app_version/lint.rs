@@ -14,8 +14,8 @@ use crate::refuse::{Result, refuse};
 /// What lint says of a manifest, which needs no database: the same words as `muster app lint`.
 pub(super) fn faults(document: &Value) -> Vec<Fault> {
     let known: Vec<&str> = Permission::ALL.iter().map(|permission| permission.as_str()).collect();
-    let allowable = Permission::ALL.iter().filter(|permission| permission.allowable());
-    let grantable: Vec<&str> = allowable.map(|permission| permission.as_str()).collect();
+    let given = Permission::ALL.iter().filter(|permission| permission.grantable());
+    let grantable: Vec<&str> = given.map(|permission| permission.as_str()).collect();
     let context = Context { known_permissions: &known, grantable: &grantable };
     let found = muster_manifest::lint(document, &context);
     found

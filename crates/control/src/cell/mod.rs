@@ -18,6 +18,7 @@ pub use restart::restart;
 use muster_api::cell as api;
 use muster_ids::TypedId as _;
 use muster_model::cell::{Cell, CellFailure, CellState};
+use muster_model::member::MemberState;
 use muster_node_api::cell::Protocol;
 use muster_operations::Definition;
 use muster_store::StoreError;
@@ -101,6 +102,7 @@ async fn act(
     deadline_at: jiff::Timestamp,
     supersedes: bool,
 ) -> Result<Commit> {
+    not_a_members(cx, &cell, definition).await?;
     let under_way = cx.platform.store.operation_open_on(cell.id.uuid()).await.map_err(refuse)?;
     let dry_run = body.dry_run.unwrap_or(false);
     if let Some(same) = under_way.iter().find(|operation| operation.kind == definition.kind)
@@ -129,4 +131,15 @@ async fn act(
             name: cell.name,
         },
     ))
+}
+
+/// Goes on only if the cell is nobody's, or its member is gone: a member whose cell goes or is made anew behind its back would be
+/// called active on evidence of what is not there any more, and nobody would have asked its quorum.
+async fn not_a_members(cx: &Cx, cell: &Cell, definition: &Definition) -> Result<()> {
+    let Some(id) = cell.member_id else { return Ok(()) };
+    let member = cx.platform.store.member_lookup(id).await.map_err(refuse)?;
+    let Some(member) = member.filter(|member| member.state != MemberState::Removed) else { return Ok(()) };
+    let instead = if definition.kind == "cell.restart" { "recover or replace" } else { "remove" };
+    let why = format!("it is the cell of the member {}: {instead} the member instead", member.name);
+    Err(muster_api::Problem::new(muster_api::Code::InvalidState, why))
 }

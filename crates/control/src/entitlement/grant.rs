@@ -28,6 +28,8 @@ pub async fn grant(cx: &Cx, project: &str, body: EntitlementGrant) -> Result<Com
     cx.authorize(Permission::EntitlementGrant, scope, "project")?;
     let app = found_app(cx, scope, &body.app).await?.app;
     let asked = asked_for(cx, project, &app).await?;
+    // A dry run promises nothing that the grant would refuse.
+    let permissions = allow_list(cx, scope, "/consent", asked.clone())?;
     if body.dry_run.unwrap_or(false) {
         let told = json!({"dry_run": true, "app": app.slug});
         let answer = Answer::new(&Granted { entitlement: None, permissions: asked });
@@ -37,7 +39,6 @@ pub async fn grant(cx: &Cx, project: &str, body: EntitlementGrant) -> Result<Com
         return Ok(commit.detail(told));
     }
     consented(&asked, body.consent.as_deref())?;
-    let permissions = allow_list(cx, scope, "/consent", asked)?;
     let known = cx.platform.store.entitlement_of_app(project, app.id).await.map_err(refuse)?;
     match known {
         Some(known) => renew(cx, scope, app, known.entitlement, permissions).await,

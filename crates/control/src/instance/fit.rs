@@ -6,10 +6,13 @@ use muster_api::{Code, Problem};
 use muster_ids::AllocationId;
 use muster_manifest::{Ask, Capacity, Manifest, Place, Seat, Shape, compatible};
 use muster_model::allocation::{Allocation, AllocationShape, AllocationState};
+use muster_model::instance::Component;
+use muster_model::member::Member;
 
+use super::asks;
 use crate::Cx;
 use crate::app::site;
-use crate::refuse::Result;
+use crate::refuse::{Result, refuse};
 
 /// Members of one component that are to be somewhere: in an allocation that the project holds, or each in one that is made.
 pub(crate) struct Group<'g> {
@@ -38,6 +41,34 @@ fn places(groups: &[Group<'_>]) -> Vec<Place> {
     }
     places.extend(held.into_values());
     places
+}
+
+/// The allocations of the project's own that members are in.
+pub(crate) async fn held(cx: &Cx, living: &[Member]) -> Result<BTreeMap<AllocationId, Allocation>> {
+    let store = &cx.platform.store;
+    let mut held: BTreeMap<AllocationId, Allocation> = BTreeMap::new();
+    for member in living.iter().filter(|member| !member.allocation_made) {
+        if let Some(id) = member.allocation_id.filter(|id| !held.contains_key(id)) {
+            held.extend(store.allocation_lookup(id).await.map_err(refuse)?.map(|found| (id, found)));
+        }
+    }
+    Ok(held)
+}
+
+/// The members that are there, each where it is.
+pub(crate) fn standing<'g>(
+    manifest: &Manifest,
+    components: &[Component],
+    living: impl IntoIterator<Item = &'g Member>,
+    held: &'g BTreeMap<AllocationId, Allocation>,
+) -> Vec<Group<'g>> {
+    let group = |member: &'g Member| {
+        let component = components.iter().find(|component| component.key == member.component_key)?;
+        let allocation = member.allocation_id.and_then(|id| held.get(&id));
+        let each = asks(manifest, component)?;
+        Some(Group { component: &member.component_key, count: 1, each, allocation })
+    };
+    living.into_iter().filter_map(group).collect()
 }
 
 /// Whether they fit in allocations of this shape; otherwise why not, and the smallest change that would help.

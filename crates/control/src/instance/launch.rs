@@ -241,10 +241,17 @@ pub(super) fn within(field: &str, said: &Said, count: i64) -> Result<()> {
     Err(Problem::field(field, why))
 }
 
-/// Goes on only if something can run in so little.
-pub(super) fn enough(field: &str, capacity: muster_api::capacity::Capacity) -> Result<Capacity> {
+/// More of anything than any node has, and little enough to be added up.
+const MOST: i64 = 1 << 40;
+
+/// Goes on only if something can run in so little, and somewhere.
+pub(crate) fn enough(field: &str, capacity: muster_api::capacity::Capacity) -> Result<Capacity> {
     let amounts = amounts_of(capacity);
     let wrong = |what: &str, why: &str| Err(Problem::field(format!("{field}/{what}"), why));
+    let all = [amounts.gpus, amounts.cpus, amounts.memory_mb, amounts.disk_mb];
+    if let Some(place) = all.iter().position(|amount| *amount > MOST) {
+        return wrong(["gpus", "cpus", "memory_mb", "disk_mb"][place], "no node has so much");
+    }
     match amounts {
         Capacity { gpus: ..=-1, .. } => wrong("gpus", "it should be 0 or more"),
         Capacity { cpus: ..=0, .. } => wrong("cpus", "it should be 1 or more"),

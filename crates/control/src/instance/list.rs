@@ -1,11 +1,16 @@
 //! List a project's instances.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use muster_api::instance as api;
 use muster_api::instance::{InstanceListQuery, InstancePage};
 use muster_authz::Permission;
-use muster_ids::TypedId as _;
-use muster_store::InstanceFilter;
+use muster_ids::{InstanceId, ProjectId, TypedId as _};
+use muster_model::instance::{Component, Instance};
+use muster_store::{InstanceFilter, MemberCount};
 
-use super::{state_of, view};
+use super::{manifest_of, shown, state_of};
 use crate::refuse::refuse;
 use crate::tenant::selector;
 use crate::{Answer, Cx, Result};
@@ -20,9 +25,35 @@ pub async fn list(cx: &Cx, project: &str, query: InstanceListQuery) -> Result<An
     let filter = InstanceFilter { state: query.state.map(state_of) };
     let mut items = cx.platform.store.instance_list(page, &labels, project, filter).await.map_err(refuse)?;
     let next_page_token = cx.next_page(&list, page, &mut items, |instance| instance.id.uuid()).await?;
-    let mut views = Vec::with_capacity(items.len());
-    for instance in &items {
-        views.push(view(cx, instance).await?);
+    Ok(Answer::new(&InstancePage { items: views(cx, project, &items).await?, next_page_token }))
+}
+
+/// With their topologies, read for the whole page at once: many of them run the same few releases.
+async fn views(cx: &Cx, project: ProjectId, page: &[Instance]) -> Result<Vec<api::Instance>> {
+    let (Some(first), Some(last)) = (page.first(), page.last()) else { return Ok(Vec::new()) };
+    let (store, between) = (&cx.platform.store, (first.id, last.id));
+    let (components, counts) = tokio::try_join!(
+        store.component_list_between(project, between),
+        store.member_count_between(project, between)
+    )
+    .map_err(refuse)?;
+    let mut parts: BTreeMap<InstanceId, (Vec<Component>, Vec<MemberCount>)> = BTreeMap::new();
+    for component in components {
+        parts.entry(component.instance_id).or_default().0.push(component);
     }
-    Ok(Answer::new(&InstancePage { items: views, next_page_token }))
+    for (instance, count) in counts {
+        parts.entry(instance).or_default().1.push(count);
+    }
+    let mut releases = BTreeMap::new();
+    let mut views = Vec::with_capacity(page.len());
+    for instance in page {
+        let version = instance.app_version_id;
+        if let Entry::Vacant(place) = releases.entry(version) {
+            place.insert(manifest_of(cx, instance, version).await?);
+        }
+        let (release, manifest) = &releases[&version];
+        let (components, counts) = parts.remove(&instance.id).unwrap_or_default();
+        views.push(shown(instance, &release.name, manifest, &components, &counts));
+    }
+    Ok(views)
 }

@@ -7,7 +7,7 @@ pub(crate) mod decommission;
 mod endpoints;
 pub(crate) mod fit;
 mod get;
-mod launch;
+pub(crate) mod launch;
 mod list;
 mod rollback;
 mod scale;
@@ -55,9 +55,9 @@ pub(crate) async fn manifest_of(
     instance: &Instance,
     version: AppVersionId,
 ) -> Result<(AppVersion, Manifest)> {
-    let found = cx.platform.store.app_version_lookup(instance.project_id, version).await.map_err(refuse)?;
-    let gone = || refuse(StoreError::Corrupt("the release of an instance"));
-    let release = found.ok_or_else(gone)?.version;
+    let found = cx.platform.store.app_version_of_instance(version).await.map_err(refuse)?;
+    let of_its_app = found.filter(|release| release.app_id == instance.app_id);
+    let release = of_its_app.ok_or_else(|| refuse(StoreError::Corrupt("the release of an instance")))?;
     let manifest = app_version::manifest_of(&release)?;
     Ok((release, manifest))
 }

@@ -17,7 +17,7 @@ use muster_store::Tx;
 use serde_json::json;
 
 use super::choose::removed;
-use super::fit::{Group, fits, holds_members};
+use super::fit::{Group, fits, held, holds_members, standing};
 use super::launch::{enough, within};
 use super::{asks, manifest_of, path, shape_word, times, unknown_component};
 use crate::commit::WriteError;
@@ -61,7 +61,7 @@ pub(super) async fn scaled(
         let why = "it has as many members as this says: there is nothing to scale";
         return Err(Problem::new(Code::InvalidState, why));
     }
-    together(cx, &instance, &manifest, &components, &living, &changes)?;
+    together(cx, &instance, &manifest, &components, &living, &changes).await?;
     let chosen = choose(&manifest, &components, &changes, &living, &operations)?;
     let ids: BTreeMap<String, Vec<MemberId>> = changes
         .iter()
@@ -175,7 +175,7 @@ async fn change(
 }
 
 /// Goes on only if the instance as it would be fits together.
-fn together(
+async fn together(
     cx: &Cx,
     instance: &Instance,
     manifest: &Manifest,
@@ -186,21 +186,9 @@ fn together(
     if changes.iter().all(|change| change.more <= 0) {
         return Ok(());
     }
-    // Those that are there fit; where each of them is matters less here than how many there will be.
-    let mut groups: Vec<Group<'_>> = Vec::new();
-    for component in components {
-        let count = living.iter().filter(|member| member.component_key == component.key).count();
-        let count = i64::try_from(count).unwrap_or(i64::MAX).min(component.desired);
-        let change = changes.iter().find(|change| change.key == component.key);
-        let each = asks(manifest, component);
-        if let (Some(each), true) = (each, component.allocation_id.is_none()) {
-            groups.push(Group { component: &component.key, count, each, allocation: None });
-        } else if let (Some(each), Some(allocation)) =
-            (each, change.and_then(|change| change.allocation.as_ref()))
-        {
-            groups.push(Group { component: &component.key, count, each, allocation: Some(allocation) });
-        }
-    }
+    let held = held(cx, living).await?;
+    // Those that go make room for nobody before they are gone.
+    let mut groups = standing(manifest, components, living, &held);
     for change in changes.iter().filter(|change| change.more > 0) {
         let allocation = change.allocation.as_ref();
         groups.push(Group { component: &change.key, count: change.more, each: change.each, allocation });

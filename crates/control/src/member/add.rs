@@ -1,7 +1,5 @@
 //! Add members to a component.
 
-use std::collections::BTreeMap;
-
 use jiff::SignedDuration;
 use muster_api::Problem;
 use muster_api::member::{MemberAdd, MemberAllocation};
@@ -11,7 +9,6 @@ use muster_manifest::{Capacity, Component as Said, Manifest, Verb};
 use muster_model::allocation::Allocation;
 use muster_model::event::EventType;
 use muster_model::instance::{Component, Instance};
-use muster_model::member::Member;
 use muster_model::operation::Operation;
 use muster_operations::member::of;
 use muster_store::Tx;
@@ -19,8 +16,9 @@ use serde_json::json;
 
 use super::order::runs;
 use super::{Wanted, requested, requested_told};
-use crate::instance::fit::{Group, fits, holds_members, shape_of};
-use crate::instance::{self, amounts_of, asks, manifest_of, shape_word, unknown_component};
+use crate::instance::fit::{Group, fits, held, holds_members, shape_of, standing};
+use crate::instance::launch::enough;
+use crate::instance::{self, asks, manifest_of, shape_word, unknown_component};
 use crate::operation::{Begin, Wrote, begin, deadline, part_of};
 use crate::refuse::{Result, refuse};
 use crate::{Commit, Cx};
@@ -43,7 +41,7 @@ pub async fn add(cx: &Cx, project: &str, reference: &str, body: MemberAdd) -> Re
     room(said, component.desired + count)?;
     let default = asks(&manifest, &component).unwrap_or(said.capacity);
     let (each, named) = match body.allocation {
-        Some(MemberAllocation::Capacity(capacity)) => (amounts_of(capacity), None),
+        Some(MemberAllocation::Capacity(capacity)) => (enough("/allocation/capacity", capacity)?, None),
         Some(MemberAllocation::Id(id)) => (default, Some(cx.allocation(project, &id).await?)),
         None => match component.allocation_id {
             Some(id) => (default, store.allocation_lookup(id).await.map_err(refuse)?),
@@ -127,25 +125,9 @@ async fn together(
     (key, count, each): (&str, i64, Capacity),
     named: Option<&Allocation>,
 ) -> Result<()> {
-    let store = &cx.platform.store;
-    let living = store.member_living(instance.id).await.map_err(refuse)?;
-    let mut held: BTreeMap<AllocationId, Allocation> = BTreeMap::new();
-    for member in living.iter().filter(|member| !member.allocation_made) {
-        if let Some(id) = member.allocation_id.filter(|id| !held.contains_key(id)) {
-            held.extend(store.allocation_lookup(id).await.map_err(refuse)?.map(|found| (id, found)));
-        }
-    }
-    let is = |member: &Member| {
-        let component = components.iter().find(|component| component.key == member.component_key)?;
-        Some((asks(manifest, component)?, member.allocation_id.and_then(|id| held.get(&id))))
-    };
-    let mut groups: Vec<Group<'_>> = living
-        .iter()
-        .filter_map(|member| {
-            let (each, allocation) = is(member)?;
-            Some(Group { component: &member.component_key, count: 1, each, allocation })
-        })
-        .collect();
+    let living = cx.platform.store.member_living(instance.id).await.map_err(refuse)?;
+    let held = held(cx, &living).await?;
+    let mut groups = standing(manifest, components, &living, &held);
     groups.push(Group { component: key, count, each, allocation: named });
     let shape = shape_word(&instance.shape);
     if let Some(other) = named.filter(|allocation| shape_of(allocation.shape) != shape) {

@@ -12,9 +12,11 @@ pub async fn get(cx: &Cx, project: &str, instance: &str, reference: &str) -> Res
     cx.authorize(Permission::MemberGet, instance.scope(), "instance")?;
     let member = cx.member(&instance, reference).await?;
     let store = &cx.platform.store;
-    let (network, places) =
-        tokio::try_join!(store.network_lookup(instance.network_id), store.member_places(instance.id))
-            .map_err(refuse)?;
-    let place = places.iter().find(|place| place.member_id == member.id);
+    let (network, places) = tokio::try_join!(
+        store.network_lookup(instance.network_id),
+        store.member_places_between(instance.id, (member.id, member.id))
+    )
+    .map_err(refuse)?;
+    let place = places.first();
     Ok(Answer::new(&view(&member, network.as_ref(), place)))
 }

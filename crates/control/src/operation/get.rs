@@ -14,8 +14,8 @@ use crate::{Answer, Cx};
 
 /// How soon a waiting request looks again by itself, and how seldom at last: the engine may be on another replica, whose commits
 /// wake nobody here.
-const SOON: Duration = Duration::from_millis(20);
-const SELDOM: Duration = Duration::from_millis(200);
+const SOON: Duration = Duration::from_millis(50);
+const SELDOM: Duration = Duration::from_millis(400);
 
 /// Answers `operation_get`.
 pub async fn get(cx: &Cx, reference: &str, query: OperationGetQuery) -> Result<Answer> {
@@ -31,6 +31,7 @@ pub async fn get(cx: &Cx, reference: &str, query: OperationGetQuery) -> Result<A
         if rests(&operation) {
             break;
         }
+        let _resting = cx.rest();
         tokio::select! {
             () = until(&mut ended, operation.id) => {}
             () = tokio::time::sleep(pause) => pause = (pause * 3 / 2).min(SELDOM),

@@ -3,7 +3,7 @@
 use muster_api::Problem;
 use muster_api::operations::{OperationListQuery, OperationPage};
 use muster_authz::Permission;
-use muster_ids::{AllocationId, NodeId, TypedId as _};
+use muster_ids::{AllocationId, CellId, InstanceId, MemberId, NodeId, TypedId};
 use muster_model::Scope;
 use muster_model::operation::OperationState;
 use muster_store::OperationFilter;
@@ -25,11 +25,14 @@ pub async fn list(cx: &Cx, query: OperationListQuery) -> Result<Answer> {
     let subject = match &query.subject {
         None => None,
         Some(text) => Some(
-            text.parse::<AllocationId>()
-                .map(AllocationId::uuid)
-                .or_else(|_| text.parse::<NodeId>().map(NodeId::uuid))
-                .map_err(|_| {
-                    Problem::field("query/subject", "it should be the id of an allocation or a node")
+            uuid_of::<AllocationId>(text)
+                .or_else(|| uuid_of::<NodeId>(text))
+                .or_else(|| uuid_of::<InstanceId>(text))
+                .or_else(|| uuid_of::<MemberId>(text))
+                .or_else(|| uuid_of::<CellId>(text))
+                .ok_or_else(|| {
+                    let why = "it should be the id of an allocation, a node, an instance, a member or a cell";
+                    Problem::field("query/subject", why)
                 })?,
         ),
     };
@@ -40,6 +43,10 @@ pub async fn list(cx: &Cx, query: OperationListQuery) -> Result<Answer> {
     let mut items = cx.platform.store.operation_list(page, filter).await.map_err(refuse)?;
     let next_page_token = cx.next_page(&list, page, &mut items, |operation| operation.id.uuid()).await?;
     Ok(Answer::new(&OperationPage { items: items.iter().map(view).collect(), next_page_token }))
+}
+
+fn uuid_of<I: TypedId + std::str::FromStr>(text: &str) -> Option<uuid::Uuid> {
+    text.parse::<I>().ok().map(TypedId::uuid)
 }
 
 fn state_of(state: muster_api::operations::OperationState) -> OperationState {

@@ -140,6 +140,12 @@ async fn cluster_bootstrap(
     let tenant_id = scope.tenant().ok_or_else(|| Problem::not_found("project"))?;
     let instance = match body.instance {
         Some(id) => Some(operated(cx, project_id, id).await?),
+        None if cx.operates().is_some() => {
+            return Err(Problem::field(
+                "/instance",
+                "whoever operates instances says for which of them it is",
+            ));
+        }
         None => None,
     };
     let platform = &cx.platform;

@@ -16,7 +16,8 @@ pub async fn list(cx: &Cx, project: &str, query: RuntimeSecretListQuery) -> Resu
     let purpose = query.purpose.map(purpose_of);
     let list = format!("runtime secrets {project} {}", purpose.map_or("", Purpose::as_str));
     let page = cx.page(&list, query.page_size, query.page_token.as_deref()).await?;
-    let mut items = cx.platform.store.runtime_secret_list(page, project, purpose).await.map_err(refuse)?;
+    let mut items =
+        cx.platform.store.runtime_secret_list(page, project, purpose, cx.operates()).await.map_err(refuse)?;
     let next_page_token = cx.next_page(&list, page, &mut items, |secret| secret.id.uuid()).await?;
     Ok(Answer::new(&RuntimeSecretPage { items: items.iter().map(view).collect(), next_page_token }))
 }

@@ -25,7 +25,18 @@ async fn found(cx: &Cx, project: ProjectId, reference: &str) -> Result<RuntimeSe
     let absent = || Problem::not_found("runtime secret");
     let id: RuntimeSecretId = reference.parse().map_err(|_| absent())?;
     let secret = cx.platform.store.runtime_secret_lookup(id).await.map_err(refuse)?;
-    secret.filter(|secret| secret.project_id == project).ok_or_else(absent)
+    let secret = secret.filter(|secret| secret.project_id == project).ok_or_else(absent)?;
+    // To an app's adapter only what was issued for its own instances is there.
+    if cx.operates().is_some() {
+        let instance = match secret.instance_id {
+            Some(id) => cx.platform.store.instance_lookup(id).await.map_err(refuse)?,
+            None => None,
+        };
+        if instance.is_none_or(|instance| !cx.reaches(instance.operator_account_id)) {
+            return Err(absent());
+        }
+    }
+    Ok(secret)
 }
 
 pub(crate) fn path(secret: &RuntimeSecret) -> String {

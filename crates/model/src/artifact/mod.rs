@@ -17,9 +17,9 @@ states! {
     /// How far an artifact may be used.
     ArtifactState {
         /// It was published, and nothing more.
-        Draft = "draft" => [Staged];
+        Draft = "draft" => [Staged, Retired];
         /// It passed lint, trust and, where the project asks for it, a smoke test.
-        Staged = "staged" => [Canary];
+        Staged = "staged" => [Canary, Retired];
         /// It is offered to a part of what starts.
         Canary = "canary" => [Active, Staged];
         /// It is what starts.

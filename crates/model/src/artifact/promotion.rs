@@ -130,15 +130,15 @@ fn not_overtaken(to: ArtifactState, facts: &Facts<'_>) -> Result<(), Refusal> {
 
 pub(crate) fn no_such_step(from: ArtifactState, to: ArtifactState, forward: bool) -> Refusal {
     let next = match (from, forward) {
-        (ArtifactState::Draft, true) => "promote it to staged",
-        (ArtifactState::Staged, true) => "promote it to canary",
+        (ArtifactState::Draft, true) => "promote it to staged, or demote it to retired",
+        (ArtifactState::Staged, true) => "promote it to canary, or demote it to retired",
         (ArtifactState::Canary, true) => "promote it to active, or demote it to staged",
         (ArtifactState::Canary, false) => "demote it to staged, or promote it to active",
         (ArtifactState::Active, _) => "demote it to deprecated, or promote another of its line",
         (ArtifactState::Deprecated, _) => "demote it to retired",
         (ArtifactState::Retired, _) => "nothing: publish another",
-        (ArtifactState::Draft, false) => "promote it to staged, or delete it",
-        (ArtifactState::Staged, false) => "promote it to canary",
+        (ArtifactState::Draft, false) => "promote it to staged, or demote it to retired",
+        (ArtifactState::Staged, false) => "demote it to retired, or promote it to canary",
     };
     Refusal::NoSuchStep(format!("it is {from} and cannot become {to} by this; what can be done is: {next}"))
 }

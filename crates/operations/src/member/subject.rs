@@ -1,5 +1,7 @@
 //! What every step on a member needs to know of it.
 
+use std::sync::Arc;
+
 use muster_ids::{AppVersionId, MemberId, TypedId as _};
 use muster_manifest::Manifest;
 use muster_model::instance::Instance;
@@ -34,10 +36,8 @@ pub(super) fn running_version(member: &Member, instance: &Instance) -> AppVersio
 }
 
 /// The manifest of a release.
-pub(crate) async fn manifest_of(cx: &StepCx<'_>, version: AppVersionId) -> Result<Manifest> {
-    let (_, document) =
-        cx.store.app_version_manifest(version).await?.ok_or(StoreError::Gone("app version".to_owned()))?;
-    serde_json::from_value(document).map_err(|_| StoreError::Corrupt("a manifest"))
+pub(crate) async fn manifest_of(cx: &StepCx<'_>, version: AppVersionId) -> Result<Arc<Manifest>> {
+    cx.releases.manifest(cx.store, version).await
 }
 
 /// Its path.

@@ -289,6 +289,7 @@ CREATE TABLE operations_finished (
     CHECK (state IN ('succeeded', 'partial', 'failed', 'cancelled', 'superseded'))
 );
 CREATE INDEX operations_finished_by_project ON operations_finished (project_id, id);
+CREATE INDEX operations_finished_by_state ON operations_finished (state, id);
 CREATE INDEX operations_finished_by_subject ON operations_finished (subject_id, id);
 CREATE INDEX operations_finished_by_parent ON operations_finished (parent_id) WHERE parent_id IS NOT NULL;
 

@@ -33,7 +33,7 @@ CREATE TABLE app_versions (
     updated_at TIMESTAMPTZ NOT NULL,
     version BIGINT NOT NULL CHECK (version > 0),
     CHECK ((state = 'canary') = (canary_percent IS NOT NULL)),
-    CHECK (state NOT IN ('deprecated', 'retired') OR deprecated_at IS NOT NULL)
+    CHECK (state <> 'deprecated' OR deprecated_at IS NOT NULL)
 );
 CREATE UNIQUE INDEX app_versions_by_name ON app_versions (app_id, name);
 -- The guards: an app has one active release and one canary at most.
@@ -132,6 +132,8 @@ CREATE TABLE instances (
 );
 CREATE UNIQUE INDEX instances_by_name ON instances (project_id, name) WHERE state <> 'stopped';
 CREATE INDEX instances_by_project ON instances (project_id, id);
+-- Also of those that are over: a name finds the one that lives, or else the last.
+CREATE INDEX instances_ever_by_name ON instances (project_id, name, id);
 CREATE INDEX instances_by_version ON instances (app_version_id) WHERE state <> 'stopped';
 CREATE INDEX instances_by_previous ON instances (previous_version_id) WHERE previous_version_id IS NOT NULL AND state <> 'stopped';
 CREATE INDEX instances_by_due ON instances (operator_account_id, reconcile_due_at) WHERE reconcile_due_at IS NOT NULL;
@@ -191,6 +193,7 @@ CREATE TABLE members (
 );
 CREATE UNIQUE INDEX members_by_name ON members (project_id, name) WHERE state <> 'removed';
 CREATE INDEX members_by_instance ON members (instance_id, id);
+CREATE INDEX members_ever_by_name ON members (instance_id, name, id);
 CREATE INDEX members_living ON members (instance_id) WHERE state <> 'removed';
 CREATE INDEX members_by_allocation ON members (allocation_id) WHERE state <> 'removed';
 CREATE INDEX members_by_version ON members (app_version_id) WHERE state <> 'removed';
@@ -232,10 +235,13 @@ CREATE UNIQUE INDEX adapter_steps_once ON adapter_steps (operation_id, key) WHER
 CREATE UNIQUE INDEX adapter_steps_reconcile ON adapter_steps (instance_id) WHERE verb = 'reconcile' AND state IN ('queued', 'leased');
 CREATE INDEX adapter_steps_open ON adapter_steps (operator_account_id, id) WHERE state IN ('queued', 'leased');
 CREATE INDEX adapter_steps_by_instance ON adapter_steps (instance_id, id);
+CREATE INDEX adapter_steps_by_project ON adapter_steps (project_id, id);
+CREATE INDEX adapter_steps_by_member ON adapter_steps (member_id) WHERE member_id IS NOT NULL;
 CREATE INDEX adapter_steps_by_age ON adapter_steps (finished_at) WHERE finished_at IS NOT NULL;
 
 -- Whose cell it is, where it is a member's; and whether its neighbours were told to forget it.
 ALTER TABLE cells ADD COLUMN member_id UUID REFERENCES members (id);
+CREATE INDEX cells_by_member ON cells (member_id) WHERE member_id IS NOT NULL;
 ALTER TABLE cells ADD COLUMN fenced BOOLEAN NOT NULL DEFAULT FALSE;
 
 -- Material that members of an instance share is revoked with the instance.

@@ -147,7 +147,7 @@ CREATE TABLE artifacts (
     CHECK ((state = 'canary') = (canary_percent IS NOT NULL)),
     -- Nothing goes beyond draft whose signatures were never looked at.
     CHECK (state = 'draft' OR (verdict IS NOT NULL AND policy IS NOT NULL)),
-    CHECK (state NOT IN ('deprecated', 'retired') OR deprecated_at IS NOT NULL),
+    CHECK (state <> 'deprecated' OR deprecated_at IS NOT NULL),
     FOREIGN KEY (repository_id, digest) REFERENCES manifests (repository_id, digest)
 ) STRICT;
 CREATE UNIQUE INDEX artifacts_by_digest ON artifacts (repository_id, digest);

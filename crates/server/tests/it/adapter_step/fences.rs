@@ -125,6 +125,22 @@ async fn a_step_is_nobody_elses() {
                           "act": {"command": {"command": ["/bin/true"]}}});
         client.post(&stage.at(&format!("adapter-steps/{id}/tasks")), task).await.refused(404, "not_found");
     }
+    // Nor does it see any of it: another app's instances are not there.
+    for path in [
+        format!("adapter-steps/{id}"),
+        "app-instances/farm".to_owned(),
+        "app-instances/farm/members".to_owned(),
+        "app-instances/farm/members/farm-head-1".to_owned(),
+        "adapter-steps?instance=farm".to_owned(),
+    ] {
+        stranger.get(&stage.at(&path)).await.refused(404, "not_found");
+        stage.operator.get(&stage.at(&path)).await.ok();
+    }
+    assert_eq!(stranger.get(&stage.at("adapter-steps")).await.ok().body["items"], json!([]));
+    assert_eq!(
+        stage.operator.get(&stage.at("adapter-steps")).await.ok().body["items"].as_array().unwrap().len(),
+        1
+    );
     let _ = other;
     // People have no business there, whoever they are.
     for person in ["tenant_admin", "operator"] {

@@ -43,15 +43,18 @@ async fn files_services_and_commands_are_done_once_a_key_also_for_the_next_holde
         let path = stage.at(&format!("adapter-steps/{id}/tasks/{}", read.text_of("id")));
         let got = stage.operator.get(&format!("{path}?wait_seconds=1")).await.ok();
         assert_eq!(got.body, read.body);
-        // The same key is the same task, whatever is asked under it, and whoever has the lease by then.
-        let again = ask(&stage, &step, "read", json!({"command": {"command": ["/bin/true"]}})).await.ok();
+        // The same key is the same task, whoever has the lease by then; for something else it is refused.
+        let reading = json!({"command": {"command": ["/bin/cat", "/etc/pool.conf"]}});
+        let again = ask(&stage, &step, "read", reading.clone()).await.ok();
         assert_eq!(again.text_of("id"), read.text_of("id"));
+        let other = ask(&stage, &step, "read", json!({"command": {"command": ["/bin/true"]}})).await;
+        assert!(other.refused(409, "invalid_state").text.contains("another key"));
         let later = json!({"reason": "busy", "message": "not now", "retry_after_seconds": 0});
         stage.say(&step, "fail", generation(&step), later).await.ok();
-        let old = json!({"key": "read", "member_id": step["step"]["member_id"], "act": files});
+        let old = json!({"key": "read", "member_id": step["step"]["member_id"], "act": reading});
         stage.say(&step, "tasks", generation(&step), old).await.refused(409, "fenced");
         let next = stage.lease(20).await.remove(0);
-        let same = ask(&stage, &next, "read", json!({"command": {"command": ["/bin/true"]}})).await.ok();
+        let same = ask(&stage, &next, "read", reading).await.ok();
         assert_eq!(same.text_of("id"), read.text_of("id"));
         stage.stop().await;
     }
@@ -104,10 +107,20 @@ async fn a_secret_is_written_only_with_the_projects_consent_and_told_to_the_node
     assert_eq!(refused.body["errors"][0]["pointer"], "/act/files/secrets/0/secret");
     let refused = ask(&stage, &step, "theirs", secret("shared")).await.refused(400, "invalid_request");
     assert!(refused.text.contains("did not consent"), "{}", refused.text);
-    // Material that was issued in the project is there to be shared by members.
+    // Nor does it have what others of the project share; only what was issued for this very instance is its members' to share.
     let account = stage.scene.fixture.client(&stage.scene.kit, "account_with_grant");
     let issued = json!({"purpose": "cluster_bootstrap", "name": "gossip"});
-    let issued = account.post(&stage.at("runtime-secrets"), issued).await.ok().text_of("id");
+    let others = account.post(&stage.at("runtime-secrets"), issued.clone()).await.ok().text_of("id");
+    let refused = ask(&stage, &step, "others", secret(&others)).await.refused(400, "invalid_request");
+    assert!(refused.text.contains("not issued for this instance"), "{}", refused.text);
+    stage.operator.get(&stage.at(&format!("runtime-secrets/{others}"))).await.refused(404, "not_found");
+    let refused = stage.operator.post(&stage.at("runtime-secrets"), issued.clone()).await;
+    assert_eq!(refused.refused(400, "invalid_request").body["errors"][0]["pointer"], "/instance");
+    let mut for_it = issued;
+    for_it["instance"] = step["snapshot"]["instance_id"].clone();
+    let issued = stage.operator.post(&stage.at("runtime-secrets"), for_it).await.ok().text_of("id");
+    let listed = stage.operator.get(&stage.at("runtime-secrets")).await.ok();
+    assert_eq!(listed.body["items"].as_array().unwrap().len(), 1, "{}", listed.text);
     let written = ask(&stage, &step, "key", secret(&issued)).await.ok();
     assert_eq!(written.body["state"], "done", "{}", written.text);
     let told = stage.scene.told().await;

@@ -104,11 +104,11 @@ async fn a_newer_release_that_asks_for_more_changes_nothing_until_it_is_consente
     asking(&catalog, "1", &[], "active").await;
     let first = catalog.grant(&catalog.stranger, "lab", "notebook").await;
     assert_eq!(first["permissions"], json!(asked(&[])));
-    asking(&catalog, "2", &["network.list"], "active").await;
+    asking(&catalog, "2", &["member.drain"], "active").await;
     let path = catalog.at("lab", &format!("entitlements/{}", first["id"].as_str().unwrap()));
     assert_eq!(catalog.stranger.get(&path).await.ok().body, first);
     let again = catalog.grant(&catalog.stranger, "lab", "notebook").await;
-    assert_eq!((&again["id"], &again["permissions"]), (&first["id"], &json!(asked(&["network.list"]))));
+    assert_eq!((&again["id"], &again["permissions"]), (&first["id"], &json!(asked(&["member.drain"]))));
     assert_eq!(again["operator_account_id"], first["operator_account_id"]);
     let account = catalog.at("lab", "service-accounts/app-notebook");
     assert_eq!(catalog.stranger.get(&account).await.ok().body["permissions"], again["permissions"]);

@@ -80,7 +80,7 @@ async fn everything_that_is_wrong_is_told_at_once_and_nothing_is_kept() {
         catalog.image("there", None).await;
         let mut document = manifest("other", "1", &["there", "absent"]);
         document["artifacts"][0]["repository"] = json!("nowhere");
-        document["permissions"] = json!(["tenant.create", "no.such"]);
+        document["permissions"] = json!(["operator_token.mint", "no.such"]);
         document["surprise"] = json!(1);
         let refused = catalog.publish("notebook", document.clone()).await.refused(409, "lint_failed");
         let told = told(&refused.body);

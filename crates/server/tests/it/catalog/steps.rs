@@ -148,7 +148,7 @@ async fn a_new_active_release_takes_the_place_of_the_old_one() {
         // What is deprecated does not come back, and no step jumps.
         catalog.promote("notebook", "1", "active").await.refused(409, "invalid_state");
         catalog.promote("notebook", "3", "active").await.refused(409, "invalid_state");
-        catalog.demote("notebook", "3", "retired").await.refused(409, "invalid_state");
+        catalog.demote("notebook", "2", "retired").await.refused(409, "invalid_state");
         let percent = json!({"to": "staged", "percent": 5, "reason": "x"});
         let refused = catalog
             .admin
@@ -237,6 +237,15 @@ async fn what_somebody_runs_or_may_roll_back_to_is_not_retired() {
         catalog.demote("notebook", "1", "retired").await.ok();
         let refused = catalog.publish("notebook", manifest("notebook", "1", &[])).await;
         refused.refused(409, "lint_failed");
+        // What was never offered to anybody goes at once, and starts nothing any more.
+        for (name, staged) in [("3", true), ("4", false)] {
+            catalog.released("notebook", name, &[]).await;
+            if staged {
+                catalog.promote("notebook", name, "staged").await.ok();
+            }
+            catalog.demote("notebook", name, "retired").await.ok();
+            assert_eq!(catalog.shown("notebook", name).await["state"], "retired");
+        }
         catalog.kit.stop().await;
     }
 }

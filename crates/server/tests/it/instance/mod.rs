@@ -38,6 +38,7 @@ pub(crate) fn pool(version: &str) -> Value {
         "components": [component("head", 1, 1, 0), workers],
         "config_schema": {"type": "object", "properties": {"partitions": {"type": "integer", "minimum": 1}},
                           "additionalProperties": false},
+        "permissions": ["runtime_secret.issue", "runtime_secret.list", "runtime_secret.get", "runtime_secret.cluster_bootstrap"],
         "operations": ["add", "drain", "resume", "remove", "replace", "recover"],
         "reconcile_seconds": 3600,
     })

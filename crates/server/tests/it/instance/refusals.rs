@@ -152,5 +152,11 @@ async fn what_is_protected_or_held_is_not_taken_away_and_an_update_says_what_it_
     let member = stage.member("farm-head-1").await;
     let cell = stage.get(&format!("cells/{}", member["id"].as_str().unwrap())).await;
     assert_eq!(cell["id"], member["cell_id"]);
+    for (verb, instead) in [("destroy", "remove"), ("restart", "recover or replace")] {
+        let path = format!("cells/{}/{verb}", member["id"].as_str().unwrap());
+        let refused = stage.post(&path, json!({"reason": "behind its back"})).await;
+        let refused = refused.refused(409, "invalid_state");
+        assert!(refused.text.contains(&format!("farm-head-1: {instead}")), "{}", refused.text);
+    }
     stage.stop().await;
 }

@@ -211,9 +211,10 @@ async fn steps_are_listed_and_forgotten(store: Store) {
         found.into_iter().map(|step| step.id).collect()
     };
     assert_eq!(list(AdapterStepFilter::default()).await, [one.id, two.id]);
-    let queued = AdapterStepFilter { state: Some(AdapterStepState::Queued), instance: Some(of.id) };
+    let queued =
+        AdapterStepFilter { state: Some(AdapterStepState::Queued), instance: Some(of.id), operator: None };
     assert_eq!(list(queued).await, [two.id]);
-    assert!(list(AdapterStepFilter { instance: Some(id()), state: None }).await.is_empty());
+    assert!(list(AdapterStepFilter { instance: Some(id()), state: None, operator: None }).await.is_empty());
     let prune = async |until| put(&store, async |tx| tx.adapter_step_prune(at(until)).await).await.unwrap();
     assert_eq!((prune(20).await, prune(21).await), (0, 1));
     assert_eq!(list(AdapterStepFilter::default()).await, [two.id]);

@@ -104,13 +104,13 @@ async fn material_reads_back_and_is_listed_by_page_and_purpose(store: Store) {
     assert!(store.runtime_secret_by_hash(&[0; 32]).await.unwrap().is_none());
     assert!(store.runtime_secret_lookup(made::id()).await.unwrap().is_none());
     let project = place.project.id;
-    let list = async |page, purpose| store.runtime_secret_list(page, project, purpose).await.unwrap();
+    let list = async |page, purpose| store.runtime_secret_list(page, project, purpose, None).await.unwrap();
     same(&list(FIRST, None).await, &[&first, &second]);
     same(&list(FIRST, Some(Purpose::ArtifactPull)).await, &[&second]);
     same(&list(FIRST, Some(Purpose::ClusterBootstrap)).await, &[&first]);
     same(&list(Page { size: 1, ..FIRST }, None).await, &[&first]);
     same(&list(made::page(first.id, 10), None).await, &[&second]);
-    assert!(store.runtime_secret_list(FIRST, made::id(), None).await.unwrap().is_empty());
+    assert!(store.runtime_secret_list(FIRST, made::id(), None, None).await.unwrap().is_empty());
     same(&store.runtime_secret_of_tenant(place.tenant.id).await.unwrap(), &[&first]);
     assert!(store.runtime_secret_of_tenant(made::id()).await.unwrap().is_empty());
 }
@@ -328,7 +328,7 @@ async fn material_goes_with_its_repository_its_project_or_its_tenant(store: Stor
     added(&store, bootstrap(&place, "a")).await;
     added(&store, bootstrap(&next, "b")).await;
     put(&store, async |tx| tx.repository_delete(base, 1).await).await.unwrap();
-    assert_eq!(store.runtime_secret_list(FIRST, place.project.id, None).await.unwrap().len(), 2);
+    assert_eq!(store.runtime_secret_list(FIRST, place.project.id, None, None).await.unwrap().len(), 2);
     // A cell of the past does not go before what refers to it.
     gone(&store, &cell).await;
     let project = place.project.id;
