@@ -1,7 +1,9 @@
 //! The adapter's side: steps to lease and carry out, and what is done in cells under such a lease.
 
 use jiff::Timestamp;
-use muster_ids::{AdapterStepId, AppId, AppVersionId, InstanceId, MemberId, OperationId, ProjectId, TaskId};
+use muster_ids::{
+    AdapterStepId, AllocationId, AppId, AppVersionId, InstanceId, MemberId, OperationId, ProjectId, TaskId,
+};
 use muster_node_api::task::{CellAct, Ran};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -141,6 +143,12 @@ pub struct SnapshotMember {
     pub address: Option<String>,
     /// Whether nobody hears from its node.
     pub unreachable: bool,
+    /// Whether it was cut off because of that: the rest of its network has forgotten it, and what ran there is as good as gone.
+    #[serde(default)]
+    pub fenced: bool,
+    /// The allocation that it is in; members that share one are on the same node.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub allocation_id: Option<AllocationId>,
     /// The release that really runs in it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub app_version_id: Option<AppVersionId>,

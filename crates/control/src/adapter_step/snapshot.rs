@@ -65,6 +65,8 @@ pub(super) async fn snapshot(cx: &Cx, id: InstanceId) -> Result<Snapshot> {
             health: health(member.known_health()),
             incarnation: member.incarnation,
             address: address.map(|address| address.to_string()),
+            fenced: member.fenced,
+            allocation_id: member.allocation_id,
             unreachable: place.is_some_and(|place| place.unreachable_since.is_some()),
             app_version_id: member.app_version_id,
             gpus,

@@ -112,6 +112,7 @@ CREATE TABLE slots (
     CHECK (state <> 'approved' OR missing_since IS NULL)
 ) STRICT;
 CREATE UNIQUE INDEX slots_by_device ON slots (node_id, device);
+CREATE INDEX slots_by_quarantine ON slots (quarantined_for) WHERE quarantined_for IS NOT NULL;
 CREATE INDEX slots_by_node ON slots (node_id, ordinal);
 
 -- One right to enrol one machine. Only the hash of its token is kept. The node is the one that joined with it, and is known
