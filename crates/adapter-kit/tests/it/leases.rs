@@ -99,11 +99,10 @@ async fn a_failure_that_is_refused_is_told_without_what_may_be_wrong_with_it() {
     let ended = platform.until(&step, "failed").await;
     assert_eq!(ended.reason.as_deref(), Some("report_refused"));
     assert!(ended.message.unwrap().contains("invalid_request"));
+    running.end().await;
     let world = platform.world();
     let last = world.calls.iter().rfind(|call| call.operation == "adapter_step_fail").unwrap();
     assert_eq!((last.body.get("adapter_detail"), last.body.get("retry_after_seconds")), (None, None));
-    drop(world);
-    running.end().await;
 }
 
 /// Sets a flag when it is dropped.
