@@ -126,11 +126,12 @@ async fn a_real_cell_that_is_cut_off_dies_without_grace_and_keeps_its_state() {
     let driver = real::Driver::open(settings, &machine.world).unwrap();
     let running = machine.start_with(Driver::Real(Arc::new(driver)));
 
+    let of = |pid: u32| std::path::PathBuf::from(format!("/proc/{pid}/root")).join("data/word");
     // Everything happens first and is judged afterwards, so that nothing is left on the machine whatever the judgement.
     let stubborn = "trap : TERM; echo kept > /data/word; while true; do sleep 1; done";
     let made = reported(&server, vec![prepare(&machine, a), make(1, stubborn)]).await;
     let pid = made[1].findings.cell.as_ref().map_or(0, |cell| cell.pid);
-    let word = std::path::PathBuf::from(format!("/proc/{pid}/root/data/word"));
+    let word = of(pid);
     let wrote = Instant::now();
     while !word.exists() && wrote.elapsed() < SLACK {
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -146,7 +147,7 @@ async fn a_real_cell_that_is_cut_off_dies_without_grace_and_keeps_its_state() {
     machine.cut.send_replace(false);
     let again = reported(&server, vec![make(2, "cat /data/word; exec sleep 1000")]).await;
     let pid = again[0].findings.cell.as_ref().map_or(0, |cell| cell.pid);
-    let kept = std::fs::read_to_string(format!("/proc/{pid}/root/data/word"));
+    let kept = std::fs::read_to_string(of(pid));
     let mut ends = [(); 2].map(|()| prepare(&machine, a));
     (ends[0].kind, ends[1].kind) = (TaskKind::Destroy, TaskKind::Wipe);
     let ended = reported(&server, ends.to_vec()).await;
