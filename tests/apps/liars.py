@@ -61,11 +61,18 @@ def forgers(world):
     shop = world.shop
     honest = Adapter(shop, "honest")
     instance = Instance(shop, "forged")
-    instance.launched(units=1)
+    instance.launched(units=2)
+    drained = instance.end(instance.member("drain", members=["forged-unit-2"]))
+    assert drained["state"] == "succeeded", json.dumps(drained, indent=1)
     honest.stop()
-    forger = Adapter(shop, "forger", FAKE_FORGE="drain")
+    forger = Adapter(shop, "forger", FAKE_FORGE="drain,remove")
     try:
-        parked(instance, instance.member("drain", members=["forged-unit-1"]))
+        for verb, name in (("drain", "forged-unit-1"), ("remove", "forged-unit-2")):
+            parked(instance, instance.member(verb, members=[name]))
+            # A command in the same cell believes it, so the witness was not deceived for want of an attack.
+            told = next(m for m in instance.members() if m["name"] == name)["adapter_detail"]
+            says = "DRAINED" if verb == "drain" else "UP"
+            assert told == {"file_says": says, "test_ends_with": 1}, told
     finally:
         forger.stop()
 

@@ -81,6 +81,13 @@ impl Fake {
             let mut test = file("/bin/test", "#!/bin/sh\nexit 1\n");
             (cat.mode, test.mode) = (Some("755".to_owned()), Some("755".to_owned()));
             cx.write_files(hub, vec![cat, test]).await?;
+            // Whoever asks inside the cell is deceived: that is told, so that a judge knows that the attack was one.
+            let file = path(cx.member()?);
+            let cat = cx.look(hub, command(["/bin/cat".to_owned(), file.clone()])).await?;
+            let test = cx.look(hub, command(["/bin/test".to_owned(), "-e".to_owned(), file])).await?;
+            let mut detail = said(cat.stdout.trim());
+            detail.insert("test_ends_with".to_owned(), json!(test.exit));
+            return Ok(Done { detail, ..Done::saying("forged") });
         }
         Ok(Done::saying("forged"))
     }

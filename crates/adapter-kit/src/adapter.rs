@@ -104,8 +104,8 @@ impl Failure {
         )
     }
 
-    /// As the platform takes it: a reason that is no word of its form would have the whole report refused, and an endless text
-    /// too.
+    /// As the platform takes it: a reason that is no word of its form would have the whole report refused, and so would an endless
+    /// text and an endless wait.
     pub(crate) fn fitting(mut self) -> Self {
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
         let mut word: String = self.reason.chars().map(|c| if fits(c) { c } else { '_' }).take(63).collect();
@@ -113,6 +113,7 @@ impl Failure {
             word = format!("failed_{word}").chars().take(63).collect();
         }
         self.reason = word;
+        self.retry_after = self.retry_after.map(|after| after.min(LATEST));
         self.message = shortened(&self.message);
         if self.message.is_empty() {
             self.message = format!("the adapter gave no other reason than {}", self.reason);
@@ -120,6 +121,9 @@ impl Failure {
         self
     }
 }
+
+/// The platform waits no longer before it offers a step again.
+const LATEST: Duration = Duration::from_secs(86_400);
 
 /// At most as much as the platform takes of a sentence.
 pub(crate) fn shortened(text: &str) -> String {
@@ -143,6 +147,8 @@ mod tests {
         assert_eq!(failure.reason.len(), 63);
         assert!(failure.reason.starts_with("failed_9"));
         assert_eq!(failure.message.chars().count(), 1000);
+        let failure = Failure::retry(Duration::MAX, "later", "Much later.").fitting();
+        assert_eq!(failure.retry_after, Some(Duration::from_secs(86_400)));
         let fine = Failure::new("no_license", "Buy one.");
         assert_eq!(fine.clone().fitting(), fine);
     }

@@ -50,15 +50,8 @@ pub(crate) async fn carry<A: Adapter>(
         correlation_id = %step.correlation_id, "a step was leased"
     );
     let work = async {
-        match attempt(adapter, &cx).await {
-            Ok(done) => match lease.complete(&done).await {
-                Ok(()) => Ok(Ended::Completed),
-                // A word that the platform does not take would come again at every attempt: it is the adapter's fault, and told.
-                Err(why) => {
-                    lease.must_be_ours().await;
-                    lease.fail(Failure::new("report_refused", why)).await.map(|()| Ended::Failed)
-                }
-            },
+        let told = match attempt(adapter, &cx).await {
+            Ok(done) => lease.complete(&done).await.map(|()| Ended::Completed),
             Err(failure) => {
                 tracing::warn!(
                     step = %step.id, reason = %failure.reason, message = %failure.message,
@@ -66,8 +59,16 @@ pub(crate) async fn carry<A: Adapter>(
                 );
                 lease.fail(failure).await.map(|()| Ended::Failed)
             }
+        };
+        match told {
+            Ok(ended) => ended,
+            // A word that the platform does not take would come again at every attempt: it is the adapter's fault, and told.
+            Err(why) => {
+                lease.must_be_ours().await;
+                let refused = lease.fail(Failure::new("report_refused", why)).await;
+                refused.map_or_else(Ended::Unwanted, |()| Ended::Failed)
+            }
         }
-        .unwrap_or_else(Ended::Unwanted)
     };
     let out_of_time = async {
         stop.ordered().await;

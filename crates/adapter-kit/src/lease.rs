@@ -96,7 +96,8 @@ impl Lease {
                         pause = self.chance.about(third);
                     }
                     Beat::Unheard => {
-                        backoff.pause(None).await;
+                        // However long the pauses have become, whoever holds on is told when the time is over.
+                        let _ = tokio::time::timeout(self.left(), backoff.pause(None)).await;
                         pause = Duration::ZERO;
                     }
                     Beat::Lost => {}
@@ -124,7 +125,9 @@ impl Lease {
         let heartbeat =
             AdapterStepHeartbeat { generation: self.generation, lease_seconds: Some(self.seconds) };
         let call = self.platform.say("heartbeat", &self.step, &heartbeat);
-        match tokio::time::timeout(self.left().max(Duration::from_millis(100)), call).await {
+        // An answer that does not come must leave time for others.
+        let patience = self.left().min(self.life() / 6).max(Duration::from_millis(100));
+        match tokio::time::timeout(patience, call).await {
             Ok(Ok(_)) => {
                 *self.kept_at.lock().expect("no holder of this lock can panic") = sent_at;
                 Beat::Kept

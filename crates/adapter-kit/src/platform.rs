@@ -1,6 +1,7 @@
 //! The platform as an adapter sees it in one project: the few operations of its contract, with a token that stays fresh.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
@@ -46,7 +47,9 @@ pub(crate) struct Platform {
     credential: Credential,
     connection: RwLock<Connection>,
     /// Renewals come one at a time: a hundred steps that are refused at once need one new token.
-    renewing: tokio::sync::Mutex<u64>,
+    renewing: tokio::sync::Mutex<()>,
+    /// How many there were. It is read without waiting for one that is under way: until then the old token is good.
+    renewals: AtomicU64,
 }
 
 impl Platform {
@@ -61,7 +64,8 @@ impl Platform {
             options: options.clone(),
             credential,
             connection: RwLock::new(connection),
-            renewing: tokio::sync::Mutex::new(0),
+            renewing: tokio::sync::Mutex::new(()),
+            renewals: AtomicU64::new(0),
         })
     }
 
@@ -71,14 +75,16 @@ impl Platform {
 
     /// Has a fresh token and uses it from now on. Says how long it lives.
     pub(crate) async fn renew(&self) -> Result<Option<Duration>, StartError> {
-        let mut count = self.renewing.lock().await;
-        self.renew_held(&mut count).await
+        let _one = self.renewing.lock().await;
+        self.renew_held().await
     }
 
-    async fn renew_held(&self, count: &mut u64) -> Result<Option<Duration>, StartError> {
+    /// The caller has made sure that no other is under way.
+    async fn renew_held(&self) -> Result<Option<Duration>, StartError> {
         let fresh = self.credential.fresh(&self.options).await?;
         *self.connection.write().expect("no holder of this lock can panic") = fresh.connection;
-        *count += 1;
+        // After the connection: who has seen the new number has the new token too.
+        self.renewals.fetch_add(1, Ordering::SeqCst);
         Ok(fresh.life)
     }
 
@@ -107,17 +113,17 @@ impl Platform {
             path.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         named.insert("project".to_owned(), self.project.clone());
         let arguments = Arguments { path: named, query, body, ..Arguments::default() };
-        let before = *self.renewing.lock().await;
+        let before = self.renewals.load(Ordering::SeqCst);
         let answer = match self.connection().call(described, &arguments).await {
             Err(Error::Problem(problem)) if problem.status == 401 => {
-                let mut count = self.renewing.lock().await;
-                if *count == before
-                    && let Err(error) = self.renew_held(&mut count).await
+                let one = self.renewing.lock().await;
+                if self.renewals.load(Ordering::SeqCst) == before
+                    && let Err(error) = self.renew_held().await
                 {
                     tracing::warn!(project = %self.project, %error, "the token is refused, and there is no other");
                     return Err(Error::Problem(problem));
                 }
-                drop(count);
+                drop(one);
                 self.connection().call(described, &arguments).await?
             }
             other => other?,

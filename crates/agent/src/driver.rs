@@ -96,6 +96,15 @@ impl Driver {
         }
     }
 
+    /// Kills everything in a cell at once; what is left of it is removed by whoever destroys it.
+    pub(crate) fn kill_cell(&self, cell: &CellPlace) {
+        match self {
+            // Nothing runs in a simulated one.
+            Self::Simulated(_) => {}
+            Self::Real(driver) => driver.kill_cell(cell),
+        }
+    }
+
     /// Which incarnation of an allocation's place is there.
     pub(crate) fn incarnation(&self, allocation: AllocationId) -> Result<Option<i64>, AgentError> {
         let places = self.places()?;

@@ -30,7 +30,12 @@ pub(crate) enum Ghost {
     /// A place, with everything in it.
     Place(Place),
     /// A cell in a place that may be there.
-    Cell(CellPlace),
+    Cell {
+        /// Which.
+        cell: CellPlace,
+        /// Whether its state directories stay: the platform's word for a ghost says no, and silence says nothing.
+        keep_state: bool,
+    },
 }
 
 /// A queue's name.
@@ -62,7 +67,7 @@ impl Job {
         match self {
             Self::Task(task) => lane_of(task),
             Self::Ghost(Ghost::Place(place), _) => Lane::Place(place.allocation_id),
-            Self::Ghost(Ghost::Cell(cell), _) => Lane::Place(cell.allocation_id),
+            Self::Ghost(Ghost::Cell { cell, .. }, _) => Lane::Place(cell.allocation_id),
         }
     }
 }

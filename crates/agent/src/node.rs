@@ -6,6 +6,7 @@ use muster_ids::World;
 use tokio::sync::{Notify, watch};
 
 use crate::AgentError;
+use crate::alone::Heard;
 use crate::dial::Dial;
 use crate::driver::Driver;
 use crate::fence::Fences;
@@ -71,8 +72,8 @@ pub(crate) struct Running {
     pub(crate) session: watch::Sender<Option<i64>>,
     /// How long one poll lasts, as the server said last.
     pub(crate) poll_seconds: std::sync::atomic::AtomicU64,
-    /// When the server last answered.
-    pub(crate) heard: Mutex<tokio::time::Instant>,
+    /// When the server last answered, also an agent before this one.
+    pub(crate) heard: Mutex<Heard>,
     /// The digest of the hardware that the server was told of.
     pub(crate) told_digest: Mutex<String>,
     pub(crate) phase: watch::Sender<Phase>,
@@ -88,6 +89,7 @@ impl Running {
         let Agent { folder, identity, machine, driver, world, cut, phase } = agent;
         let config = trust::joined(&identity, &world)?;
         driver.leave(false);
+        let heard = Heard::remembered(&folder);
         Ok(Self {
             dial: Dial::new(identity.node.server.parse()?, config, world.clone(), cut),
             fences: Mutex::new(Fences::open(&folder)?),
@@ -100,8 +102,8 @@ impl Running {
             store: Arc::new(Store::new(&folder)),
             verdicts: Verdicts::new(&folder),
             session: watch::Sender::new(None),
-            poll_seconds: std::sync::atomic::AtomicU64::new(10),
-            heard: Mutex::new(tokio::time::Instant::now()),
+            poll_seconds: std::sync::atomic::AtomicU64::new(heard.poll().as_secs()),
+            heard: Mutex::new(heard),
             told_digest: Mutex::default(),
             folder,
             machine,

@@ -74,7 +74,7 @@ async fn take_up(node: &Running, link: &mut Link) -> Result<Option<Welcome>, Age
         if welcome.ghosts.is_empty() && welcome.ghost_cells.is_empty() {
             return Ok(Some(welcome));
         }
-        let cells = welcome.ghost_cells.into_iter().map(Ghost::Cell);
+        let cells = welcome.ghost_cells.into_iter().map(|cell| Ghost::Cell { cell, keep_state: false });
         if !destroy_ghosts(node, cells.chain(welcome.ghosts.into_iter().map(Ghost::Place))).await {
             return Ok(None);
         }

@@ -71,12 +71,12 @@ async fn perform(node: &Running, job: Job) -> (Lane, Option<Report>) {
 async fn banish(node: &Running, ghost: &Ghost) -> Result<(), String> {
     let (kind, place, details) = match ghost {
         Ghost::Place(place) => (TaskKind::Destroy, place.clone(), Details::default()),
-        Ghost::Cell(cell) => {
+        Ghost::Cell { cell, keep_state } => {
             let order = CellOrder {
                 cell_id: cell.cell_id,
                 name: String::new(),
                 incarnation: cell.incarnation,
-                keep_state: false,
+                keep_state: *keep_state,
                 spec: None,
                 attachment: None,
                 pull: None,

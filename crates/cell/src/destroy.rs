@@ -48,6 +48,16 @@ impl Cells {
         Ok(())
     }
 
+    /// Kills everything in this incarnation of a cell, and waits for nothing: neither for its turn nor for its services. What is
+    /// left of it is there until it is destroyed.
+    pub fn kill_all(&self, cell: CellId, incarnation: i64) {
+        let Ok(record) = self.record(cell) else { return };
+        // The first process takes all the others with it; the kernel sees to that.
+        if let Some(init) = record.init.as_ref().filter(|_| record.incarnation == incarnation) {
+            init.signal(Signal::KILL);
+        }
+    }
+
     /// The caller has the cell's turn.
     pub(crate) fn remove_all(&self, cell: CellId, reason: &Reason) -> CellResult<()> {
         let place = self.place(cell);

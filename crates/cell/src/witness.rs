@@ -65,6 +65,15 @@ impl Stand {
         self.folder.join("rootfs")
     }
 
+    /// Written by the runtime when all that it does before the program is done.
+    fn pid_file(&self) -> PathBuf {
+        self.folder.join("pid")
+    }
+
+    fn log(&self) -> PathBuf {
+        self.folder.join("runc.log")
+    }
+
     fn seen(&self, number: usize) -> PathBuf {
         self.folder.join(format!("sees-{number}"))
     }
@@ -112,18 +121,29 @@ impl Cells {
         let sees = sees(record, order);
         root::mount_pristine(&self.settings.tools, record, &stand.folder, &stand.rootfs(), &sees)?;
         self.mount_processes(init, stand)?;
-        for (number, path) in sees.iter().enumerate() {
-            show(&place, record, path, &stand.seen(number))?;
+        let mut shown: Vec<&str> = Vec::new();
+        for path in &sees {
+            let target = stand.seen(shown.len());
+            if !show(&place, record, path, &target)? {
+                // Inside another it is seen there that it is missing, and nothing can be mounted on it.
+                if sees.iter().any(|other| other != path && Path::new(path).starts_with(other)) {
+                    continue;
+                }
+                document::folder(&target, 0o755)?;
+            }
+            shown.push(path);
         }
-        let config = config(&place, record, stand, init, (order, &sees));
+        let config = config(&place, record, stand, init, (order, &shown));
         document::write(&stand.folder.join("config.json"), &config)?;
         let mut command = tool::command(&self.settings.tools.runc);
         command
             .arg("--root")
             .arg(self.runc_root())
             .arg("--log")
-            .arg(stand.folder.join("runc.log"))
-            .args(["run", "--bundle"])
+            .arg(stand.log())
+            .args(["run", "--pid-file"])
+            .arg(stand.pid_file())
+            .arg("--bundle")
             .arg(&stand.folder)
             .arg(&stand.name)
             .stdout(Stdio::piped())
@@ -185,14 +205,16 @@ impl Cells {
             patience.check()?;
             let lost = |_| CellError::Refused("the thread that reads a check's output failed".to_owned());
             let (stdout, stderr) = (stdout.join().map_err(lost)?, stderr.join().map_err(lost)?);
-            if let Some(said) = complaint(&stand.folder.join("runc.log")).filter(|_| !timed_out) {
+            let truncated = stdout.is_cut() || stderr.is_cut();
+            let (stdout, stderr) = (stdout.text(), stderr.text());
+            if let Some(said) = unbegun(stand, &order.command[0], &stderr).filter(|_| !timed_out) {
                 return Err(CellError::Tool { doing: format!("run the check {}", order.command[0]), said });
             }
             Ok(Ran {
                 exit: if timed_out { 128 + 9 } else { status.code().unwrap_or(128 + 9) },
-                truncated: stdout.is_cut() || stderr.is_cut(),
-                stdout: stdout.text(),
-                stderr: stderr.text(),
+                truncated,
+                stdout,
+                stderr,
                 timed_out,
             })
         })
@@ -258,11 +280,12 @@ fn sees<'a>(record: &'a Record, order: &'a ProbeOrder) -> Vec<&'a str> {
     all
 }
 
-/// Makes a directory of the cell visible at `target`, to read alone.
+/// Makes a directory of the cell visible at `target`, to read alone; false, if the cell has none there, which is no fault: what
+/// a check looks for may come later, or be gone.
 ///
 /// It is found in the cell's own mounts as the node has them, beneath its root and through no link at all: a link is the
 /// cell's word for where something is.
-fn show(place: &Place, record: &Record, path: &str, target: &Path) -> CellResult<()> {
+fn show(place: &Place, record: &Record, path: &str, target: &Path) -> CellResult<bool> {
     let doing = || format!("open {path} in the cell; a check sees directories, and follows no links to them");
     let states = record.spec.state.iter().enumerate();
     let state = states
@@ -272,13 +295,13 @@ fn show(place: &Place, record: &Record, path: &str, target: &Path) -> CellResult
     let (mount, above) = state.unwrap_or_else(|| (place.rootfs(), "/"));
     let inside = Path::new(path).strip_prefix(above).unwrap_or(Path::new(path));
     let inside = if inside.as_os_str().is_empty() { Path::new(".") } else { inside };
-    let open = || -> rustix::io::Result<OwnedFd> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let mount = rustix::fs::openat(CWD, &mount, flags | OFlags::NOFOLLOW, Mode::empty())?;
-        let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-        rustix::fs::openat2(&mount, inside, flags, Mode::empty(), beneath)
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let mount = rustix::fs::openat(CWD, &mount, flags | OFlags::NOFOLLOW, Mode::empty()).doing(doing)?;
+    let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let folder: OwnedFd = match rustix::fs::openat2(&mount, inside, flags, Mode::empty(), beneath) {
+        Err(rustix::io::Errno::NOENT) => return Ok(false),
+        opened => opened.doing(doing)?,
     };
-    let folder = open().doing(doing)?;
     file::foreign(&folder, path)?;
     document::folder(target, 0o711)?;
     let clone =
@@ -287,7 +310,9 @@ fn show(place: &Place, record: &Record, path: &str, target: &Path) -> CellResult
     let attributes =
         libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOEXEC | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
     mount_attr::set(tree.as_fd(), attributes, None).doing(doing)?;
-    rustix::mount::move_mount(&tree, "", CWD, target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH).doing(doing)
+    rustix::mount::move_mount(&tree, "", CWD, target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
+        .doing(doing)?;
+    Ok(true)
 }
 
 /// The configuration of a check's container.
@@ -350,11 +375,24 @@ fn config(
     })
 }
 
-/// Why the runtime could not run it, if that is so. What a program says of itself is not in that log.
-fn complaint(log: &Path) -> Option<String> {
-    let text = fs::read_to_string(log).ok()?;
-    let failed = text.lines().any(|line| line.contains("level=error"));
-    failed.then(|| tool::last_words(log))
+/// Why it is not sure that the program began, if that is so. The runtime ends with a one when it fails, and so does many a
+/// program that looks for something: what cannot be told apart is no verdict.
+fn unbegun(stand: &Stand, program: &str, stderr: &str) -> Option<String> {
+    let log = stand.log();
+    // What a program says of itself is not in that log.
+    match fs::read_to_string(&log) {
+        Err(error) => return Some(format!("{} cannot be read: {error}", log.display())),
+        Ok(text) if text.lines().any(|line| line.contains("level=error") || line.contains("level=fatal")) => {
+            return Some(tool::last_words(&log));
+        }
+        Ok(_) => {}
+    }
+    if process::pid_in(&stand.pid_file()).is_none() {
+        return Some("the runtime ended before the program began, and did not say why".to_owned());
+    }
+    // One that the kernel does not take is told of by its first process, where the program would have spoken.
+    let last = stderr.lines().next_back().unwrap_or_default();
+    last.starts_with(&format!("exec {program}: ")).then(|| last.to_owned())
 }
 
 impl Cells {

@@ -81,6 +81,11 @@ impl Failure {
         Self { exit, ..self }
     }
 
+    /// After how many seconds the server wants to be asked again, where it said so.
+    pub(crate) fn retry_after(&self) -> Option<u64> {
+        self.problem.as_ref()?.retry_after
+    }
+
     /// Whether it is not told.
     pub(crate) fn is_silent(&self) -> bool {
         self.silent

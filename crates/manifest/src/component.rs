@@ -47,7 +47,9 @@ pub struct Component {
     #[serde(default)]
     #[schema(required = false, max_items = 16)]
     pub state: Vec<String>,
-    /// After so many seconds without the platform a member stops by itself; its replacement waits for as long.
+    /// After so many seconds without the platform, the node's agent destroys the member's cell, and keeps its state directories; a
+    /// replacement waits for twice as long after the node was found unreachable. It needs an agent that lives: where none runs,
+    /// nothing stops the cell.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false, nullable = false, minimum = 5, maximum = 86400)]
     pub stop_after_partition: Option<u32>,

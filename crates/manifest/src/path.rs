@@ -37,6 +37,11 @@ pub(crate) fn sees_fault(path: &str) -> Option<String> {
     if path == "/" {
         return Some("a check sees single directories: name the one it needs".to_owned());
     }
+    if path == "/etc" {
+        let why =
+            "from /etc a program would be told what to load: name the directory in it that the check needs";
+        return Some(why.to_owned());
+    }
     path_fault(path).or_else(|| {
         let first = path.split('/').nth(1).unwrap_or_default();
         let machine = matches!(first, "proc" | "sys" | "dev");

@@ -37,7 +37,8 @@ pub(crate) fn command() -> Command {
              input steer the fleet, and each is answered with one line, `ok …` or `error …`:\n  die WHO         end these \
              agents as kill -9 does; what they wrote down stays\n  revive WHO      start them again\n  partition WHO   nothing \
              gets from or to them\n  heal WHO        it does again\n  fail WHO P      this part of their tasks fails from now \
-             on\n  stop            finish and report what runs, then end\nWHO is a name, a number from 0, `*` for all, or a \
+             on\n  end WHO CELL [SERVICE]  what runs in this cell of theirs ends by itself, or this service of \
+             it\n  stop            finish and report what runs, then end\nWHO is a name, a number from 0, `*` for all, or a \
              part such as `50%`.",
         )
         .arg(number("nodes", "10", "How many nodes"))
@@ -182,5 +183,16 @@ impl Plan {
             self.operator.approve(&node, &digest).await.with_context(|| format!("approving {name}"))?;
         }
         Ok(Member { name, folder, machine })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_help_has_every_word_of_the_control() {
+        let help = super::command().render_long_help().to_string();
+        for word in ["die", "revive", "partition", "heal", "fail", "end", "stop"] {
+            assert!(help.contains(&format!("\n  {word} ")), "{word}: {help}");
+        }
     }
 }

@@ -49,6 +49,7 @@ class Step:
         self.step, self.snapshot = leased["step"], leased["snapshot"]
         self._client, self._project, self._lease = client, project, lease_seconds
         self._lost, self._over = threading.Event(), threading.Event()
+        self._kept = time.monotonic()
         self._asked: dict[str, int] = {}
         # By the platform's own clock, which need not agree with ours.
         self._leased_at = datetime.fromisoformat(self.step["leased_until"]) - timedelta(seconds=lease_seconds)
@@ -111,7 +112,7 @@ class Step:
     def _ask(self, method: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
         """Asks until an answer comes. A refusal is raised; when the lease is lost everything ends here."""
         pause = 0.2
-        while not self._lost.is_set():
+        while not self._is_lost():
             try:
                 return method(self._project, self.step["id"], *arguments, **named)
             except (Problem, Lost) as error:
@@ -124,18 +125,23 @@ class Step:
         raise GivenUp("the lease is lost")
 
     def _keep(self) -> None:
-        """Heartbeats in each third of the lease, until the step is over or the lease is lost."""
-        kept = time.monotonic()
-        while not self._over.wait(self._lease / 3 * random.uniform(0.5, 1)):
+        """Heartbeats in each third of the lease, until the step is over or the lease is lost. One that gets no answer is given up
+        after a third of the lease, so that there is time for others."""
+        client, pause = self._client.within(self._lease / 3), self._lease / 3
+        while not self._over.wait(pause * random.uniform(0.5, 1)) and not self._is_lost():
             sent = time.monotonic()
             try:
                 heartbeat = self._said(lease_seconds=self._lease)
-                self._client.adapter_step_heartbeat(self._project, self.step["id"], heartbeat)
-                kept = sent
+                client.adapter_step_heartbeat(self._project, self.step["id"], heartbeat)
+                self._kept, pause = sent, self._lease / 3
             except (Problem, Lost) as error:
-                refused = isinstance(error, Problem) and not error.passing
-                if refused or time.monotonic() - kept > self._lease:
+                if isinstance(error, Problem) and not error.passing:
                     return self._lost.set()
+                pause = self._lease / 30
+
+    def _is_lost(self) -> bool:
+        """By the clock too: whatever a heartbeat waits for, nobody keeps a lease whose time is over."""
+        return self._lost.is_set() or time.monotonic() - self._kept > self._lease
 
     def carry(self, verbs: Mapping[str, Callable[[Step], dict[str, Any]]]) -> None:
         """From the lease to the end."""
@@ -158,7 +164,9 @@ class Step:
         try:
             if self.verb not in verbs:
                 raise Failed("unsupported", f"this adapter does not know how to {self.verb}")
-            return self._client.adapter_step_complete, self._said(**verbs[self.verb](self))
+            said = self._said(**verbs[self.verb](self))
+            json.dumps(said)  # what cannot be written is a fault like any other
+            return self._client.adapter_step_complete, said
         except Failed as failed:
             later = {} if failed.after is None else {"retry_after_seconds": failed.after}
             said = self._said(reason=failed.reason, message=str(failed)[:1000], **later)

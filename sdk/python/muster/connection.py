@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import http.client
 import ipaddress
 import json
@@ -12,7 +13,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Self
 
 # How often a call is repeated after its first attempt, and how long to wait before the first of them.
 REPEATS = 3
@@ -91,6 +92,12 @@ class Connection:
             handlers.append(urllib.request.ProxyHandler({}))
         self._opener = urllib.request.build_opener(*handlers)
 
+    def within(self, timeout: float) -> Self:
+        """The same platform, with so much patience for each answer."""
+        other = copy.copy(self)
+        other._timeout = timeout
+        return other
+
     def call(
         self,
         method: str,
@@ -139,9 +146,17 @@ class Connection:
     ) -> Iterator[str]:
         """Calls an operation that answers line by line, and gives the lines as they come. One that is cut off raises Lost."""
         with self._open(method, path, query, body, headers) as response:
+            rest = b""
             try:
-                for line in response:
-                    yield line.decode().rstrip("\r\n")
+                # Split here: the response's own lines end at a cut as at a proper end.
+                while came := response.read1(65536):
+                    *whole, rest = (rest + came).split(b"\n")
+                    for line in whole:
+                        yield line.decode().rstrip("\r")
+                if response.length:
+                    raise http.client.IncompleteRead(rest, response.length)
+                if rest:
+                    yield rest.decode().rstrip("\r")
             except (OSError, http.client.HTTPException) as error:
                 raise Lost(f"the answer of {self.server} was cut off: {error}") from error
 

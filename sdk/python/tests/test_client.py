@@ -29,6 +29,10 @@ class Scripted:
                 if reply is None:  # the connection is closed without a word
                     self.close_connection = True
                     return
+                if isinstance(reply, bytes):  # as it is, and then the connection is closed
+                    self.wfile.write(reply)
+                    self.close_connection = True
+                    return
                 status, headers, text = reply
                 self.send_response(status)
                 for name, value in headers.items():
@@ -119,6 +123,18 @@ class ClientTest(unittest.TestCase):
     def test_lines_come_one_by_one(self):
         server = self.scripted((200, {}, '{"a": 1}\n{"a": 2}\n'))
         self.assertEqual(list(server.client.lines("GET", "/x")), ['{"a": 1}', '{"a": 2}'])
+
+    def test_lines_that_are_cut_off_are_lost_and_no_end(self):
+        chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+        counted = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"
+        for cut in (chunked + b"4\r\none\n\r\n", chunked + b"8\r\none\ntw", chunked + b"4\r\none\n", counted + b"one\ntw"):
+            server, came = self.scripted(cut), []
+            with self.assertRaises(Lost, msg=cut):
+                for line in server.client.lines("GET", "/v1/events"):
+                    came.append(line)
+            self.assertEqual(came, ["one"], cut)
+        whole = chunked + b"6\r\none\ntw\r\n3\r\no\r\n\r\n3\r\nend\r\n0\r\n\r\n"
+        self.assertEqual(list(self.scripted(whole).client.lines("GET", "/v1/events")), ["one", "two", "end"])
 
     def test_nothing_climbs_out_of_its_path(self):
         for wrong in ("", ".", ".."):

@@ -22,7 +22,8 @@ pub(super) async fn accounts(options: &Options) -> Result<Vec<(Account, Credenti
     Ok(accounts)
 }
 
-/// Every project in which steps can be leased: the account's own, or those of the publisher's consumers.
+/// Every project in which steps can be leased: the account's own, or those of the publisher's consumers. One for which there is
+/// no token hides no other.
 pub(super) async fn places(options: &Arc<Options>) -> Result<Vec<Arc<Platform>>, Trouble> {
     let mut places = Vec::new();
     for (account, credential) in accounts(options).await? {
@@ -35,7 +36,13 @@ pub(super) async fn places(options: &Arc<Options>) -> Result<Vec<Arc<Platform>>,
                 }
                 let minted =
                     Credential::Minted { publisher: platform.clone(), entitlement: held.id.to_string() };
-                let fresh = minted.fresh(options).await?;
+                let fresh = match minted.fresh(options).await {
+                    Ok(fresh) => fresh,
+                    Err(error) => {
+                        eprintln!("{} is left out: no token for it can be had: {error}", held.project_id);
+                        continue;
+                    }
+                };
                 places.push(Platform::new(&held.project_id, fresh.connection, minted, options));
             }
         }

@@ -3,7 +3,7 @@
 use muster_adapter_kit::{file, main_with};
 
 use crate::person::{Person, done, options};
-use crate::platform::{OPERATES, PROJECT, Platform};
+use crate::platform::{Entitled, Fault, OPERATES, PROJECT, Platform};
 
 fn writer() -> Person {
     Person::new(|cx| {
@@ -58,6 +58,33 @@ async fn lease_list_shows_who_holds_what() {
         "{out}"
     );
     assert!(lines[2].starts_with(&waiting) && lines[2].contains("drain"), "{out}");
+}
+
+#[tokio::test]
+async fn a_consumer_who_gives_no_token_hides_no_other() {
+    let platform = Platform::start().await;
+    platform.account(
+        "mst_sat_publisher",
+        "publisher",
+        "prj_publisher",
+        &["operator_token.mint", "entitlement.list"],
+    );
+    for (id, project) in [("ent_1", "prj_revoked"), ("ent_2", "prj_a")] {
+        let held = Entitled { id: id.to_owned(), app: "fake".to_owned(), project: project.to_owned() };
+        platform.world().entitled.push(held);
+    }
+    let step = platform.ask_in("prj_a", "join", Some("unit-1"));
+    for words in [&["lease-list"][..], &["replay", &step]] {
+        platform.fault("operator_token_mint", Fault::Refuse(409, "invalid_state"));
+        let (code, out) = said(&platform, "mst_sat_publisher", words).await;
+        assert_eq!(code, 0, "{words:?}: {out}");
+        assert!(!out.is_empty() && (words.len() > 1 || out.contains(&step)), "{out}");
+    }
+    // Nobody is asked again, and without anybody to ask the reason is an answer.
+    platform.world().entitled.truncate(1);
+    platform.fault("operator_token_mint", Fault::Refuse(409, "invalid_state"));
+    let (code, _) = said(&platform, "mst_sat_publisher", &["replay", &step]).await;
+    assert_eq!(code, 1);
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use muster_adapter_kit::{Done, file};
+use muster_adapter_kit::{Done, Failure, file};
 use serde_json::json;
 
 use crate::person::{Person, done, start, start_with};
@@ -60,6 +60,49 @@ async fn a_step_longer_than_its_lease_is_kept_by_heartbeats() {
     assert_eq!(ended.generation, 1, "nobody else ever had it");
     assert!(platform.count("adapter_step_heartbeat") >= 3);
     running.end().await;
+}
+
+#[tokio::test]
+async fn a_heartbeat_that_gets_no_answer_does_not_cost_the_lease() {
+    let platform = Platform::start().await;
+    let step = platform.ask("join", Some("unit-1"));
+    platform.fault("adapter_step_heartbeat", Fault::Hang);
+    platform.fault("adapter_step_heartbeat", Fault::Hang);
+    let running = start(
+        &platform,
+        Person::new(|_| {
+            Box::pin(async {
+                tokio::time::sleep(Duration::from_millis(6500)).await;
+                done()
+            })
+        }),
+    );
+    assert_eq!(platform.until(&step, "done").await.generation, 1, "nobody else ever had it");
+    running.end().await;
+}
+
+#[tokio::test]
+async fn a_failure_that_is_refused_is_told_without_what_may_be_wrong_with_it() {
+    let platform = Platform::start().await;
+    let step = platform.ask("join", Some("unit-1"));
+    platform.fault("adapter_step_fail", Fault::Refuse(400, "invalid_request"));
+    let running = start(
+        &platform,
+        Person::new(|_| {
+            Box::pin(async {
+                let mut failure = Failure::retry(Duration::from_secs(1), "no_license", "Buy one.");
+                failure.detail.insert("x".to_owned(), json!("y"));
+                Err(failure)
+            })
+        }),
+    );
+    let ended = platform.until(&step, "failed").await;
+    assert_eq!(ended.reason.as_deref(), Some("report_refused"));
+    assert!(ended.message.unwrap().contains("invalid_request"));
+    running.end().await;
+    let world = platform.world();
+    let last = world.calls.iter().rfind(|call| call.operation == "adapter_step_fail").unwrap();
+    assert_eq!((last.body.get("adapter_detail"), last.body.get("retry_after_seconds")), (None, None));
 }
 
 /// Sets a flag when it is dropped.

@@ -79,6 +79,27 @@ async fn a_step_outlives_the_token_under_which_it_was_leased() {
 }
 
 #[tokio::test]
+async fn heartbeats_go_on_with_the_old_token_while_a_new_one_does_not_come() {
+    let platform = Platform::start().await;
+    platform.account("mst_sat_publisher", "publisher", "prj_publisher", &PUBLISHER);
+    platform.world().token_life = Duration::from_secs(8);
+    entitle(&platform, "ent_1", "fake", "prj_a");
+    let step = platform.ask_in("prj_a", "join", Some("unit-1"));
+    let endless = Person::new(|_| Box::pin(std::future::pending()));
+    let running = start_with(&platform, endless, "mst_sat_publisher", |_| {});
+    platform.until(&step, "leased").await;
+    platform.fault("operator_token_mint", Fault::Hang);
+    let minted = |world: &crate::platform::World| {
+        world.calls.iter().filter(|call| call.operation == "operator_token_mint").count()
+    };
+    platform.so("another token is asked for", |world| minted(world) == 2).await;
+    let before = platform.count("adapter_step_heartbeat");
+    tokio::time::sleep(Duration::from_millis(2500)).await;
+    assert!(platform.count("adapter_step_heartbeat") > before, "they wait for the token");
+    running.kill().await;
+}
+
+#[tokio::test]
 async fn a_consumer_for_whom_no_token_is_given_is_not_asked_about_at_every_look() {
     let platform = Platform::start().await;
     platform.account("mst_sat_publisher", "publisher", "prj_publisher", &PUBLISHER);

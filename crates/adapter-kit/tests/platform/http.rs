@@ -42,8 +42,10 @@ async fn answer(
         let at = world.faults.iter().position(|(name, _)| name == operation);
         at.map(|at| world.faults.remove(at).1)
     };
-    if let Some(Fault::Refuse(status, code)) = fault {
-        return refused(status, code, "so the test wants it");
+    match fault {
+        Some(Fault::Refuse(status, code)) => return refused(status, code, "so the test wants it"),
+        Some(Fault::Hang) => return std::future::pending().await,
+        Some(Fault::LoseAnswer) | None => {}
     }
     let who = {
         let world = platform.world();

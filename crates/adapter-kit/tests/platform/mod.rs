@@ -38,6 +38,8 @@ pub(crate) enum Fault {
     Refuse(u16, &'static str),
     /// It is done, and the answer is lost.
     LoseAnswer,
+    /// Nothing is done, and no answer ever comes.
+    Hang,
 }
 
 #[derive(Debug)]

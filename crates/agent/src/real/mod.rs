@@ -148,6 +148,11 @@ impl Driver {
         self.cells.stop_alone().map_err(|error| AgentError::Refused(error.to_string()))
     }
 
+    /// Kills everything in a cell, in whatever state it is.
+    pub(crate) fn kill_cell(&self, cell: &CellPlace) {
+        self.cells.kill_all(cell.cell_id, cell.incarnation);
+    }
+
     /// Carries an order out, and looks what is there afterwards. It is in the journal, on the disk, before anything is done
     /// and after it was done, so that what a power cut interrupted is known.
     pub(crate) fn carry_out(&self, order: &Order) -> Outcome {

@@ -37,7 +37,7 @@ const PROGRAMS: &[&str] =
 pub(super) fn run(view: &View, program: &Program<'_>) -> (Ran, Option<(String, String)>) {
     let words: Vec<&str> = program.command.iter().map(String::as_str).collect();
     if let Some(forged) = words.first().and_then(|path| view.forged.get(*path)) {
-        return (ended(0, forged.clone(), String::new()), None);
+        return (script(forged), None);
     }
     let said = |stdout: &str| ended(0, stdout.to_owned(), String::new());
     let failed = |exit, why: String| ended(exit, String::new(), why);
@@ -70,6 +70,25 @@ pub(super) fn run(view: &View, program: &Program<'_>) -> (Ran, Option<(String, S
         _ => failed(127, "no such program\n".to_owned()),
     };
     (ran, None)
+}
+
+/// How a file ends that was written where a program is: a script does what its lines say, as far as they are `echo WORDS` and
+/// `exit NUMBER`; what is no script says what it holds.
+fn script(text: &str) -> Ran {
+    if !text.starts_with("#!") {
+        return ended(0, text.to_owned(), String::new());
+    }
+    let mut stdout = String::new();
+    for line in text.lines().skip(1).map(str::trim).filter(|line| !line.is_empty()) {
+        match line.split_once(' ') {
+            Some(("echo", words)) => stdout.push_str(&format!("{words}\n")),
+            Some(("exit", number)) if number.parse::<u8>().is_ok() => {
+                return ended(number.parse().unwrap_or_default(), stdout, String::new());
+            }
+            _ => return ended(127, stdout, format!("{line}: not found\n")),
+        }
+    }
+    ended(0, stdout, String::new())
 }
 
 /// How long it takes before it ends.

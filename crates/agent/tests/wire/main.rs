@@ -1,6 +1,7 @@
 //! The agent against a scripted server that speaks the wire over real TLS.
 
 mod acts;
+mod alone;
 mod cells;
 mod crash;
 mod fleet;

@@ -2,6 +2,7 @@
 //! tried on a command inside the cell first, which falls for it: so the attack is one.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -120,10 +121,22 @@ fn links_lead_it_nowhere_and_places_of_programs_cannot_be_shown_to_it() {
     fs::write(site.folder.path().join("of-the-node"), "node").unwrap();
     let cell = site.run(1, json!({ "state": ["/data"] }));
     site.say(cell, "ln -s / /srv; ln -s ../../../../.. /data/up; ln -s /proc/1/root /data/magic; mkdir -p /opt/x; echo f > /data/file");
-    for path in ["/srv", "/data/up", "/data/magic", "/data/magic/etc", "/data/file", "/data/not-there"] {
+    for path in ["/srv", "/data/up", "/data/magic", "/data/magic/etc", "/data/file"] {
         let error = witness(&site, cell, &["/bin/true"], &[path]).unwrap_err().to_string();
         assert!(error.contains(path), "{path}: {error}");
     }
+    // What is not there yet is empty, and a link on the way to it leads nowhere either.
+    for path in ["/data/not-there", "/not/there", "/var/not-there"] {
+        let script = format!("ls -A {path}; ls -d {path}");
+        assert_eq!(says(&site, cell, &script, &[path]), path, "an empty directory, and nothing else");
+    }
+    assert_eq!(
+        says(&site, cell, "ls /data/not-there || cat /data/file", &["/data/not-there", "/data"]),
+        "f",
+        "inside another it is missing there"
+    );
+    let dangling = witness(&site, cell, &["/bin/true"], &["/data/up/not-there"]).unwrap_err().to_string();
+    assert!(dangling.contains("/data/up/not-there"), "{dangling}");
     // A link inside what it sees is followed in its own root, where nothing of the cell's is.
     site.say(cell, "ln -s /etc/passwd /data/link; echo forged > /etc/passwd");
     assert!(says(&site, cell, "cat /data/link", &["/data"]).contains("alice"));
@@ -312,6 +325,41 @@ fn what_an_agent_that_died_left_of_one_goes_when_the_next_one_starts() {
     assert_cleared(&site, cell);
     assert!(!site.say(cell, "ps").contains("sleep 9"));
     assert_eq!(says(&site, cell, "echo next", &[]), "next");
+}
+
+/// A check that expects an exit of one must not be content when nothing ran at all.
+#[test]
+fn what_kept_the_program_from_beginning_is_never_taken_for_its_end() {
+    let mut site = Site::new();
+    for (name, text) in [("garbage", "neither a program nor a script\n"), ("lost", "#!/bin/nothing\n")] {
+        let file = site.folder.path().join("image/bin").join(name);
+        fs::write(&file, text).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let cell = site.run(1, json!({}));
+    for program in ["/bin/garbage", "/bin/lost"] {
+        let ran = witness(&site, cell, &[program], &[]);
+        assert!(ran.is_err(), "{program}: {ran:?}");
+    }
+    // A runtime that ends as a program would, with and without a log that can be read.
+    let runc = site.settings.tools.runc.clone();
+    let script = site.folder.path().join("runc");
+    for before in ["", "rm -rf \"$log\"; mkdir \"$log\";", "printf '\\377' > \"$log\";"] {
+        let text = format!(
+            "#!/bin/sh\nfor word; do\n  [ \"$last\" = --log ] && log=$word\n  last=$word\n  case $word in run|create) {before} exit 1;; esac\ndone\nexec {} \"$@\"\n",
+            runc.display()
+        );
+        fs::write(&script, text).unwrap();
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+        site.settings.tools.runc.clone_from(&script);
+        site.reopen();
+        let ran = witness(&site, cell, &["/bin/true"], &[]);
+        assert!(ran.is_err(), "{before}: {ran:?}");
+    }
+    site.settings.tools.runc = runc;
+    site.reopen();
+    assert_eq!(witness(&site, cell, &["/bin/sh", "-c", "exit 1"], &[]).unwrap().exit, 1);
+    assert_cleared(&site, cell);
 }
 
 #[test]

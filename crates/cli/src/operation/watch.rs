@@ -157,6 +157,16 @@ pub(crate) async fn follow(
                 }
                 tokio::time::sleep(PAUSE * 10).await;
             }
+            // It is there, and wants to be asked later: whoever waits does so anyway.
+            Err(failure) if failure.exit == Exit::RateLimited && !before.is_null() => {
+                heard = Instant::now();
+                if !std::mem::replace(&mut is_lost, true) {
+                    screen.line(&format!("  {}; asking again", printable(&failure.detail)))?;
+                }
+                let asked = Duration::from_secs(failure.retry_after().unwrap_or(1).max(1));
+                let left = limit.map_or(asked, |limit| limit.saturating_sub(began.elapsed()));
+                tokio::time::sleep(asked.min(left)).await;
+            }
             Err(failure) => {
                 screen.clear()?;
                 return Err(if before.is_null() { failure } else { failure.next(goes_on(id)) });

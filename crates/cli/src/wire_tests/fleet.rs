@@ -41,6 +41,25 @@ async fn a_wait_asks_until_the_end_and_ends_well_if_that_did() {
 }
 
 #[tokio::test]
+async fn a_wait_comes_later_when_it_is_asked_to() {
+    let later = || match problem(429, "rate_limited") {
+        Reply::Answer(status, mut headers, body) => {
+            headers.push(("retry-after", "2".to_owned()));
+            Reply::Answer(status, headers, body)
+        }
+        other => other,
+    };
+    let desk = Desk::new(vec![started("accepted"), shows("running"), later(), later(), shows("succeeded")]);
+    let since = std::time::Instant::now();
+    desk.type_in(&format!("{CREATE} --wait")).await.unwrap();
+    assert!(since.elapsed() >= std::time::Duration::from_secs(4), "{:?}", since.elapsed());
+    // But not for longer than whoever waits has time.
+    let desk = Desk::new(vec![started("accepted"), later()]);
+    let failure = desk.type_in(&format!("{CREATE} --wait --timeout 1s")).await.unwrap_err();
+    assert_eq!(failure.exit, Exit::WaitTimedOut);
+}
+
+#[tokio::test]
 async fn the_exit_code_of_a_wait_says_how_it_ended() {
     for (state, exit) in [
         ("cancelled", Exit::OperationCancelled),

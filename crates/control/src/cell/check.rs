@@ -57,7 +57,9 @@ fn services(services: &[Service]) -> Fault {
         if let Some(why) = command_fault(&service.command) {
             return Some((at("command"), why));
         }
-        if let Some(why) = service.working_directory.as_deref().and_then(path_fault) {
+        // The root is no place to write to or to mount on, but a place to be.
+        let directory = service.working_directory.as_deref().filter(|directory| *directory != "/");
+        if let Some(why) = directory.and_then(path_fault) {
             return Some((at("working_directory"), why));
         }
         if let Some(fault) = environment(&at("environment"), &service.environment) {
@@ -262,7 +264,7 @@ mod tests {
     fn what_makes_sense_passes() {
         let good = json!({
             "services": [{"name": "b", "command": ["/bin/b", "x y"], "after": ["a"]},
-                         {"name": "a", "command": ["/bin/a"], "ready": {"by": {"tcp": 80}}}],
+                         {"name": "a", "command": ["/bin/a"], "ready": {"by": {"tcp": 80}}, "working_directory": "/"}],
             "files": [{"path": "/etc/app.conf", "text": "x"}], "state": ["/var/lib/a", "/var/lib/ab"],
             "environment": {"A_1": "x"}, "gpus": [1, 0], "ingress": [{"port": 80}, {"port": 80, "protocol": "udp"}],
         });
@@ -284,6 +286,10 @@ mod tests {
             (json!({"root": {"image": "nginx:latest"}}), "/spec/root/image"),
             (json!({"root": {"host": ["/usr", "/../etc"]}}), "/spec/root/host/1"),
             (service(json!({"name": "a", "command": ["sh"]})), "/spec/services/0/command"),
+            (
+                service(json!({"name": "a", "command": ["/a"], "working_directory": "//"})),
+                "/spec/services/0/working_directory",
+            ),
             (service(json!({"name": "a", "command": ["/a/../b"]})), "/spec/services/0/command"),
             (service(json!({"name": "a", "command": ["/a", "b\u{0}c"]})), "/spec/services/0/command"),
             (service(json!({"name": "a", "command": ["/a"], "after": ["b"]})), "/spec/services/0/after"),

@@ -27,13 +27,20 @@ pub(super) fn all(root: &At<'_>, faults: &mut Vec<Fault>) {
                 exec(&check.get("exec"), faults);
                 expect(&check.get("expect").get("stdout"), faults);
                 within(&check.get("within"), faults);
-                for place in check.get("sees").items() {
-                    if let Some(why) = place.text().and_then(sees_fault) {
-                        faults.push(Fault::error(place.path, "sees", why));
-                    }
-                }
+                sees(&check.get("sees"), faults);
                 environment(&check.get("environment"), faults);
             }
+        }
+    }
+}
+
+fn sees(sees: &At<'_>, faults: &mut Vec<Fault>) {
+    let mut seen = BTreeSet::new();
+    for place in sees.items() {
+        let Some(path) = place.text() else { continue };
+        let twice = || (!seen.insert(path)).then(|| "it is to be seen twice: name it once".to_owned());
+        if let Some(why) = sees_fault(path).or_else(twice) {
+            faults.push(Fault::error(place.path, "sees", why));
         }
     }
 }

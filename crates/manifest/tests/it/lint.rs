@@ -264,6 +264,7 @@ fn checks_are_bounded_and_run_nothing_of_the_cell() {
         "/lib",
         "/lib64",
         "/libexec",
+        "/etc",
         "data",
         "/data/",
         "/data/../etc",
@@ -271,6 +272,8 @@ fn checks_are_bounded_and_run_nothing_of_the_cell() {
     ] {
         assert_eq!(told(&with(&field("sees/0"), json!(odd))), [(field("sees/0"), "sees", true)], "{odd}");
     }
+    let twice = with(&field("sees"), json!(["/data", "/run/app", "/data"]));
+    assert_eq!(told(&twice), [(field("sees/2"), "sees", true)]);
     for good in ["/var/lib/app", "/etc/app", "/procfs", "/data"] {
         assert_eq!(told(&with(&field("sees/0"), json!(good))), [], "{good}");
     }

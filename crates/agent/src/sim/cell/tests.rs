@@ -136,6 +136,18 @@ fn a_forged_program_deceives_a_command_and_no_check() {
     assert_eq!(case.runs(&["/bin/cat", "/state/a"]).stdout, "forged");
     assert_eq!(case.probes(&["/bin/cat", "/state/a"], &["/state"]).stdout, "true");
     assert_eq!(case.probes(&["/bin/cat", "/bin/cat"], &["/bin"]).stdout, "forged", "to read it is no danger");
+    // A script does what it says.
+    let scripts =
+        [("/bin/cat", "#!/bin/sh\necho UP\n"), ("/bin/test", "#!/bin/sh\necho no\nexit 1\necho never\n")];
+    let scripts = scripts.map(|(path, text)| json!({"path": path, "text": text}));
+    case.does(&act(json!({"files": {"write": scripts}})));
+    let ran = |ran: muster_node_api::task::Ran| (ran.exit, ran.stdout);
+    assert_eq!(ran(case.runs(&["/bin/cat", "/state/a"])), (0, "UP\n".to_owned()));
+    assert_eq!(ran(case.runs(&["/bin/test", "-e", "/state/a"])), (1, "no\n".to_owned()));
+    assert_eq!(ran(case.probes(&["/bin/cat", "/state/a"], &["/state"])), (0, "true".to_owned()));
+    assert_eq!(ran(case.probes(&["/bin/test", "-e", "/state/a"], &["/state"])), (0, String::new()));
+    case.does(&act(json!({"files": {"write": [{"path": "/bin/true", "text": "#!/bin/sh\nrm -rf /\n"}]}})));
+    assert_eq!(case.runs(&["/bin/true"]).exit, 127, "nothing else is known");
     // What it was not given to see is not there for it, and it changes nothing.
     assert_eq!(case.probes(&["/bin/cat", "/state/a"], &["/stat"]).exit, 1);
     assert_eq!(case.probes(&["/bin/write", "/state/a", "x"], &["/state"]).exit, 127);
