@@ -10,8 +10,9 @@ use muster_model::app::AppVersion;
 use muster_model::event::EventType;
 use muster_model::instance::{Component, Instance};
 use muster_model::member::{Member, MemberState};
+use muster_model::operation::Operation;
 use muster_operations::Definition;
-use muster_operations::instance::UPGRADE;
+use muster_operations::instance::{ROLLBACK, UPGRADE};
 use serde_json::{Value, json};
 
 use super::fit::{Group, fits};
@@ -90,7 +91,8 @@ pub(super) async fn rolled(cx: &Cx, instance: Instance, roll: Roll, remains: &[S
     if !roll.returns {
         none_at_rest(&living)?;
     }
-    not_under_way(cx, &instance, roll.definition, roll.dry_run).await?;
+    let open = store.operation_open_on(instance.id.uuid()).await.map_err(refuse)?;
+    not_under_way(&open, roll.definition, roll.dry_run)?;
     let concerned = |member: &&Member| {
         !matches!(member.state, MemberState::Removing | MemberState::Failed | MemberState::Requested)
     };
@@ -121,7 +123,7 @@ pub(super) async fn rolled(cx: &Cx, instance: Instance, roll: Roll, remains: &[S
         told: json!({"name": instance.name, "app_version": roll.release.name, "reason": roll.reason,
                      "configured": roll.config.is_some()}),
         event: EventType::OperationAccepted,
-        supersedes: Vec::new(),
+        supersedes: if roll.returns { rolls(open) } else { Vec::new() },
         plan,
         dry_run: roll.dry_run,
     };
@@ -185,14 +187,14 @@ fn suits(cx: &Cx, instance: &Instance, manifest: &Manifest, components: &[Compon
     if all_made { fits(cx, manifest, shape_word(&instance.shape), &groups) } else { Ok(()) }
 }
 
+/// What the way back takes over: it would wait for what does not come to its end otherwise, and that is why one goes back.
+fn rolls(open: Vec<Operation>) -> Vec<Operation> {
+    let is_roll = |operation: &Operation| [UPGRADE.kind, ROLLBACK.kind].contains(&operation.kind.as_str());
+    open.into_iter().filter(is_roll).collect()
+}
+
 /// Goes on only if the same is not under way.
-pub(super) async fn not_under_way(
-    cx: &Cx,
-    instance: &Instance,
-    definition: &Definition,
-    dry_run: bool,
-) -> Result<()> {
-    let open = cx.platform.store.operation_open_on(instance.id.uuid()).await.map_err(refuse)?;
+fn not_under_way(open: &[Operation], definition: &Definition, dry_run: bool) -> Result<()> {
     match open.iter().find(|operation| operation.kind == definition.kind) {
         Some(same) if !dry_run => {
             let why = format!(

@@ -1,0 +1,48 @@
+//! From one release to another and back: what is stuck is taken over, what was configured comes back with its release.
+
+use muster_testkit::Database;
+use serde_json::{Value, json};
+
+use super::{Good, Stage, pool, publish, publish_as};
+use crate::cell::until;
+
+/// A release whose workers are never seen to work.
+fn unready(version: &str) -> Value {
+    let mut manifest = pool(version);
+    manifest["components"][1]["witnesses"]["active"] =
+        json!([{"in": "self", "exec": ["/bin/false"], "within": "1s"}]);
+    manifest
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rollback_takes_over_from_an_upgrade_whose_members_never_get_ready() {
+    for database in Database::both() {
+        let stage = Stage::new(database).await;
+        stage.running(1).await;
+        publish_as(&stage.scene, "2", unready("2")).await;
+        let adapter = Good::start(&stage);
+        let upgrade = stage.post("app-instances/farm/upgrade", json!({"app_version": "2"})).await.ok();
+        let id = upgrade.body["operation"]["id"].as_str().unwrap();
+        until("the worker's part is parked", async || {
+            let now = stage.scene.admin.get(&format!("/v1/operations/{id}")).await.ok().body;
+            now["items"].as_array().unwrap().iter().any(|item| item["state"] == "parked")
+        })
+        .await;
+        let back =
+            stage.post("app-instances/farm/rollback", json!({"reason": "it does not work"})).await.ok();
+        assert_eq!(back.body["operation"]["supersedes"], id, "{}", back.text);
+        stage.scene.done(back).await;
+        assert_eq!(stage.scene.ended(&upgrade).await["state"], "superseded");
+        let farm = stage.get("app-instances/farm").await;
+        assert_eq!(farm["app_version"], "1");
+        for member in stage.members().await {
+            assert_eq!(
+                (&member["state"], &member["app_version_id"]),
+                (&json!("active"), &farm["app_version_id"]),
+                "{member:#}"
+            );
+        }
+        adapter.stop().await;
+        stage.stop().await;
+    }
+}
