@@ -17,7 +17,9 @@ use crate::node::Wrong;
 use crate::rig::Rig;
 use crate::stories::decide;
 
-stories! {}
+stories! {
+    a_rollback_takes_over_a_cell_that_did_not_get_ready
+}
 
 /// Has an instance run the other release, by a way or its way back.
 async fn roll(rig: &Rig, definition: &'static Definition, i: InstanceId, takes_over: bool) -> OperationId {
@@ -29,4 +31,23 @@ async fn roll(rig: &Rig, definition: &'static Definition, i: InstanceId, takes_o
 async fn drained(rig: &mut Rig, unit: MemberId) {
     let drain = rig.member_op(&member::DRAIN, unit, json!({})).await;
     succeeds(rig, drain).await;
+}
+
+async fn a_rollback_takes_over_a_cell_that_did_not_get_ready(rig: &mut Rig) {
+    let i = rig.instance("i", 1).await;
+    rig.node.wrong.push(Wrong::Fails(TaskKind::CellCreate));
+    let upgrade = roll(rig, &instance::UPGRADE, i, false).await;
+    let parked = rig.drive(upgrade).await;
+    assert!(why(&parked).contains("its deadline has passed"), "{}", why(&parked));
+    let part = part_of(rig, upgrade, "member.upgrade").await;
+    let restart = part_of(rig, part, "cell.restart").await;
+    assert_eq!(rig.operation(restart).await.state, OperationState::Parked);
+    let rollback = roll(rig, &instance::ROLLBACK, i, true).await;
+    succeeds(rig, rollback).await;
+    assert_eq!(rig.operation(restart).await.state, OperationState::Superseded);
+    let first = rig.catalog.versions[0];
+    for member in rig.store.member_living(i).await.unwrap() {
+        assert_eq!((member.state, member.app_version_id), (MemberState::Active, Some(first)));
+    }
+    assert_eq!(rig.store.operation_count().await.unwrap(), []);
 }
