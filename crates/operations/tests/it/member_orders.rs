@@ -19,6 +19,8 @@ use crate::stories::decide;
 
 stories! {
     a_rollback_takes_over_a_cell_that_did_not_get_ready
+    a_rollback_ends_the_parts_of_an_upgrade_that_had_not_begun
+    an_upgrade_leaves_the_orders_alone_that_came_after_it
 }
 
 /// Has an instance run the other release, by a way or its way back.
@@ -50,4 +52,47 @@ async fn a_rollback_takes_over_a_cell_that_did_not_get_ready(rig: &mut Rig) {
         assert_eq!((member.state, member.app_version_id), (MemberState::Active, Some(first)));
     }
     assert_eq!(rig.store.operation_count().await.unwrap(), []);
+}
+
+async fn a_rollback_ends_the_parts_of_an_upgrade_that_had_not_begun(rig: &mut Rig) {
+    let i = rig.instance("i", 2).await;
+    let upgrade = roll(rig, &instance::UPGRADE, i, false).await;
+    // The hub is through, and the parts of the units are opened: the members are as they were.
+    while rig.store.operation_children(upgrade).await.unwrap().len() < 2 {
+        rig.turn().await;
+    }
+    // Nobody comes to look at these before the rollback is through.
+    let late = "UPDATE operations SET due_at = deadline_at WHERE kind = 'member.upgrade'";
+    rig.store.sabotage(late).await.unwrap();
+    let rollback = roll(rig, &instance::ROLLBACK, i, true).await;
+    succeeds(rig, rollback).await;
+    rig.pass(SignedDuration::from_secs(5)).await;
+    let first = rig.catalog.versions[0];
+    for member in rig.store.member_living(i).await.unwrap() {
+        let is = (member.state, member.app_version_id);
+        assert_eq!(
+            is,
+            (MemberState::Active, Some(first)),
+            "{} was rolled on behind the rollback",
+            member.name
+        );
+    }
+    assert_eq!(rig.store.operation_count().await.unwrap(), []);
+}
+
+async fn an_upgrade_leaves_the_orders_alone_that_came_after_it(rig: &mut Rig) {
+    let i = rig.instance("i", 2).await;
+    let units = rig.units(i).await;
+    let upgrade = roll(rig, &instance::UPGRADE, i, false).await;
+    rig.turn().await;
+    let remove = rig.member_op(&member::REMOVE, units[0], json!({"force": false})).await;
+    let drain = rig.member_op(&member::DRAIN, units[1], json!({})).await;
+    succeeds(rig, upgrade).await;
+    for order in [remove, drain] {
+        assert_ne!(rig.operation(order).await.state, OperationState::Superseded, "it was swallowed");
+        succeeds(rig, order).await;
+    }
+    assert_eq!(rig.member(units[0]).await.state, MemberState::Removed);
+    assert_eq!(rig.member(units[1]).await.state, MemberState::Drained);
+    assert_eq!(rig.desired(i, "unit").await, 1);
 }
