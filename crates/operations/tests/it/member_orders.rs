@@ -21,6 +21,8 @@ stories! {
     a_rollback_takes_over_a_cell_that_did_not_get_ready
     a_rollback_ends_the_parts_of_an_upgrade_that_had_not_begun
     an_upgrade_leaves_the_orders_alone_that_came_after_it
+    a_resume_that_is_parked_can_be_given_up
+    who_is_replaced_is_not_put_back_to_work
 }
 
 /// Has an instance run the other release, by a way or its way back.
@@ -95,4 +97,39 @@ async fn an_upgrade_leaves_the_orders_alone_that_came_after_it(rig: &mut Rig) {
     assert_eq!(rig.member(units[0]).await.state, MemberState::Removed);
     assert_eq!(rig.member(units[1]).await.state, MemberState::Drained);
     assert_eq!(rig.desired(i, "unit").await, 1);
+}
+
+async fn a_resume_that_is_parked_can_be_given_up(rig: &mut Rig) {
+    let i = rig.instance("i", 1).await;
+    let unit = rig.units(i).await[0];
+    drained(rig, unit).await;
+    rig.adapter.lies.insert(AdapterVerb::Resume);
+    let resume = rig.member_op(&member::RESUME, unit, json!({})).await;
+    let parked = rig.drive(resume).await;
+    assert!(parked.parked.as_ref().unwrap().choices.contains(&Unblock::Abandon), "{parked:#?}");
+    decide(rig, resume, Unblock::Abandon).await;
+    assert_eq!(rig.drive(resume).await.state, OperationState::Cancelled);
+    let member = rig.member(unit).await;
+    let is = (member.state, member.failure_reason);
+    assert_eq!(is, (MemberState::Failed, Some(MemberFailure::NotWitnessed)), "nobody knows whether it works");
+    laws::hold(rig).await;
+    rig.adapter.lies.clear();
+    let recover = rig.member_op(&member::RECOVER, unit, json!({})).await;
+    succeeds(rig, recover).await;
+    assert_eq!(rig.desired(i, "unit").await, 1);
+}
+
+async fn who_is_replaced_is_not_put_back_to_work(rig: &mut Rig) {
+    let i = rig.instance("i", 1).await;
+    let unit = rig.units(i).await[0];
+    drained(rig, unit).await;
+    let replace = rig.member_op(&member::REPLACE, unit, json!({"force": false})).await;
+    rig.turn().await;
+    let resume = rig.member_op(&member::RESUME, unit, json!({})).await;
+    succeeds(rig, replace).await;
+    rig.adapter.did.clear();
+    let ended = rig.drive(resume).await;
+    assert_eq!((ended.state, ended.reason.as_deref()), (OperationState::Failed, Some("invalid_state")));
+    assert_eq!(rig.adapter.did, [], "nobody is asked to put back what is gone");
+    assert_eq!(rig.member(unit).await.state, MemberState::Removed);
 }

@@ -6,3 +6,52 @@ use serde_json::json;
 
 use super::{Good, Stage};
 use crate::cell::until;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_resume_that_is_parked_does_not_keep_its_member_from_being_removed() {
+    let stage = Stage::new(Database::sqlite()).await;
+    stage.running(3).await;
+    let adapter = Good::start(&stage);
+    stage.scene.done(stage.order("drain", json!({"members": ["farm-worker-1"]})).await).await;
+    adapter.stop().await;
+    // No adapter is there, and it does not have much time.
+    let soon = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(1);
+    let resume = json!({"members": ["farm-worker-1"], "ready_until": soon});
+    let resume = stage.order("resume", resume).await.ok();
+    let id = resume.body["operation"]["id"].as_str().unwrap();
+    until("it is parked", async || {
+        stage.scene.admin.get(&format!("/v1/operations/{id}")).await.ok().body["state"] == "parked"
+    })
+    .await;
+    let force = json!({"members": ["farm-worker-1"], "force": true});
+    let removed = stage.order("remove", force).await.ok();
+    assert_eq!(removed.body["operation"]["supersedes"], id, "{}", removed.text);
+    let adapter = Good::start(&stage);
+    stage.scene.done(removed).await;
+    adapter.stop().await;
+    stage.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_being_replaced_cannot_be_put_back_to_work() {
+    let stage = Stage::new(Database::sqlite()).await;
+    stage.running(4).await;
+    let adapter = Good::start(&stage);
+    let two = json!({"members": ["farm-worker-1"]});
+    stage.scene.done(stage.order("drain", two).await).await;
+    adapter.stop().await;
+    // Several at once have no part for each of them yet; one has.
+    let both = json!({"members": ["farm-worker-1", "farm-worker-2"]});
+    for body in [both, json!({"members": ["farm-worker-1"]})] {
+        let replace = stage.order("replace", body).await.ok();
+        let refused = stage.order("resume", json!({"members": ["farm-worker-1"]})).await;
+        let refused = refused.refused(409, "invalid_state");
+        assert!(refused.text.contains("farm-worker-1 is being replaced"), "{}", refused.text);
+        let id = replace.body["operation"]["id"].as_str().unwrap();
+        stage.scene.admin.post(&format!("/v1/operations/{id}/cancel"), json!({})).await.ok();
+        let adapter = Good::start(&stage);
+        stage.scene.ended(&replace).await;
+        adapter.stop().await;
+    }
+    stage.stop().await;
+}
