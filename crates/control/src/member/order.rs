@@ -249,8 +249,9 @@ impl Taken {
         let mut fewer: BTreeMap<String, i64> = BTreeMap::new();
         for member in members {
             let count = fewer.entry(member.component_key.clone()).or_default();
-            // One whose add failed was taken back from what is wanted when it did.
-            let counts = member.state != MemberState::Failed && !going.contains(&member.id);
+            // One whose add failed was taken back from what is wanted when it did; one that worked before is wanted still.
+            let never_came = member.state == MemberState::Failed && member.active_witness_id.is_none();
+            let counts = !never_came && !going.contains(&member.id);
             if verb == Verb::Remove && counts {
                 *count += 1;
             }
@@ -329,7 +330,14 @@ impl Write {
                 return Err(WriteError::from(Problem::new(Code::InvalidState, why)));
             }
         }
-        for (key, fewer) in self.taken.fewer.iter().filter(|(_, fewer)| **fewer > 0) {
+        // One that failed since it was looked at was counted out by that.
+        let members: Vec<Member> = self
+            .members
+            .iter()
+            .map(|before| living.iter().find(|now| now.id == before.id).unwrap_or(before).clone())
+            .collect();
+        let taken = Taken::of(self.verb, &members, self.taken.going);
+        for (key, fewer) in taken.fewer.iter().filter(|(_, fewer)| **fewer > 0) {
             tx.component_want(self.instance.id, key, -fewer, 0).await?;
         }
         match &self.successors {

@@ -23,6 +23,8 @@ stories! {
     an_upgrade_leaves_the_orders_alone_that_came_after_it
     a_resume_that_is_parked_can_be_given_up
     who_is_replaced_is_not_put_back_to_work
+    what_never_came_is_counted_once_though_it_fails_while_it_is_to_go
+    what_never_came_is_counted_once_though_a_scale_takes_it
 }
 
 /// Has an instance run the other release, by a way or its way back.
@@ -132,4 +134,29 @@ async fn who_is_replaced_is_not_put_back_to_work(rig: &mut Rig) {
     assert_eq!((ended.state, ended.reason.as_deref()), (OperationState::Failed, Some("invalid_state")));
     assert_eq!(rig.adapter.did, [], "nobody is asked to put back what is gone");
     assert_eq!(rig.member(unit).await.state, MemberState::Removed);
+}
+
+async fn what_never_came_is_counted_once_though_it_fails_while_it_is_to_go(rig: &mut Rig) {
+    let i = rig.instance("i", 0).await;
+    rig.adapter.cannot(AdapterVerb::Join);
+    let (unit, add) = rig.add(i).await;
+    rig.turn().await;
+    let remove = rig.member_op(&member::REMOVE, unit, json!({"force": false})).await;
+    assert_eq!(rig.desired(i, "unit").await, 0, "its removal counted it out");
+    assert_eq!(rig.drive(add).await.state, OperationState::Failed);
+    assert_eq!(rig.desired(i, "unit").await, 0);
+    succeeds(rig, remove).await;
+    assert_eq!(rig.desired(i, "unit").await, 0);
+}
+
+async fn what_never_came_is_counted_once_though_a_scale_takes_it(rig: &mut Rig) {
+    let i = rig.instance("i", 0).await;
+    rig.adapter.fails.push((AdapterVerb::Join, "unit-1".to_owned()));
+    let (unit, add) = rig.add(i).await;
+    rig.turn().await;
+    let scale = rig.scale(i, unit).await;
+    assert_eq!(rig.drive(add).await.state, OperationState::Failed);
+    assert_eq!(rig.desired(i, "unit").await, 1, "one came for the one that goes");
+    succeeds(rig, scale).await;
+    assert_eq!((rig.desired(i, "unit").await, rig.units(i).await.len()), (1, 1));
 }

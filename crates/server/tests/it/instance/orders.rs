@@ -33,6 +33,33 @@ async fn a_resume_that_is_parked_does_not_keep_its_member_from_being_removed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_worked_and_failed_is_counted_out_when_it_goes() {
+    let stage = Stage::new(Database::sqlite()).await;
+    stage.running(3).await;
+    let adapter = Good::start(&stage);
+    stage.scene.done(stage.order("drain", json!({"members": ["farm-worker-1"]})).await).await;
+    adapter.stop().await;
+    let soon = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(1);
+    let resume = json!({"members": ["farm-worker-1"], "ready_until": soon});
+    let resume = stage.order("resume", resume).await.ok();
+    let operation = format!("/v1/operations/{}", resume.body["operation"]["id"].as_str().unwrap());
+    until("it is parked", async || stage.scene.admin.get(&operation).await.ok().body["state"] == "parked")
+        .await;
+    let abandon = json!({"choice": "abandon", "statement": "it does not come back"});
+    stage.scene.admin.post(&format!("{operation}/unblock"), abandon).await.ok();
+    assert_eq!(stage.scene.ended(&resume).await["state"], "cancelled");
+    assert_eq!(stage.member("farm-worker-1").await["state"], "failed");
+    let wanted =
+        async || stage.get("app-instances/farm").await["topology"]["components"][1]["desired"].clone();
+    assert_eq!(wanted().await, 3, "it is wanted, and could be recovered");
+    let adapter = Good::start(&stage);
+    stage.scene.done(stage.order("remove", json!({"members": ["farm-worker-1"]})).await).await;
+    assert_eq!(wanted().await, 2);
+    adapter.stop().await;
+    stage.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn who_is_being_replaced_cannot_be_put_back_to_work() {
     let stage = Stage::new(Database::sqlite()).await;
     stage.running(4).await;
