@@ -87,7 +87,7 @@ pub(super) async fn rolled(cx: &Cx, instance: Instance, roll: Roll, remains: &[S
     let (components, living) =
         tokio::try_join!(store.component_list(instance.id), store.member_living(instance.id))
             .map_err(refuse)?;
-    suits(cx, &instance, &roll.manifest, &components)?;
+    suits(cx, &instance, &roll.manifest, &components, &living)?;
     if !roll.returns {
         none_at_rest(&living)?;
     }
@@ -155,7 +155,13 @@ fn none_at_rest(living: &[Member]) -> Result<()> {
 
 /// Goes on only if what is there can become the other release: every component that has members is one of it and allows so many,
 /// and all of it fits where it is.
-fn suits(cx: &Cx, instance: &Instance, manifest: &Manifest, components: &[Component]) -> Result<()> {
+fn suits(
+    cx: &Cx,
+    instance: &Instance,
+    manifest: &Manifest,
+    components: &[Component],
+    living: &[Member],
+) -> Result<()> {
     let mut groups = Vec::new();
     for component in components.iter().filter(|component| component.desired > 0) {
         let Some(said) = manifest.component(&component.key) else {
@@ -181,6 +187,17 @@ fn suits(cx: &Cx, instance: &Instance, manifest: &Manifest, components: &[Compon
                 allocation: None,
             });
         }
+    }
+    // Also one that failed and is not wanted: nobody could say any more what has to be seen before it is gone.
+    let unknown = |member: &&Member| {
+        member.state != MemberState::Removing && manifest.component(&member.component_key).is_none()
+    };
+    if let Some(member) = living.iter().find(unknown) {
+        let why = format!(
+            "{} {} has no component {:?}, and {} is of it: remove it first",
+            manifest.app, manifest.version, member.component_key, member.name
+        );
+        return Err(Problem::new(Code::Incompatible, why));
     }
     // Members in allocations that the project holds stay where they are.
     let all_made = components.iter().all(|component| component.allocation_id.is_none());

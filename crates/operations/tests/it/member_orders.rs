@@ -25,6 +25,7 @@ stories! {
     who_is_replaced_is_not_put_back_to_work
     what_never_came_is_counted_once_though_it_fails_while_it_is_to_go
     what_never_came_is_counted_once_though_a_scale_takes_it
+    a_member_of_a_component_that_the_release_has_not_is_removed
 }
 
 /// Has an instance run the other release, by a way or its way back.
@@ -159,4 +160,13 @@ async fn what_never_came_is_counted_once_though_a_scale_takes_it(rig: &mut Rig) 
     assert_eq!(rig.desired(i, "unit").await, 1, "one came for the one that goes");
     succeeds(rig, scale).await;
     assert_eq!((rig.desired(i, "unit").await, rig.units(i).await.len()), (1, 1));
+}
+
+async fn a_member_of_a_component_that_the_release_has_not_is_removed(rig: &mut Rig) {
+    let i = rig.instance("i", 0).await;
+    rig.failed_unit(i).await;
+    // What it was of is not in the release any more, and it never ran one that has it.
+    rig.store.sabotage("UPDATE members SET component_key = 'past' WHERE state = 'failed'").await.unwrap();
+    let stop = rig.instance_op(&instance::DECOMMISSION, i, json!({}), false).await;
+    succeeds(rig, stop).await;
 }

@@ -46,3 +46,41 @@ async fn a_rollback_takes_over_from_an_upgrade_whose_members_never_get_ready() {
         stage.stop().await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_release_without_a_component_waits_until_the_last_member_of_it_is_gone() {
+    let stage = Stage::new(Database::sqlite()).await;
+    stage.running(0).await;
+    let mut manifest = pool("2");
+    manifest["components"].as_array_mut().unwrap().truncate(1);
+    publish_as(&stage.scene, "2", manifest).await;
+    let add = stage.order("add", json!({"component_key": "worker"})).await.ok();
+    let joins = async {
+        loop {
+            for step in stage.lease(1).await {
+                let generation = step["step"]["generation"].as_i64().unwrap();
+                match step["step"]["verb"].as_str() {
+                    Some("join") => {
+                        let why = json!({"reason": "refuses", "message": "it cannot"});
+                        stage.say(&step, "fail", generation, why).await.ok();
+                    }
+                    _ => {
+                        stage.say(&step, "complete", generation, json!({"message": "done"})).await.ok();
+                        return;
+                    }
+                }
+            }
+        }
+    };
+    joins.await;
+    assert_eq!(stage.scene.ended(&add).await["state"], "failed");
+    assert_eq!(stage.member("farm-worker-1").await["state"], "failed");
+    let refused = stage.post("app-instances/farm/upgrade", json!({"app_version": "2"})).await;
+    let refused = refused.refused(409, "incompatible");
+    assert!(refused.text.contains("farm-worker-1"), "{}", refused.text);
+    let adapter = Good::start(&stage);
+    stage.scene.done(stage.order("remove", json!({"members": ["farm-worker-1"]})).await).await;
+    stage.scene.done(stage.post("app-instances/farm/upgrade", json!({"app_version": "2"})).await).await;
+    adapter.stop().await;
+    stage.stop().await;
+}
