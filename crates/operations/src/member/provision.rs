@@ -1,4 +1,4 @@
-//! Have a member's cell made, of what its release says. The undo has it destroyed.
+//! Have a member's cell made, of what its release says. The undo has it destroyed, if it was made by this.
 
 use futures::future::BoxFuture;
 use muster_ids::{ArtifactId, CellId, TypedId as _};
@@ -279,6 +279,14 @@ fn spec_of(manifest: &Manifest, component: &Component, member: &Member, instance
 fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
     Box::pin(async move {
         let member = subject(cx).await?;
+        // What was there before stays, with what its member keeps in it; whoever comes next takes over what is under way there.
+        let children = cx.store.operation_children(cx.operation.id).await?;
+        let made = |child: &OperationChild| {
+            child.kind == CREATE.kind && member.cell_id.is_some_and(|cell| cell.uuid() == child.subject_id)
+        };
+        if !children.iter().any(made) {
+            return Ok(Verdict::said("its cell was there before, and stays").into());
+        }
         // Whatever is still being made is taken over by its destruction, which looks for itself.
         super::take_down::take_down(cx, &member).await
     })

@@ -26,6 +26,7 @@ stories! {
     what_never_came_is_counted_once_though_it_fails_while_it_is_to_go
     what_never_came_is_counted_once_though_a_scale_takes_it
     a_member_of_a_component_that_the_release_has_not_is_removed
+    a_recovery_that_fails_keeps_what_its_member_keeps
 }
 
 /// Has an instance run the other release, by a way or its way back.
@@ -169,4 +170,24 @@ async fn a_member_of_a_component_that_the_release_has_not_is_removed(rig: &mut R
     rig.store.sabotage("UPDATE members SET component_key = 'past' WHERE state = 'failed'").await.unwrap();
     let stop = rig.instance_op(&instance::DECOMMISSION, i, json!({}), false).await;
     succeeds(rig, stop).await;
+}
+
+async fn a_recovery_that_fails_keeps_what_its_member_keeps(rig: &mut Rig) {
+    let i = rig.instance("i", 0).await;
+    let unit = rig.broken_unit(i).await;
+    let cell = rig.member(unit).await.cell_id.unwrap();
+    let kept = format!("{}kept", crate::node::STATE);
+    rig.node.files.entry(cell).or_default().insert(kept.clone(), "all of it".to_owned());
+    rig.adapter.cannot(AdapterVerb::Join);
+    let recover = rig.member_op(&member::RECOVER, unit, json!({})).await;
+    assert_eq!(rig.drive(recover).await.state, OperationState::Failed);
+    let there = |rig: &Rig| rig.node.files.get(&cell).and_then(|files| files.get(&kept)).cloned();
+    assert_eq!(there(rig).as_deref(), Some("all of it"), "trying must not wipe it");
+    assert_eq!(rig.store.cell_lookup(cell).await.unwrap().unwrap().state, CellState::Running);
+    laws::hold(rig).await;
+    rig.adapter.fails.clear();
+    let recover = rig.member_op(&member::RECOVER, unit, json!({})).await;
+    succeeds(rig, recover).await;
+    assert_eq!(rig.member(unit).await.cell_id, Some(cell));
+    assert_eq!(there(rig).as_deref(), Some("all of it"));
 }
