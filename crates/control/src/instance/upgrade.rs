@@ -1,10 +1,12 @@
 //! Have an instance run another release, or the same with another configuration.
 
+use std::collections::BTreeSet;
+
 use jiff::SignedDuration;
 use muster_api::instance::InstanceUpgrade;
 use muster_api::{Code, Problem};
 use muster_authz::Permission;
-use muster_ids::TypedId as _;
+use muster_ids::{MemberId, TypedId as _};
 use muster_manifest::Manifest;
 use muster_model::app::AppVersion;
 use muster_model::event::EventType;
@@ -13,6 +15,7 @@ use muster_model::member::{Member, MemberState};
 use muster_model::operation::Operation;
 use muster_operations::Definition;
 use muster_operations::instance::{ROLLBACK, UPGRADE};
+use muster_operations::member::at_rest;
 use serde_json::{Value, json};
 
 use super::fit::{Group, fits};
@@ -88,13 +91,20 @@ pub(super) async fn rolled(cx: &Cx, instance: Instance, roll: Roll, remains: &[S
         tokio::try_join!(store.component_list(instance.id), store.member_living(instance.id))
             .map_err(refuse)?;
     suits(cx, &instance, &roll.manifest, &components, &living)?;
+    let mut resting = BTreeSet::new();
+    for member in &living {
+        if at_rest(store, member).await.map_err(refuse)? {
+            resting.insert(member.id);
+        }
+    }
     if !roll.returns {
-        none_at_rest(&living)?;
+        none_at_rest(&living, &resting)?;
     }
     let open = store.operation_open_on(instance.id.uuid()).await.map_err(refuse)?;
     not_under_way(&open, roll.definition, roll.dry_run)?;
     let concerned = |member: &&Member| {
         !matches!(member.state, MemberState::Removing | MemberState::Failed | MemberState::Requested)
+            && !resting.contains(&member.id)
     };
     let members: Vec<&Member> = living.iter().filter(concerned).collect();
     let mut touched = vec![instance.id.to_string()];
@@ -141,13 +151,12 @@ pub(super) async fn rolled(cx: &Cx, instance: Instance, roll: Roll, remains: &[S
     }))
 }
 
-/// Goes on only if nobody took a member out of work: it would be back at work with the new release. On the way back that is
-/// the lesser evil, because what does not work must not keep anybody from returning to what did.
-fn none_at_rest(living: &[Member]) -> Result<()> {
-    let at_rest = |member: &&Member| matches!(member.state, MemberState::Draining | MemberState::Drained);
-    let Some(member) = living.iter().find(at_rest) else { return Ok(()) };
+/// Goes on only if nobody took a member out of work: it would be left behind with the old release. On the way back that is the
+/// lesser evil, because what does not work must not keep anybody from returning to what did.
+fn none_at_rest(living: &[Member], resting: &BTreeSet<MemberId>) -> Result<()> {
+    let Some(member) = living.iter().find(|member| resting.contains(&member.id)) else { return Ok(()) };
     let why = format!(
-        "{} is {}, and an upgrade would put it back to work: resume it or remove it first",
+        "{} is {}, and an upgrade would leave it behind: resume it or remove it first",
         member.name, member.state
     );
     Err(Problem::new(Code::InvalidState, why))

@@ -65,6 +65,7 @@ pub(super) async fn order(cx: &Cx, project: &str, reference: &str, order: Order)
     for member in members.iter().filter(|_| order.verb == Verb::Resume) {
         let open = store.operation_open_on(member.id.uuid()).await.map_err(refuse)?;
         stays(member, operations.iter().chain(&open))?;
+        runs_the_same(member, &instance)?;
     }
     let taken = Taken::of(order.verb, &members, going);
     // Once here, so that a dry run says the same; and once more in the transaction, where it counts.
@@ -234,6 +235,18 @@ fn stays<'o>(member: &Member, mut operations: impl Iterator<Item = &'o Operation
             Err(Problem::new(Code::InvalidState, why))
         }
     }
+}
+
+/// Goes on only if a member runs what its instance runs: beside the others it must not do otherwise.
+fn runs_the_same(member: &Member, instance: &Instance) -> Result<()> {
+    if member.app_version_id == Some(instance.app_version_id) {
+        return Ok(());
+    }
+    let why = format!(
+        "{} rested while {} came to run another release: replace it (`muster member replace`)",
+        member.name, instance.name
+    );
+    Err(Problem::new(Code::InvalidState, why))
 }
 
 /// Which members an order takes out of work, and how many fewer are wanted after it, by component.

@@ -14,7 +14,7 @@ use super::shrink::{among_all, ended};
 use super::subject::{item_of, order, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::gather::{Gathered, Planned, TakesOver, failures, gather};
-use crate::member::{UPGRADE, manifest_of};
+use crate::member::{UPGRADE, at_rest, manifest_of};
 use crate::{Act, Verdict};
 
 pub(super) const ROLL: Step = Step {
@@ -33,10 +33,18 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         let changed = cx.operation.input["config"].is_object();
         let left = left_under_way(cx).await?;
         let mut members = cx.store.member_living(instance.id).await?;
+        let mut resting = BTreeSet::new();
+        for member in &members {
+            if at_rest(cx.store, member).await? {
+                resting.insert(member.id);
+            }
+        }
         members.retain(|member| {
             let runs = member.app_version_id == Some(version) && member.state == MemberState::Active;
+            // Who was taken out of work stays out, with what it runs: it is for whoever did that to have it replaced.
             let concerned =
-                !matches!(member.state, MemberState::Removing | MemberState::Failed | MemberState::Requested);
+                !matches!(member.state, MemberState::Removing | MemberState::Failed | MemberState::Requested)
+                    && !resting.contains(&member.id);
             match item_of(cx, member) {
                 Some(item) if item.state == ItemState::Succeeded => false,
                 // One whose part was opened is asked for until its item says how that ended.

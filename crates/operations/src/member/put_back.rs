@@ -23,6 +23,11 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
     Box::pin(async move {
         let member = subject(cx).await?;
         let instance = instance(cx, &member).await?;
+        let rests = matches!(member.state, MemberState::Drained | MemberState::Draining);
+        if rests && member.app_version_id != Some(instance.app_version_id) {
+            let message = "its instance runs another release by now: replace it".to_owned();
+            return Ok(Verdict::Refused { reason: "invalid_state", message }.into());
+        }
         if member.state == MemberState::Drained {
             let (now, operation_id) = (cx.now, cx.operation.id);
             return Ok(Act::write(move |tx, _| {

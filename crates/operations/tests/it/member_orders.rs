@@ -27,6 +27,7 @@ stories! {
     what_never_came_is_counted_once_though_a_scale_takes_it
     a_member_of_a_component_that_the_release_has_not_is_removed
     a_recovery_that_fails_keeps_what_its_member_keeps
+    who_was_taken_out_of_work_stays_out_whatever_the_others_run
 }
 
 /// Has an instance run the other release, by a way or its way back.
@@ -43,7 +44,7 @@ async fn drained(rig: &mut Rig, unit: MemberId) {
 
 async fn a_rollback_takes_over_a_cell_that_did_not_get_ready(rig: &mut Rig) {
     let i = rig.instance("i", 1).await;
-    rig.node.wrong.push(Wrong::Fails(TaskKind::CellCreate));
+    rig.node.wrong.extend([Wrong::Fails(TaskKind::CellCreate); 3]);
     let upgrade = roll(rig, &instance::UPGRADE, i, false).await;
     let parked = rig.drive(upgrade).await;
     assert!(why(&parked).contains("its deadline has passed"), "{}", why(&parked));
@@ -190,4 +191,31 @@ async fn a_recovery_that_fails_keeps_what_its_member_keeps(rig: &mut Rig) {
     succeeds(rig, recover).await;
     assert_eq!(rig.member(unit).await.cell_id, Some(cell));
     assert_eq!(there(rig).as_deref(), Some("all of it"));
+}
+
+async fn who_was_taken_out_of_work_stays_out_whatever_the_others_run(rig: &mut Rig) {
+    let i = rig.instance("i", 2).await;
+    let [first, second] = rig.catalog.versions;
+    let units = rig.units(i).await;
+    drained(rig, units[0]).await;
+    for (definition, runs) in [(&instance::UPGRADE, second), (&instance::ROLLBACK, first)] {
+        let operation = roll(rig, definition, i, false).await;
+        succeeds(rig, operation).await;
+        let (rests, works) = (rig.member(units[0]).await, rig.member(units[1]).await);
+        assert_eq!(
+            (rests.state, rests.app_version_id),
+            (MemberState::Drained, Some(first)),
+            "{}",
+            definition.kind
+        );
+        assert_eq!((works.state, works.app_version_id), (MemberState::Active, Some(runs)));
+        if runs == second {
+            let resume = rig.member_op(&member::RESUME, units[0], json!({})).await;
+            let ended = rig.drive(resume).await;
+            assert_eq!(ended.state, OperationState::Failed);
+            assert!(ended.message.unwrap().contains("replace it"), "it would run what the others do not");
+        }
+    }
+    let resume = rig.member_op(&member::RESUME, units[0], json!({})).await;
+    succeeds(rig, resume).await;
 }

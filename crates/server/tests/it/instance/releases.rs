@@ -84,3 +84,23 @@ async fn a_release_without_a_component_waits_until_the_last_member_of_it_is_gone
     adapter.stop().await;
     stage.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_rests_while_the_release_changes_is_replaced_and_not_put_back() {
+    let stage = Stage::new(Database::sqlite()).await;
+    stage.running(3).await;
+    publish(&stage.scene, "2").await;
+    let adapter = Good::start(&stage);
+    stage.scene.done(stage.post("app-instances/farm/upgrade", json!({"app_version": "2"})).await).await;
+    stage.scene.done(stage.order("drain", json!({"members": ["farm-worker-1"]})).await).await;
+    let back = stage.scene.done(stage.post("app-instances/farm/rollback", json!({})).await).await;
+    let items: Vec<_> = back["items"].as_array().unwrap().iter().map(|item| item["name"].clone()).collect();
+    assert_eq!(items, ["farm-head-1", "farm-worker-2", "farm-worker-3"], "it is no part of it");
+    assert_eq!(stage.member("farm-worker-1").await["state"], "drained");
+    let refused = stage.order("resume", json!({"members": ["farm-worker-1"]})).await;
+    let refused = refused.refused(409, "invalid_state");
+    assert!(refused.text.contains("replace it"), "{}", refused.text);
+    stage.scene.done(stage.order("replace", json!({"members": ["farm-worker-1"]})).await).await;
+    adapter.stop().await;
+    stage.stop().await;
+}
