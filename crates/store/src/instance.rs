@@ -14,7 +14,7 @@ macro_rules! columns {
         "id, tenant_id, project_id, app_id, (SELECT slug FROM apps WHERE apps.id = instances.app_id), app_version_id, previous_version_id, name, labels, config,
          operator_account_id, network_id, topology_mode, shape, state, health, repair, repairs, protected,
          expires_at, reason, message, running_witness_id, stopped_witness_id, operation_id, reconcile_due_at,
-         reconciled_at, created_at, updated_at, version"
+         reconciled_at, created_at, updated_at, version, previous_config"
     };
 }
 
@@ -40,7 +40,7 @@ statements! {
         "UPDATE instances SET app_version_id = $2, previous_version_id = $3, labels = $4, config = $5, topology_mode = $6,
             state = $7, health = $8, repair = $9, repairs = $10, protected = $11, expires_at = $12, reason = $13, message = $14,
             running_witness_id = $15, stopped_witness_id = $16, operation_id = $17, reconcile_due_at = $18,
-            updated_at = $19, version = version + 1
+            updated_at = $19, previous_config = $21, version = version + 1
          WHERE id = $1 AND version = $20");
     INSTANCE_EXPIRED = both(concat!("SELECT ", columns!(), " FROM instances
          WHERE expires_at <= $1 AND state NOT IN ('stopping', 'stopped') AND NOT protected ORDER BY expires_at LIMIT $2"));
@@ -125,6 +125,7 @@ fn instance(row: &Row) -> Result<Instance> {
         created_at: row.get(27)?,
         updated_at: row.get(28)?,
         version: row.get(29)?,
+        previous_config: row.get(30)?,
     })
 }
 
@@ -261,7 +262,8 @@ impl Tx {
             after.operation_id,
             after.reconcile_due_at,
             at,
-            before.version
+            before.version,
+            after.previous_config.clone()
         ];
         self.execute_one(&INSTANCE_MOVE, args, StoreError::Stale).await
     }

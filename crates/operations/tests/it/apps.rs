@@ -391,6 +391,7 @@ impl Rig {
             app: "pair".to_owned(),
             app_version_id: self.catalog.versions[0],
             previous_version_id: None,
+            previous_config: None,
             name: name.to_owned(),
             labels: Labels::new(),
             config: json!({}),

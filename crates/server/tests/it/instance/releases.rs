@@ -48,6 +48,33 @@ async fn a_rollback_takes_over_from_an_upgrade_whose_members_never_get_ready() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_rollback_brings_the_configuration_back_with_the_release() {
+    for database in Database::both() {
+        let stage = Stage::new(database).await;
+        stage.running(0).await;
+        publish(&stage.scene, "2").await;
+        let adapter = Good::start(&stage);
+        let is = async || {
+            let farm = stage.get("app-instances/farm").await;
+            (farm["app_version"].as_str().unwrap().to_owned(), farm["config"].clone())
+        };
+        let upgrade = json!({"app_version": "2", "config": {"partitions": 2}});
+        stage.scene.done(stage.post("app-instances/farm/upgrade", upgrade).await).await;
+        assert_eq!(is().await, ("2".to_owned(), json!({"partitions": 2})));
+        stage.scene.done(stage.post("app-instances/farm/rollback", json!({})).await).await;
+        assert_eq!(is().await, ("1".to_owned(), json!({})));
+        // Only the configuration changes, and so only that comes back.
+        let upgrade = json!({"app_version": "1", "config": {"partitions": 3}});
+        stage.scene.done(stage.post("app-instances/farm/upgrade", upgrade).await).await;
+        assert_eq!(is().await, ("1".to_owned(), json!({"partitions": 3})));
+        stage.scene.done(stage.post("app-instances/farm/rollback", json!({})).await).await;
+        assert_eq!(is().await, ("1".to_owned(), json!({})));
+        adapter.stop().await;
+        stage.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_release_without_a_component_waits_until_the_last_member_of_it_is_gone() {
     let stage = Stage::new(Database::sqlite()).await;
     stage.running(0).await;
