@@ -44,7 +44,15 @@ pub(super) async fn upgraded(
     running(&instance, "upgraded")?;
     let app = app::found(cx, instance.scope(), &instance.app_id.to_string()).await?.app;
     let wanted = body.app_version.as_deref();
-    let release = resolve_version(cx, instance.project_id, &app, wanted, &instance.name).await?;
+    // What it runs already starts nothing new, and can be configured even where nothing new may start from it.
+    let named = match wanted {
+        Some(name) => Some(app_version::found(cx, instance.project_id, &app, name).await?.version),
+        None => None,
+    };
+    let release = match named.filter(|release| release.id == instance.app_version_id) {
+        Some(same) => same,
+        None => resolve_version(cx, instance.project_id, &app, wanted, &instance.name).await?,
+    };
     let config = body.config.map(Value::Object);
     let changes = config.as_ref().is_some_and(|config| *config != instance.config);
     if release.id == instance.app_version_id && !changes {
@@ -137,7 +145,8 @@ pub(super) async fn rolled(cx: &Cx, instance: Instance, roll: Roll, remains: &[S
         plan,
         dry_run: roll.dry_run,
     };
-    let (id, returns) = (roll.release.id, roll.returns);
+    let id = roll.release.id;
+    let returns = roll.returns || id == instance.app_version_id;
     Ok(begin(cx, begun, move |tx, _| {
         Box::pin(async move {
             let may =

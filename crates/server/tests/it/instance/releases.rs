@@ -75,6 +75,36 @@ async fn a_rollback_brings_the_configuration_back_with_the_release() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_runs_a_deprecated_release_can_still_be_configured() {
+    let stage = Stage::new(Database::sqlite()).await;
+    publish(&stage.scene, "2").await;
+    let step = async |version: &str, to: &str| {
+        let body = json!({"to": to, "reason": "a test"});
+        stage.post(&format!("apps/pool/versions/{version}/promote"), body).await.ok();
+    };
+    for to in ["canary", "active"] {
+        step("1", to).await;
+    }
+    stage.running(0).await;
+    for to in ["canary", "active"] {
+        step("2", to).await;
+    }
+    assert_eq!(stage.get("apps/pool/versions/1").await["state"], "deprecated");
+    let adapter = Good::start(&stage);
+    let upgrade = json!({"app_version": "1", "config": {"partitions": 2}});
+    stage.scene.done(stage.post("app-instances/farm/upgrade", upgrade).await).await;
+    let apply = json!({"name": "farm", "app": "pool", "config": {"partitions": 3}});
+    stage.scene.done(stage.post("app-instances/apply", apply).await).await;
+    let farm = stage.get("app-instances/farm").await;
+    assert_eq!((&farm["app_version"], &farm["config"]["partitions"]), (&json!("1"), &json!(3)));
+    // Nothing new comes to run it.
+    stage.scene.done(stage.post("app-instances/farm/upgrade", json!({"app_version": "2"})).await).await;
+    stage.post("app-instances/farm/upgrade", json!({"app_version": "1"})).await.refused(409, "invalid_state");
+    adapter.stop().await;
+    stage.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_release_without_a_component_waits_until_the_last_member_of_it_is_gone() {
     let stage = Stage::new(Database::sqlite()).await;
     stage.running(0).await;
