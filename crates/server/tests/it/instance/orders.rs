@@ -82,3 +82,27 @@ async fn who_is_being_replaced_cannot_be_put_back_to_work() {
     }
     stage.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_on_its_way_out_is_not_said_to_be_as_it_should() {
+    let stage = Stage::new(Database::sqlite()).await;
+    stage.running(0).await;
+    let farm = json!({"name": "farm", "app": "pool", "app_version": "1"});
+    stage.post("app-instances/apply", farm.clone()).await.ok();
+    let mut past = farm.clone();
+    past["expires_at"] = json!("2020-01-01T00:00:00Z");
+    let refused = stage.post("app-instances/apply", past).await.refused(400, "invalid_request");
+    assert_eq!(refused.body["errors"][0]["pointer"], "/expires_at");
+    let down = stage.post("app-instances/farm/decommission", json!({})).await.ok();
+    until("it is stopping", async || stage.get("app-instances/farm").await["state"] == "stopping").await;
+    let mut labelled = farm.clone();
+    labelled["labels"] = json!({"team": "ml"});
+    for body in [farm, labelled] {
+        let refused = stage.post("app-instances/apply", body).await.refused(409, "invalid_state");
+        assert!(refused.text.contains("farm is stopping"), "{}", refused.text);
+    }
+    let adapter = Good::start(&stage);
+    stage.scene.done(down).await;
+    adapter.stop().await;
+    stage.stop().await;
+}
