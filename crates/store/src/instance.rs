@@ -25,6 +25,8 @@ statements! {
             operation_id, reconcile_due_at, created_at, updated_at, version)
          VALUES ($1, $2, $3, $4, $5, NULL, $6, $7, $8, $9, $10, NULL, $11, $12, $13, $14, $15, $16, $17, $18, NULL, $19, $19, 1)");
     INSTANCE_GET = both(concat!("SELECT ", columns!(), " FROM instances WHERE id = $1"));
+    // Only a lock: whoever protects it, or gives it more time, does so before or after.
+    INSTANCE_HOLD = both(concat!("UPDATE instances SET version = version WHERE id = $1 RETURNING ", columns!()));
     // One that lives comes first; of those that are stopped, the last.
     INSTANCE_BY_NAME = both(concat!("SELECT ", columns!(), " FROM instances
          WHERE project_id = $1 AND name = $2
@@ -271,6 +273,11 @@ impl Tx {
     /// The instance with this id, inside this transaction.
     pub async fn instance_now(&mut self, id: InstanceId) -> Result<Option<Instance>> {
         self.fetch_all(&INSTANCE_GET, args![id]).await?.first().map(instance).transpose()
+    }
+
+    /// The same, which stays so until the end of the transaction. Operations are locked before instances, never after.
+    pub async fn instance_hold(&mut self, id: InstanceId) -> Result<Option<Instance>> {
+        self.fetch_all(&INSTANCE_HOLD, args![id]).await?.first().map(instance).transpose()
     }
 
     /// Takes up to `most` instances of this account that are due to be looked at; nobody else gets them before `until`.

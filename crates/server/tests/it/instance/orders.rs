@@ -106,3 +106,25 @@ async fn what_is_on_its_way_out_is_not_said_to_be_as_it_should() {
     adapter.stop().await;
     stage.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_protects_an_instance_while_it_is_decommissioned_keeps_it() {
+    for database in Database::both() {
+        let stage = Stage::new(database).await;
+        let farm = stage.running(0).await;
+        let store = stage.scene.kit.store();
+        let before = store.instance_lookup(farm["id"].as_str().unwrap().parse().unwrap()).await;
+        let before = before.unwrap().unwrap();
+        let mut tx = store.begin().await.unwrap();
+        let after = Instance { protected: true, ..before.clone() };
+        tx.instance_move(&before, &after, before.updated_at).await.unwrap();
+        let (down, ()) = tokio::join!(stage.post("app-instances/farm/decommission", json!({})), async {
+            // It has looked by then, and waits to write.
+            tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+            tx.commit().await.unwrap();
+        });
+        assert!(down.refused(409, "invalid_state").text.contains("protected"));
+        assert_eq!(stage.get("app-instances/farm").await["state"], "running");
+        stage.stop().await;
+    }
+}
