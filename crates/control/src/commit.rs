@@ -130,6 +130,22 @@ impl Commit {
         self
     }
 
+    /// Looks once more after the rest, in the same transaction: a refusal takes all of it back.
+    pub(crate) fn unless<W>(mut self, last: W) -> Self
+    where
+        W: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<(), WriteError>> + Send + 'static,
+    {
+        let rest = self.write;
+        self.write = Box::new(move |tx| {
+            Box::pin(async move {
+                let answer = rest(tx).await?;
+                last(tx).await?;
+                Ok(answer)
+            })
+        });
+        self
+    }
+
     /// Has the engine of this server look at once: an operation was written down, or changed.
     pub fn wakes_engine(mut self) -> Self {
         self.wakes_engine = true;

@@ -119,6 +119,12 @@ impl Platform {
             supersede(&mut tx, &old, &mut operation, now).await?;
         }
         tx.operation_open(&operation).await?;
+        // Somebody may have protected it, or given it more time, since it was found.
+        let held = tx.instance_hold(id).await?;
+        if held.is_none_or(|held| held.protected || held.expires_at.is_none_or(|time| time > now)) {
+            tx.rollback().await;
+            return Ok(());
+        }
         tx.commit().await?;
         tracing::info!(operation_id = %operation.id, kind = operation.kind, instance_id = %id, why, "opened");
         self.engine.wake.notify_one();

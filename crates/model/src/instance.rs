@@ -86,6 +86,8 @@ pub struct Instance {
     pub labels: Labels,
     /// What it was configured with; the manifest's schema holds it.
     pub config: Value,
+    /// What it was configured with before, together with the release that it ran before.
+    pub previous_config: Option<Value>,
     /// The account that alone may lease its adapter steps.
     pub operator_account_id: ServiceAccountId,
     /// Its members' network.

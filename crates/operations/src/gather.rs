@@ -27,13 +27,34 @@ pub(crate) enum Gathered {
     Ended(Vec<Item>, usize),
 }
 
+/// From what a part takes over that is under way on its member. Everything else it waits for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TakesOver {
+    /// From nothing.
+    Nothing,
+    /// From what an upgrade has left under way, and not from what people have ordered.
+    Upgrades,
+    /// From all of it: its member goes.
+    All,
+}
+
+impl TakesOver {
+    fn from(self, kind: &str) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Upgrades => kind == "member.upgrade",
+            Self::All => true,
+        }
+    }
+}
+
 /// Opens what is not open yet, `at_once` at a time, and looks how the rest stands. A newer operation takes over from one that
 /// is under way on the same member where `takes_over` says so.
 pub(crate) async fn gather(
     cx: &StepCx<'_>,
     planned: Vec<Planned>,
     at_once: usize,
-    takes_over: bool,
+    takes_over: TakesOver,
 ) -> Result<Gathered> {
     let round = cx.operation.input["round"].as_i64().unwrap_or(0);
     let children = cx.store.operation_children(cx.operation.id).await?;
@@ -66,10 +87,11 @@ pub(crate) async fn gather(
                     deadline_at: cx.operation.deadline_at,
                 },
             );
-            let under_way = match takes_over {
-                true => cx.store.operation_open_on(plan.member.id.uuid()).await?,
-                false => Vec::new(),
+            let mut under_way = match takes_over {
+                TakesOver::Nothing => Vec::new(),
+                _ => cx.store.operation_open_on(plan.member.id.uuid()).await?,
             };
+            under_way.retain(|other| takes_over.from(&other.kind));
             if let Some(item) = items.iter_mut().find(|item| item.id == plan.member.id.to_string()) {
                 item.state = ItemState::Running;
                 item.operation_id = Some(part.id);

@@ -4,8 +4,8 @@
 use futures::future::BoxFuture;
 use muster_ids::{MemberId, TypedId as _};
 use muster_model::member::{Member, MemberState};
-use muster_model::operation::OperationState;
-use muster_store::{Result, StoreError};
+use muster_model::operation::{Item, ItemState, Operation, OperationState};
+use muster_store::{Result, StoreError, Tx};
 use serde_json::Value;
 
 use crate::member::never_came;
@@ -34,7 +34,10 @@ pub(crate) fn settle_members<'a>(
             for (id, meant) in meant {
                 let member =
                     cx.store.member_lookup(id).await?.ok_or(StoreError::Gone("member".to_owned()))?;
-                if never(meant, member.state) && idle(cx, id, meant).await? {
+                // One that worked before it failed is wanted, and so was counted out.
+                let failed = member.state == MemberState::Failed && member.active_witness_id.is_some();
+                let stays = never(meant, member.state) || (meant == Meant::Remove && failed);
+                if stays && idle(cx, id, meant).await? {
                     left.push((member, meant));
                 }
             }
@@ -47,6 +50,7 @@ pub(crate) fn settle_members<'a>(
             Box::pin(async move {
                 for (member, meant) in left {
                     let more = match meant {
+                        Meant::Add if counted_out(tx, &member).await? => 0,
                         Meant::Add => -1,
                         Meant::Remove => 1,
                         Meant::Succeed => 0,
@@ -62,6 +66,30 @@ pub(crate) fn settle_members<'a>(
             })
         }))
     })
+}
+
+/// Whether a member that does not come is not counted any more, because somebody who removes it has counted it out. Whoever
+/// removes it and was accepted before this transaction is seen here; whoever comes after sees that it has failed.
+pub(crate) async fn counted_out(tx: &mut Tx, member: &Member) -> Result<bool> {
+    // Also the lock under which members are counted.
+    tx.component_want(member.instance_id, &member.component_key, 0, 0).await?;
+    let operations = tx.operation_touching_now(member.instance_id.uuid()).await?;
+    Ok(operations.iter().any(|operation| removes(operation, member)))
+}
+
+fn removes(operation: &Operation, member: &Member) -> bool {
+    let id = member.id.to_string();
+    let open = |item: &&Item| !matches!(item.state, ItemState::Succeeded | ItemState::Failed);
+    match operation.kind.as_str() {
+        "member.remove" => operation.subject_id == member.id.uuid(),
+        "members.remove" => operation.items.iter().filter(open).any(|item| item.id == id),
+        "instance.scale" => operation.input["remove"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .any(|named| named.as_str() == Some(&id)),
+        _ => false,
+    }
 }
 
 /// Whether a member in this state never had what it was meant for.

@@ -14,7 +14,7 @@ macro_rules! columns {
         "id, tenant_id, project_id, app_id, (SELECT slug FROM apps WHERE apps.id = instances.app_id), app_version_id, previous_version_id, name, labels, config,
          operator_account_id, network_id, topology_mode, shape, state, health, repair, repairs, protected,
          expires_at, reason, message, running_witness_id, stopped_witness_id, operation_id, reconcile_due_at,
-         reconciled_at, created_at, updated_at, version"
+         reconciled_at, created_at, updated_at, version, previous_config"
     };
 }
 
@@ -25,6 +25,8 @@ statements! {
             operation_id, reconcile_due_at, created_at, updated_at, version)
          VALUES ($1, $2, $3, $4, $5, NULL, $6, $7, $8, $9, $10, NULL, $11, $12, $13, $14, $15, $16, $17, $18, NULL, $19, $19, 1)");
     INSTANCE_GET = both(concat!("SELECT ", columns!(), " FROM instances WHERE id = $1"));
+    // Only a lock: whoever protects it, or gives it more time, does so before or after.
+    INSTANCE_HOLD = both(concat!("UPDATE instances SET version = version WHERE id = $1 RETURNING ", columns!()));
     // One that lives comes first; of those that are stopped, the last.
     INSTANCE_BY_NAME = both(concat!("SELECT ", columns!(), " FROM instances
          WHERE project_id = $1 AND name = $2
@@ -40,7 +42,7 @@ statements! {
         "UPDATE instances SET app_version_id = $2, previous_version_id = $3, labels = $4, config = $5, topology_mode = $6,
             state = $7, health = $8, repair = $9, repairs = $10, protected = $11, expires_at = $12, reason = $13, message = $14,
             running_witness_id = $15, stopped_witness_id = $16, operation_id = $17, reconcile_due_at = $18,
-            updated_at = $19, version = version + 1
+            updated_at = $19, previous_config = $21, version = version + 1
          WHERE id = $1 AND version = $20");
     INSTANCE_EXPIRED = both(concat!("SELECT ", columns!(), " FROM instances
          WHERE expires_at IS NOT NULL AND expires_at <= $1 AND state <> 'stopped' AND state <> 'stopping' AND NOT protected ORDER BY expires_at LIMIT $2"));
@@ -128,6 +130,7 @@ fn instance(row: &Row) -> Result<Instance> {
         created_at: row.get(27)?,
         updated_at: row.get(28)?,
         version: row.get(29)?,
+        previous_config: row.get(30)?,
     })
 }
 
@@ -274,7 +277,8 @@ impl Tx {
             after.operation_id,
             after.reconcile_due_at,
             at,
-            before.version
+            before.version,
+            after.previous_config.clone()
         ];
         self.execute_one(&INSTANCE_MOVE, args, StoreError::Stale).await
     }
@@ -282,6 +286,11 @@ impl Tx {
     /// The instance with this id, inside this transaction.
     pub async fn instance_now(&mut self, id: InstanceId) -> Result<Option<Instance>> {
         self.fetch_all(&INSTANCE_GET, args![id]).await?.first().map(instance).transpose()
+    }
+
+    /// The same, which stays so until the end of the transaction. Operations are locked before instances, never after.
+    pub async fn instance_hold(&mut self, id: InstanceId) -> Result<Option<Instance>> {
+        self.fetch_all(&INSTANCE_HOLD, args![id]).await?.first().map(instance).transpose()
     }
 
     /// Takes up to `most` instances of this account that are due to be looked at; nobody else gets them before `until`.

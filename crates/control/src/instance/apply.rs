@@ -12,7 +12,7 @@ use muster_model::instance::{Component, Instance, InstanceState};
 use serde_json::Value;
 
 use super::launch::launch;
-use super::scale::scaled;
+use super::scale::{running, scaled};
 use super::update::updated;
 use super::upgrade::upgraded;
 use super::{amounts_of, asks, manifest_of, path, shape};
@@ -38,6 +38,12 @@ pub async fn apply(cx: &Cx, project: &str, body: InstanceCreate) -> Result<Commi
         );
         return Err(Problem::new(Code::NameTaken, why));
     }
+    running(&instance, "changed by applying")?;
+    // What it has already may be over by now, and is left as it is.
+    let expires_at = body.expires_at.filter(|time| Some(*time) != instance.expires_at);
+    if expires_at.is_some_and(|time| time <= cx.now) {
+        return Err(Problem::field("/expires_at", "it is in the past"));
+    }
     let release = match &body.app_version {
         Some(named) => Some(app_version::found(cx, project_id, &app, named).await?.version.id),
         None => None,
@@ -50,12 +56,8 @@ pub async fn apply(cx: &Cx, project: &str, body: InstanceCreate) -> Result<Commi
     let asked = body.components.as_deref().unwrap_or_default();
     stays(&instance, &manifest, &components, &body)?;
     let scales = differing(&components, asked);
-    let settings = InstanceUpdate {
-        labels: body.labels,
-        protected: body.protected,
-        expires_at: body.expires_at,
-        repair: body.repair,
-    };
+    let settings =
+        InstanceUpdate { labels: body.labels, protected: body.protected, expires_at, repair: body.repair };
     let (after, told) = updated(cx, &instance, settings)?;
     let is_settled = after == instance;
     // What comes next finds the instance as this leaves it.

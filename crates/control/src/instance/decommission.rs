@@ -32,11 +32,7 @@ pub async fn decommission(cx: &Cx, project: &str, reference: &str, body: Instanc
     if instance.state == InstanceState::Stopped {
         return Err(Problem::new(Code::InvalidState, "it is stopped: nothing of it is left"));
     }
-    if instance.protected {
-        let why =
-            "it is protected: take the protection away first (`muster instance update --protected false`)";
-        return Err(Problem::new(Code::InvalidState, why));
-    }
+    unprotected(&instance)?;
     let deadline_at: Timestamp = deadline(cx, body.ready_until, WITHIN)?;
     let store = &cx.platform.store;
     let (touching, living) =
@@ -72,7 +68,27 @@ pub async fn decommission(cx: &Cx, project: &str, reference: &str, body: Instanc
         plan: Begin::plan(&DECOMMISSION, &touched, deadline_at),
         dry_run,
     };
-    Ok(begin(cx, begun, |_, _| Box::pin(async { Ok(Vec::new()) })))
+    let commit = begin(cx, begun, |_, _| Box::pin(async { Ok(Vec::new()) }));
+    if dry_run {
+        return Ok(commit);
+    }
+    // Somebody may have protected it since it was looked at.
+    Ok(commit.unless(move |tx| {
+        Box::pin(async move {
+            let now = tx.instance_hold(instance.id).await?;
+            unprotected(now.as_ref().unwrap_or(&instance))?;
+            Ok(())
+        })
+    }))
+}
+
+/// Goes on only if nobody protects it.
+fn unprotected(instance: &Instance) -> Result<()> {
+    if !instance.protected {
+        return Ok(());
+    }
+    let why = "it is protected: take the protection away first (`muster instance update --protected false`)";
+    Err(Problem::new(Code::InvalidState, why))
 }
 
 /// What holds the instance, alone or beside others: all of it would have to end first otherwise, and what is to be taken down is

@@ -61,6 +61,7 @@ pub(super) async fn launch(cx: &Cx, project: &str, body: InstanceCreate) -> Resu
         app: app.slug.clone(),
         app_version_id: release.id,
         previous_version_id: None,
+        previous_config: None,
         name: body.name,
         labels: checked_labels(body.labels)?,
         config,

@@ -1,4 +1,4 @@
-//! Have an instance run the release that it ran before.
+//! Have an instance run the release that it ran before, configured as it was.
 
 use jiff::SignedDuration;
 use muster_api::instance::InstanceAct;
@@ -23,6 +23,12 @@ pub async fn rollback(cx: &Cx, project: &str, reference: &str, body: InstanceAct
         let why = "it has run no other release: there is nothing to go back to";
         return Err(Problem::new(Code::InvalidState, why));
     };
+    // It comes back as it was: the release and what it was configured with.
+    let config = instance.previous_config.clone().filter(|config| *config != instance.config);
+    if previous == instance.app_version_id && config.is_none() {
+        let why = "it runs that release already, configured so: there is nothing to go back to";
+        return Err(Problem::new(Code::InvalidState, why));
+    }
     let (release, manifest) = manifest_of(cx, &instance, previous).await?;
     if release.state == ArtifactState::Retired {
         let why = format!("{} is retired, and nothing runs it any more: upgrade to another", release.name);
@@ -32,7 +38,7 @@ pub async fn rollback(cx: &Cx, project: &str, reference: &str, body: InstanceAct
         definition: &ROLLBACK,
         release,
         manifest,
-        config: None,
+        config,
         reason: body.reason.unwrap_or_default(),
         deadline_at: deadline(cx, body.ready_until, SignedDuration::from_hours(2))?,
         returns: true,

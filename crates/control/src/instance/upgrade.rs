@@ -1,17 +1,21 @@
 //! Have an instance run another release, or the same with another configuration.
 
+use std::collections::BTreeSet;
+
 use jiff::SignedDuration;
 use muster_api::instance::InstanceUpgrade;
 use muster_api::{Code, Problem};
 use muster_authz::Permission;
-use muster_ids::TypedId as _;
+use muster_ids::{MemberId, TypedId as _};
 use muster_manifest::Manifest;
 use muster_model::app::AppVersion;
 use muster_model::event::EventType;
 use muster_model::instance::{Component, Instance};
 use muster_model::member::{Member, MemberState};
+use muster_model::operation::Operation;
 use muster_operations::Definition;
-use muster_operations::instance::UPGRADE;
+use muster_operations::instance::{ROLLBACK, UPGRADE};
+use muster_operations::member::at_rest;
 use serde_json::{Value, json};
 
 use super::fit::{Group, fits};
@@ -40,7 +44,15 @@ pub(super) async fn upgraded(
     running(&instance, "upgraded")?;
     let app = app::found(cx, instance.scope(), &instance.app_id.to_string()).await?.app;
     let wanted = body.app_version.as_deref();
-    let release = resolve_version(cx, instance.project_id, &app, wanted, &instance.name).await?;
+    // What it runs already starts nothing new, and can be configured even where nothing new may start from it.
+    let named = match wanted {
+        Some(name) => Some(app_version::found(cx, instance.project_id, &app, name).await?.version),
+        None => None,
+    };
+    let release = match named.filter(|release| release.id == instance.app_version_id) {
+        Some(same) => same,
+        None => resolve_version(cx, instance.project_id, &app, wanted, &instance.name).await?,
+    };
     let config = body.config.map(Value::Object);
     let changes = config.as_ref().is_some_and(|config| *config != instance.config);
     if release.id == instance.app_version_id && !changes {
@@ -86,13 +98,21 @@ pub(super) async fn rolled(cx: &Cx, instance: Instance, roll: Roll, remains: &[S
     let (components, living) =
         tokio::try_join!(store.component_list(instance.id), store.member_living(instance.id))
             .map_err(refuse)?;
-    suits(cx, &instance, &roll.manifest, &components)?;
-    if !roll.returns {
-        none_at_rest(&living)?;
+    suits(cx, &instance, &roll.manifest, &components, &living)?;
+    let mut resting = BTreeSet::new();
+    for member in &living {
+        if at_rest(store, member).await.map_err(refuse)? {
+            resting.insert(member.id);
+        }
     }
-    not_under_way(cx, &instance, roll.definition, roll.dry_run).await?;
+    if !roll.returns {
+        none_at_rest(&living, &resting)?;
+    }
+    let open = store.operation_open_on(instance.id.uuid()).await.map_err(refuse)?;
+    not_under_way(&open, roll.definition, roll.dry_run)?;
     let concerned = |member: &&Member| {
         !matches!(member.state, MemberState::Removing | MemberState::Failed | MemberState::Requested)
+            && !resting.contains(&member.id)
     };
     let members: Vec<&Member> = living.iter().filter(concerned).collect();
     let mut touched = vec![instance.id.to_string()];
@@ -121,11 +141,12 @@ pub(super) async fn rolled(cx: &Cx, instance: Instance, roll: Roll, remains: &[S
         told: json!({"name": instance.name, "app_version": roll.release.name, "reason": roll.reason,
                      "configured": roll.config.is_some()}),
         event: EventType::OperationAccepted,
-        supersedes: Vec::new(),
+        supersedes: if roll.returns { rolls(open) } else { Vec::new() },
         plan,
         dry_run: roll.dry_run,
     };
-    let (id, returns) = (roll.release.id, roll.returns);
+    let id = roll.release.id;
+    let returns = roll.returns || id == instance.app_version_id;
     Ok(begin(cx, begun, move |tx, _| {
         Box::pin(async move {
             let may =
@@ -139,13 +160,12 @@ pub(super) async fn rolled(cx: &Cx, instance: Instance, roll: Roll, remains: &[S
     }))
 }
 
-/// Goes on only if nobody took a member out of work: it would be back at work with the new release. On the way back that is
-/// the lesser evil, because what does not work must not keep anybody from returning to what did.
-fn none_at_rest(living: &[Member]) -> Result<()> {
-    let at_rest = |member: &&Member| matches!(member.state, MemberState::Draining | MemberState::Drained);
-    let Some(member) = living.iter().find(at_rest) else { return Ok(()) };
+/// Goes on only if nobody took a member out of work: it would be left behind with the old release. On the way back that is the
+/// lesser evil, because what does not work must not keep anybody from returning to what did.
+fn none_at_rest(living: &[Member], resting: &BTreeSet<MemberId>) -> Result<()> {
+    let Some(member) = living.iter().find(|member| resting.contains(&member.id)) else { return Ok(()) };
     let why = format!(
-        "{} is {}, and an upgrade would put it back to work: resume it or remove it first",
+        "{} is {}, and an upgrade would leave it behind: resume it or remove it first",
         member.name, member.state
     );
     Err(Problem::new(Code::InvalidState, why))
@@ -153,7 +173,13 @@ fn none_at_rest(living: &[Member]) -> Result<()> {
 
 /// Goes on only if what is there can become the other release: every component that has members is one of it and allows so many,
 /// and all of it fits where it is.
-fn suits(cx: &Cx, instance: &Instance, manifest: &Manifest, components: &[Component]) -> Result<()> {
+fn suits(
+    cx: &Cx,
+    instance: &Instance,
+    manifest: &Manifest,
+    components: &[Component],
+    living: &[Member],
+) -> Result<()> {
     let mut groups = Vec::new();
     for component in components.iter().filter(|component| component.desired > 0) {
         let Some(said) = manifest.component(&component.key) else {
@@ -180,19 +206,30 @@ fn suits(cx: &Cx, instance: &Instance, manifest: &Manifest, components: &[Compon
             });
         }
     }
+    // Also one that failed and is not wanted: nobody could say any more what has to be seen before it is gone.
+    let unknown = |member: &&Member| {
+        member.state != MemberState::Removing && manifest.component(&member.component_key).is_none()
+    };
+    if let Some(member) = living.iter().find(unknown) {
+        let why = format!(
+            "{} {} has no component {:?}, and {} is of it: remove it first",
+            manifest.app, manifest.version, member.component_key, member.name
+        );
+        return Err(Problem::new(Code::Incompatible, why));
+    }
     // Members in allocations that the project holds stay where they are.
     let all_made = components.iter().all(|component| component.allocation_id.is_none());
     if all_made { fits(cx, manifest, shape_word(&instance.shape), &groups) } else { Ok(()) }
 }
 
+/// What the way back takes over: it would wait for what does not come to its end otherwise, and that is why one goes back.
+fn rolls(open: Vec<Operation>) -> Vec<Operation> {
+    let is_roll = |operation: &Operation| [UPGRADE.kind, ROLLBACK.kind].contains(&operation.kind.as_str());
+    open.into_iter().filter(is_roll).collect()
+}
+
 /// Goes on only if the same is not under way.
-pub(super) async fn not_under_way(
-    cx: &Cx,
-    instance: &Instance,
-    definition: &Definition,
-    dry_run: bool,
-) -> Result<()> {
-    let open = cx.platform.store.operation_open_on(instance.id.uuid()).await.map_err(refuse)?;
+fn not_under_way(open: &[Operation], definition: &Definition, dry_run: bool) -> Result<()> {
     match open.iter().find(|operation| operation.kind == definition.kind) {
         Some(same) if !dry_run => {
             let why = format!(

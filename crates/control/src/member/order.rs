@@ -62,6 +62,11 @@ pub(super) async fn order(cx: &Cx, project: &str, reference: &str, order: Order)
     if let Some(gone) = members.iter().find(|member| going.contains(&member.id) && !order.force) {
         return Err(Problem::new(Code::InvalidState, on_its_way(gone)));
     }
+    for member in members.iter().filter(|_| order.verb == Verb::Resume) {
+        let open = store.operation_open_on(member.id.uuid()).await.map_err(refuse)?;
+        stays(member, operations.iter().chain(&open))?;
+        runs_the_same(member, &instance)?;
+    }
     let taken = Taken::of(order.verb, &members, going);
     // Once here, so that a dry run says the same; and once more in the transaction, where it counts.
     let now_leaving = quorum::leaving(&operations);
@@ -176,8 +181,9 @@ async fn meant(cx: &Cx, instance: &Instance, order: &Order) -> Result<Vec<Member
     Ok(members)
 }
 
-/// What is under way on the members and is taken over: by force a drain, a removal or a replacement; a member that is put back to
-/// work is not drained first. The same once more is refused, and everything else waits for its turn.
+/// What is under way on the members and is taken over: by force whatever else is done with one that is there, also where that is
+/// parked; a member that is put back to work is not drained first. The same once more is refused, and everything else waits for
+/// its turn.
 async fn under_way(cx: &Cx, members: &[Member], order: &Order) -> Result<Vec<Operation>> {
     let mut taken_over = Vec::new();
     for member in members {
@@ -192,10 +198,12 @@ async fn under_way(cx: &Cx, members: &[Member], order: &Order) -> Result<Vec<Ope
                 );
                 return Err(Problem::new(Code::InvalidState, why));
             }
-            let leaves =
-                matches!(operation.kind.as_str(), "member.drain" | "member.remove" | "member.replace");
+            let in_the_way = matches!(
+                operation.kind.as_str(),
+                "member.drain" | "member.remove" | "member.replace" | "member.resume" | "member.upgrade"
+            );
             let drains = operation.kind == "member.drain";
-            if (order.force && leaves) || (order.verb == Verb::Resume && drains) {
+            if (order.force && in_the_way) || (order.verb == Verb::Resume && drains) {
                 taken_over.push(operation);
             }
         }
@@ -205,6 +213,40 @@ async fn under_way(cx: &Cx, members: &[Member], order: &Order) -> Result<Vec<Ope
 
 fn on_its_way(member: &Member) -> String {
     format!("{} is on its way out already: `muster operation list` shows by which operation", member.name)
+}
+
+/// Goes on only if nobody is to take a member's place: it goes then, and is not put back to work.
+fn stays<'o>(member: &Member, mut operations: impl Iterator<Item = &'o Operation>) -> Result<()> {
+    let replaces = |operation: &&Operation| {
+        let named = operation.items.iter().any(|item| item.id == member.id.to_string());
+        match operation.kind.as_str() {
+            "member.replace" => operation.subject_id == member.id.uuid(),
+            "members.replace" => named,
+            _ => false,
+        }
+    };
+    match operations.find(replaces) {
+        None => Ok(()),
+        Some(replace) => {
+            let why = format!(
+                "{} is being replaced by {}: cancel that first (`muster operation cancel {}`), or leave it",
+                member.name, replace.id, replace.id
+            );
+            Err(Problem::new(Code::InvalidState, why))
+        }
+    }
+}
+
+/// Goes on only if a member runs what its instance runs: beside the others it must not do otherwise.
+fn runs_the_same(member: &Member, instance: &Instance) -> Result<()> {
+    if member.app_version_id == Some(instance.app_version_id) {
+        return Ok(());
+    }
+    let why = format!(
+        "{} rested while {} came to run another release: replace it (`muster member replace`)",
+        member.name, instance.name
+    );
+    Err(Problem::new(Code::InvalidState, why))
 }
 
 /// Which members an order takes out of work, and how many fewer are wanted after it, by component.
@@ -220,8 +262,9 @@ impl Taken {
         let mut fewer: BTreeMap<String, i64> = BTreeMap::new();
         for member in members {
             let count = fewer.entry(member.component_key.clone()).or_default();
-            // One whose add failed was taken back from what is wanted when it did.
-            let counts = member.state != MemberState::Failed && !going.contains(&member.id);
+            // One whose add failed was taken back from what is wanted when it did; one that worked before is wanted still.
+            let never_came = member.state == MemberState::Failed && member.active_witness_id.is_none();
+            let counts = !never_came && !going.contains(&member.id);
             if verb == Verb::Remove && counts {
                 *count += 1;
             }
@@ -287,6 +330,10 @@ impl Write {
         for component in &components {
             self.taken.refuse(self.verb, &self.manifest, component, &living, &leaving)?;
         }
+        for member in self.members.iter().filter(|_| self.verb == Verb::Resume) {
+            let open = tx.operation_open_on_now(member.id.uuid()).await?;
+            stays(member, operations.iter().chain(&open))?;
+        }
         for before in &self.members {
             let now = living.iter().find(|now| now.id == before.id);
             let lately = going.contains(&before.id) && !self.taken.going.contains(&before.id);
@@ -296,7 +343,14 @@ impl Write {
                 return Err(WriteError::from(Problem::new(Code::InvalidState, why)));
             }
         }
-        for (key, fewer) in self.taken.fewer.iter().filter(|(_, fewer)| **fewer > 0) {
+        // One that failed since it was looked at was counted out by that.
+        let members: Vec<Member> = self
+            .members
+            .iter()
+            .map(|before| living.iter().find(|now| now.id == before.id).unwrap_or(before).clone())
+            .collect();
+        let taken = Taken::of(self.verb, &members, self.taken.going);
+        for (key, fewer) in taken.fewer.iter().filter(|(_, fewer)| **fewer > 0) {
             tx.component_want(self.instance.id, key, -fewer, 0).await?;
         }
         match &self.successors {

@@ -32,8 +32,9 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             let why = format!("its allocation {} is {}", allocation.name, allocation.state);
             return Ok(refused(CellFailure::AllocationEnded, why).into());
         }
-        // Each making of it is an incarnation of its own, written down before anything is asked for.
-        if cell.state != CellState::Provisioning {
+        // Each making of it is an incarnation of its own, written down before anything is asked for; also where one that was
+        // taken over from had begun to make it.
+        if cell.state != CellState::Provisioning || cell.operation_id != Some(cx.operation.id) {
             let (now, operation_id) = (cx.now, cx.operation.id);
             return Ok(Act::write(move |tx, _| {
                 Box::pin(async move {

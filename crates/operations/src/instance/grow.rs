@@ -5,7 +5,7 @@ use muster_store::Result;
 
 use super::subject::{adding, named};
 use crate::definition::{Step, StepCx, Undo};
-use crate::gather::{Gathered, Planned, failures, gather};
+use crate::gather::{Gathered, Planned, TakesOver, failures, gather};
 use crate::member::ADD;
 use crate::{Act, Verdict};
 
@@ -29,7 +29,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         if planned.is_empty() {
             return Ok(Verdict::said("none").into());
         }
-        Ok(match gather(cx, planned, AT_ONCE, false).await? {
+        Ok(match gather(cx, planned, AT_ONCE, TakesOver::Nothing).await? {
             Gathered::Pending(act) => super::shrink::among_all(cx, act),
             Gathered::Ended(items, done) if items.len() == done => {
                 super::shrink::ended(cx, items, Verdict::said(format!("{done} more work")))

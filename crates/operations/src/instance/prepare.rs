@@ -1,4 +1,4 @@
-//! Write down which release an instance should run from now on, and which it ran before.
+//! Write down which release an instance should run from now on and with what configuration, and what it ran before.
 
 use futures::future::BoxFuture;
 use muster_ids::AppVersionId;
@@ -37,6 +37,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                 let after = Instance {
                     app_version_id: to,
                     previous_version_id: Some(from),
+                    previous_config: Some(instance.config.clone()),
                     config,
                     operation_id: Some(operation_id),
                     ..instance.clone()

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::subject::{named, subject};
 use crate::definition::{Step, StepCx, Undo};
-use crate::gather::{Gathered, Planned, failures, gather};
+use crate::gather::{Gathered, Planned, TakesOver, failures, gather};
 use crate::member::{REMOVE, manifest_of};
 use crate::{Act, Verdict};
 
@@ -35,7 +35,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             .into_iter()
             .map(|member| Planned { member, definition: &REMOVE, input: json!({"force": false}) })
             .collect();
-        Ok(match gather(cx, planned, pace, false).await? {
+        Ok(match gather(cx, planned, pace, TakesOver::Nothing).await? {
             Gathered::Pending(act) => among_all(cx, act),
             Gathered::Ended(items, done) if items.len() == done => {
                 ended(cx, items, Verdict::said(format!("{done} are removed")))

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::subject::{adding, order, path, subject};
 use crate::definition::{Step, StepCx, Undo};
-use crate::gather::{Gathered, Planned, failures, gather};
+use crate::gather::{Gathered, Planned, TakesOver, failures, gather};
 use crate::member::{ADD, REMOVE, manifest_of};
 use crate::{Act, Verdict};
 
@@ -67,7 +67,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             .map(|member| Planned { member, definition: &ADD, input: adding(cx) })
             .collect();
         let whole = planned.len() == cx.operation.items.len();
-        let (items, succeeded) = match gather(cx, planned, AT_ONCE, false).await? {
+        let (items, succeeded) = match gather(cx, planned, AT_ONCE, TakesOver::Nothing).await? {
             Gathered::Pending(act) => return Ok(merged(cx, act)),
             Gathered::Ended(items, succeeded) => (items, succeeded),
         };
@@ -130,7 +130,7 @@ fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         if planned.is_empty() {
             return Ok(Verdict::said("none of its members is left").into());
         }
-        Ok(match gather(cx, planned, AT_ONCE, true).await? {
+        Ok(match gather(cx, planned, AT_ONCE, TakesOver::All).await? {
             Gathered::Pending(act) => without_items(act),
             Gathered::Ended(items, succeeded) if items.len() == succeeded => {
                 Verdict::said("its members are removed").into()

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::shrink::{among_all, ended};
 use super::subject::{item_of, order, path, subject};
 use crate::definition::{Step, StepCx, Undo};
-use crate::gather::{Gathered, Planned, failures, gather};
+use crate::gather::{Gathered, Planned, TakesOver, failures, gather};
 use crate::member::{REMOVE, manifest_of};
 use crate::{Act, Verdict};
 
@@ -69,7 +69,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             .into_iter()
             .map(|member| Planned { member, definition: &REMOVE, input: force.clone() })
             .collect();
-        Ok(match gather(cx, planned, AT_ONCE, true).await? {
+        Ok(match gather(cx, planned, AT_ONCE, TakesOver::All).await? {
             Gathered::Pending(act) => among_all(cx, act),
             Gathered::Ended(items, done) if items.len() == done => {
                 let until = cx.now;

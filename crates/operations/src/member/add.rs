@@ -15,6 +15,7 @@ use super::publish::PUBLISH;
 use super::subject::{path, subject};
 use super::verify_active::VERIFY_ACTIVE;
 use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, StepCx};
+use crate::remainder::counted_out;
 use crate::{Act, Told, Verdict};
 
 /// What nobody could see may be there or not: that is for a person to decide.
@@ -34,7 +35,7 @@ pub const ADD: Definition = Definition {
 };
 
 /// What did not come to work is failed, with the reason. One that never worked counts no more: its component wants one less,
-/// unless it was to take another's place and was never wanted beside it.
+/// unless it was to take another's place and was never wanted beside it, or somebody removes it and has counted it out.
 pub(super) fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result<Act>> {
     Box::pin(async move {
         let member = subject(cx).await?;
@@ -63,6 +64,7 @@ pub(super) fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture
                     message,
                     ..member.clone()
                 };
+                let lowers = lowers && !counted_out(tx, &member).await?;
                 tx.member_move(&member, &after, now).await?;
                 if lowers {
                     tx.component_want(member.instance_id, &member.component_key, -1, 0).await?;

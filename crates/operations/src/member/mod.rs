@@ -1,6 +1,7 @@
 //! The operations on one member, and their steps, one a file.
 
 mod add;
+mod at_rest;
 mod claim;
 mod conclude;
 mod drain;
@@ -26,6 +27,7 @@ mod withdraw;
 
 pub use add::ADD;
 pub(crate) use add::never_came;
+pub use at_rest::at_rest;
 pub use drain::DRAIN;
 pub use recover::RECOVER;
 pub use remove::REMOVE;

@@ -1,4 +1,4 @@
-//! Have a member's cell made, of what its release says. The undo has it destroyed.
+//! Have a member's cell made, of what its release says. The undo has it destroyed, if it was made by this.
 
 use futures::future::BoxFuture;
 use muster_ids::{ArtifactId, CellId, TypedId as _};
@@ -17,7 +17,7 @@ use crate::cell::{CREATE, RESTART, path as cell_path};
 use crate::child::{self, Part};
 use crate::definition::{Step, StepCx, Undo};
 use crate::proof::{cell_of, component};
-use crate::{Act, Verdict};
+use crate::{Act, Verdict, supersede};
 
 pub(super) const PROVISION: Step = Step {
     name: "provision",
@@ -52,18 +52,26 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         };
         let living = cell_of(cx, &member).await?.filter(|cell| !cell.state.is_final());
         match living {
-            Some(cell) => Ok(remake(cx, member, cell, &spec, artifact)),
+            Some(cell) => remake(cx, member, cell, &spec, artifact).await,
             None => make(cx, member, instance.network_id, spec, artifact).await,
         }
     })
 }
 
-/// A cell that is there is made anew in its place: state directories, name and address stay.
-fn remake(cx: &StepCx<'_>, member: Member, cell: Cell, spec: &CellSpec, artifact: Option<ArtifactId>) -> Act {
+/// A cell that is there is made anew in its place: state directories, name and address stay. Whoever makes it anew already, or
+/// could not, is taken over from: the cell is held until then.
+async fn remake(
+    cx: &StepCx<'_>,
+    member: Member,
+    cell: Cell,
+    spec: &CellSpec,
+    artifact: Option<ArtifactId>,
+) -> Result<Act> {
     let spec = spec.clone();
-    let opened = child::make(cx, "cell", part(cx, &RESTART, &cell));
+    let under_way = cx.store.operation_open_on(cell.id.uuid()).await?;
+    let mut opened = child::make(cx, "cell", part(cx, &RESTART, &cell));
     let (now, look, operation_id) = (cx.now, cx.timing.look, cx.operation.id);
-    Act::write(move |tx, _| {
+    Ok(Act::write(move |tx, _| {
         Box::pin(async move {
             // Another release may have other ports; those that stay lead to it as before.
             let held = tx.node_port_of_now(cell.id).await?;
@@ -71,6 +79,9 @@ fn remake(cx: &StepCx<'_>, member: Member, cell: Cell, spec: &CellSpec, artifact
             tx.node_port_free(cell.id).await?;
             for port in &ports {
                 tx.node_port_insert(cell.node_id, cell.id, port).await?;
+            }
+            for old in &under_way {
+                supersede(tx, old, &mut opened, now).await?;
             }
             tx.cell_remake(&cell, &json!(spec), artifact, now).await?;
             tx.operation_open(&opened).await?;
@@ -82,7 +93,7 @@ fn remake(cx: &StepCx<'_>, member: Member, cell: Cell, spec: &CellSpec, artifact
             tx.member_move(&member, &after, now).await?;
             Ok(Verdict::Wait { reason: "its cell is being made anew".to_owned(), until: now + look })
         })
-    })
+    }))
 }
 
 async fn make(
@@ -268,6 +279,14 @@ fn spec_of(manifest: &Manifest, component: &Component, member: &Member, instance
 fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
     Box::pin(async move {
         let member = subject(cx).await?;
+        // What was there before stays, with what its member keeps in it; whoever comes next takes over what is under way there.
+        let children = cx.store.operation_children(cx.operation.id).await?;
+        let made = |child: &OperationChild| {
+            child.kind == CREATE.kind && member.cell_id.is_some_and(|cell| cell.uuid() == child.subject_id)
+        };
+        if !children.iter().any(made) {
+            return Ok(Verdict::said("its cell was there before, and stays").into());
+        }
         // Whatever is still being made is taken over by its destruction, which looks for itself.
         super::take_down::take_down(cx, &member).await
     })

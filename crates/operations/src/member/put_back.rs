@@ -22,6 +22,12 @@ pub(super) const PUT_BACK: Step = Step {
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
     Box::pin(async move {
         let member = subject(cx).await?;
+        let instance = instance(cx, &member).await?;
+        let rests = matches!(member.state, MemberState::Drained | MemberState::Draining);
+        if rests && member.app_version_id != Some(instance.app_version_id) {
+            let message = "its instance runs another release by now: replace it".to_owned();
+            return Ok(Verdict::Refused { reason: "invalid_state", message }.into());
+        }
         if member.state == MemberState::Drained {
             let (now, operation_id) = (cx.now, cx.operation.id);
             return Ok(Act::write(move |tx, _| {
@@ -36,7 +42,15 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                 })
             }));
         }
-        let instance = instance(cx, &member).await?;
+        if member.state == MemberState::Active {
+            return Ok(Verdict::said("it is at work").into());
+        }
+        // Whoever was before this in line may have removed it, or failed it.
+        if !matches!(member.state, MemberState::Draining | MemberState::Joining) {
+            let message =
+                format!("it is {}, and only one that is drained can be put back to work", member.state);
+            return Ok(Verdict::Refused { reason: "invalid_state", message }.into());
+        }
         let manifest = manifest_of(cx, running_version(&member, &instance)).await?;
         let input = asked(cx);
         Ok(match ask_adapter(cx, &manifest, &instance, &member, AdapterVerb::Resume, input).await? {

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::subject::{instance, manifest_of, refused, running_version, subject};
 use crate::definition::{Step, StepCx, Undo};
-use crate::proof::{Proof, cell_of, component, run_checks};
+use crate::proof::{Proof, cell_of, run_checks};
 use crate::{Act, Verdict};
 
 pub(super) const VERIFY_WITHDRAWN: Step = Step {
@@ -28,12 +28,13 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         }
         let instance = instance(cx, &member).await?;
         let manifest = manifest_of(cx, running_version(&member, &instance)).await?;
-        let component = component(&manifest, &member)?;
         let forced = cx.operation.input["force"] == json!(true);
-        let declared = match component.witnesses.removed.is_empty() {
-            false => component.witnesses.removed.clone(),
-            true if forced => Vec::new(),
-            true => component.witnesses.drained.clone(),
+        let declared = match manifest.component(&member.component_key) {
+            // One that never worked is judged by the release that its instance runs by now, which may not know of its like.
+            None => Vec::new(),
+            Some(component) if !component.witnesses.removed.is_empty() => component.witnesses.removed.clone(),
+            Some(_) if forced => Vec::new(),
+            Some(component) => component.witnesses.drained.clone(),
         };
         // Inside a cell that is gone, or that nobody can reach, nothing can be run; what others say of it still can.
         let gone = cell_of(cx, &member).await?.is_none_or(|cell| cell.state.is_final());

@@ -7,7 +7,7 @@ use muster_store::{Result, StoreError};
 use serde_json::Value;
 
 use crate::definition::{Step, StepCx, Undo};
-use crate::gather::{Gathered, Planned, failures, gather};
+use crate::gather::{Gathered, Planned, TakesOver, failures, gather};
 use crate::member::{manifest_of, of};
 use crate::{Act, Verdict};
 
@@ -43,7 +43,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             Verb::Add | Verb::Resume | Verb::Recover => AT_ONCE,
             Verb::Drain | Verb::Remove | Verb::Replace => pace(cx, &planned).await?,
         };
-        let (items, succeeded) = match gather(cx, planned, at_once, false).await? {
+        let (items, succeeded) = match gather(cx, planned, at_once, TakesOver::Nothing).await? {
             Gathered::Pending(act) => return Ok(act),
             Gathered::Ended(items, succeeded) => (items, succeeded),
         };

@@ -274,7 +274,8 @@ impl Rig {
         let mut tx = self.store.begin().await.unwrap();
         // One that is on its way out is not counted out twice.
         let going = under_way.iter().any(|other| other.kind == "member.remove");
-        if definition.kind == "member.remove" && member.state != MemberState::Failed && !going {
+        let never_came = member.state == MemberState::Failed && member.active_witness_id.is_none();
+        if definition.kind == "member.remove" && !never_came && !going {
             tx.component_want(member.instance_id, &member.component_key, -1, 0).await.unwrap();
         }
         if definition.kind == "member.replace" {
@@ -390,6 +391,7 @@ impl Rig {
             app: "pair".to_owned(),
             app_version_id: self.catalog.versions[0],
             previous_version_id: None,
+            previous_config: None,
             name: name.to_owned(),
             labels: Labels::new(),
             config: json!({}),

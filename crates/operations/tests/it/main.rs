@@ -26,6 +26,7 @@ mod harness;
 mod laws;
 mod line;
 mod member_faults;
+mod member_orders;
 mod member_stories;
 mod node;
 mod rig;

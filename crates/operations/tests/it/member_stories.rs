@@ -49,12 +49,12 @@ stories! {
 }
 
 /// Why it is parked.
-fn why(operation: &Operation) -> &str {
+pub(crate) fn why(operation: &Operation) -> &str {
     assert_eq!(operation.state, OperationState::Parked, "{operation:#?}");
     &operation.parked.as_ref().unwrap().reason
 }
 
-async fn succeeds(rig: &mut Rig, id: OperationId) {
+pub(crate) async fn succeeds(rig: &mut Rig, id: OperationId) {
     let ended = rig.drive(id).await;
     assert_eq!(ended.state, OperationState::Succeeded, "{ended:#?}");
 }
@@ -66,7 +66,7 @@ async fn cancel(rig: &Rig, id: OperationId) {
 }
 
 /// The part of an operation that is of this kind and not over.
-async fn part_of(rig: &Rig, id: OperationId, kind: &str) -> OperationId {
+pub(crate) async fn part_of(rig: &Rig, id: OperationId, kind: &str) -> OperationId {
     let children = rig.store.operation_children(id).await.unwrap();
     children.iter().find(|child| child.kind == kind && !child.state.is_final()).unwrap().id
 }

@@ -102,6 +102,7 @@ CREATE TABLE instances (
     name TEXT NOT NULL,
     labels JSONB NOT NULL,
     config JSONB NOT NULL,
+    previous_config JSONB,
     operator_account_id UUID NOT NULL REFERENCES service_accounts (id),
     network_id UUID NOT NULL REFERENCES networks (id),
     topology_mode TEXT,

@@ -102,6 +102,7 @@ CREATE TABLE instances (
     name TEXT NOT NULL,
     labels TEXT NOT NULL,
     config TEXT NOT NULL,
+    previous_config TEXT,
     operator_account_id TEXT NOT NULL REFERENCES service_accounts (id),
     network_id TEXT NOT NULL REFERENCES networks (id),
     topology_mode TEXT,

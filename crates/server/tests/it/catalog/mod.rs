@@ -195,6 +195,7 @@ impl Catalog {
             app: id("app"),
             app_version_id: version.parse().unwrap(),
             previous_version_id: None,
+            previous_config: None,
             name: name.to_owned(),
             labels: Labels::new(),
             config: json!({}),

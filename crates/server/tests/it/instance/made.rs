@@ -47,6 +47,7 @@ pub(crate) async fn made(kit: &Kit, fixture: &mut Fixture) {
         app: String::new(),
         app_version_id: fixture.id("app_version").parse().unwrap(),
         previous_version_id: None,
+        previous_config: None,
         name: "farm".to_owned(),
         labels: Labels::new(),
         config: json!({}),

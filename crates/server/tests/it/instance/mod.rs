@@ -3,8 +3,10 @@
 
 mod life;
 pub(crate) mod made;
+mod orders;
 mod quorum;
 mod refusals;
+mod releases;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -124,8 +126,13 @@ pub(crate) fn wish(wait_seconds: u64) -> Value {
 
 /// A release that something can start from.
 pub(crate) async fn publish(scene: &Scene, version: &str) {
+    publish_as(scene, version, pool(version)).await;
+}
+
+/// The same, with this manifest.
+pub(crate) async fn publish_as(scene: &Scene, version: &str, manifest: Value) {
     let path = format!("{}/apps/pool/versions", scene.base);
-    scene.admin.post(&path, json!({"manifest": pool(version)})).await.ok();
+    scene.admin.post(&path, json!({"manifest": manifest})).await.ok();
     let step = json!({"to": "staged", "reason": "a test"});
     scene.admin.post(&format!("{path}/{version}/promote"), step).await.ok();
 }

@@ -137,6 +137,7 @@ pub(crate) async fn launched(
         app: String::new(),
         app_version_id: version.id,
         previous_version_id: None,
+        previous_config: None,
         name: name.to_owned(),
         labels: Labels::new(),
         config: json!({}),

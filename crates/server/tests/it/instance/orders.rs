@@ -1,0 +1,130 @@
+//! Orders about members that meet others, and what an instance is told while it is protected or on its way out.
+
+use muster_model::instance::Instance;
+use muster_testkit::Database;
+use serde_json::json;
+
+use super::{Good, Stage};
+use crate::cell::until;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_resume_that_is_parked_does_not_keep_its_member_from_being_removed() {
+    let stage = Stage::new(Database::sqlite()).await;
+    stage.running(3).await;
+    let adapter = Good::start(&stage);
+    stage.scene.done(stage.order("drain", json!({"members": ["farm-worker-1"]})).await).await;
+    adapter.stop().await;
+    // No adapter is there, and it does not have much time.
+    let soon = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(1);
+    let resume = json!({"members": ["farm-worker-1"], "ready_until": soon});
+    let resume = stage.order("resume", resume).await.ok();
+    let id = resume.body["operation"]["id"].as_str().unwrap();
+    until("it is parked", async || {
+        stage.scene.admin.get(&format!("/v1/operations/{id}")).await.ok().body["state"] == "parked"
+    })
+    .await;
+    let force = json!({"members": ["farm-worker-1"], "force": true});
+    let removed = stage.order("remove", force).await.ok();
+    assert_eq!(removed.body["operation"]["supersedes"], id, "{}", removed.text);
+    let adapter = Good::start(&stage);
+    stage.scene.done(removed).await;
+    adapter.stop().await;
+    stage.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_worked_and_failed_is_counted_out_when_it_goes() {
+    let stage = Stage::new(Database::sqlite()).await;
+    stage.running(3).await;
+    let adapter = Good::start(&stage);
+    stage.scene.done(stage.order("drain", json!({"members": ["farm-worker-1"]})).await).await;
+    adapter.stop().await;
+    let soon = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(1);
+    let resume = json!({"members": ["farm-worker-1"], "ready_until": soon});
+    let resume = stage.order("resume", resume).await.ok();
+    let operation = format!("/v1/operations/{}", resume.body["operation"]["id"].as_str().unwrap());
+    until("it is parked", async || stage.scene.admin.get(&operation).await.ok().body["state"] == "parked")
+        .await;
+    let abandon = json!({"choice": "abandon", "statement": "it does not come back"});
+    stage.scene.admin.post(&format!("{operation}/unblock"), abandon).await.ok();
+    assert_eq!(stage.scene.ended(&resume).await["state"], "cancelled");
+    assert_eq!(stage.member("farm-worker-1").await["state"], "failed");
+    let wanted =
+        async || stage.get("app-instances/farm").await["topology"]["components"][1]["desired"].clone();
+    assert_eq!(wanted().await, 3, "it is wanted, and could be recovered");
+    let adapter = Good::start(&stage);
+    stage.scene.done(stage.order("remove", json!({"members": ["farm-worker-1"]})).await).await;
+    assert_eq!(wanted().await, 2);
+    adapter.stop().await;
+    stage.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_being_replaced_cannot_be_put_back_to_work() {
+    let stage = Stage::new(Database::sqlite()).await;
+    stage.running(4).await;
+    let adapter = Good::start(&stage);
+    let two = json!({"members": ["farm-worker-1"]});
+    stage.scene.done(stage.order("drain", two).await).await;
+    adapter.stop().await;
+    // Several at once have no part for each of them yet; one has.
+    let both = json!({"members": ["farm-worker-1", "farm-worker-2"]});
+    for body in [both, json!({"members": ["farm-worker-1"]})] {
+        let replace = stage.order("replace", body).await.ok();
+        let refused = stage.order("resume", json!({"members": ["farm-worker-1"]})).await;
+        let refused = refused.refused(409, "invalid_state");
+        assert!(refused.text.contains("farm-worker-1 is being replaced"), "{}", refused.text);
+        let id = replace.body["operation"]["id"].as_str().unwrap();
+        stage.scene.admin.post(&format!("/v1/operations/{id}/cancel"), json!({})).await.ok();
+        let adapter = Good::start(&stage);
+        stage.scene.ended(&replace).await;
+        adapter.stop().await;
+    }
+    stage.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_on_its_way_out_is_not_said_to_be_as_it_should() {
+    let stage = Stage::new(Database::sqlite()).await;
+    stage.running(0).await;
+    let farm = json!({"name": "farm", "app": "pool", "app_version": "1"});
+    stage.post("app-instances/apply", farm.clone()).await.ok();
+    let mut past = farm.clone();
+    past["expires_at"] = json!("2020-01-01T00:00:00Z");
+    let refused = stage.post("app-instances/apply", past).await.refused(400, "invalid_request");
+    assert_eq!(refused.body["errors"][0]["pointer"], "/expires_at");
+    let down = stage.post("app-instances/farm/decommission", json!({})).await.ok();
+    until("it is stopping", async || stage.get("app-instances/farm").await["state"] == "stopping").await;
+    let mut labelled = farm.clone();
+    labelled["labels"] = json!({"team": "ml"});
+    for body in [farm, labelled] {
+        let refused = stage.post("app-instances/apply", body).await.refused(409, "invalid_state");
+        assert!(refused.text.contains("farm is stopping"), "{}", refused.text);
+    }
+    let adapter = Good::start(&stage);
+    stage.scene.done(down).await;
+    adapter.stop().await;
+    stage.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_protects_an_instance_while_it_is_decommissioned_keeps_it() {
+    for database in Database::both() {
+        let stage = Stage::new(database).await;
+        let farm = stage.running(0).await;
+        let store = stage.scene.kit.store();
+        let before = store.instance_lookup(farm["id"].as_str().unwrap().parse().unwrap()).await;
+        let before = before.unwrap().unwrap();
+        let mut tx = store.begin().await.unwrap();
+        let after = Instance { protected: true, ..before.clone() };
+        tx.instance_move(&before, &after, before.updated_at).await.unwrap();
+        let (down, ()) = tokio::join!(stage.post("app-instances/farm/decommission", json!({})), async {
+            // It has looked by then, and waits to write.
+            tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+            tx.commit().await.unwrap();
+        });
+        assert!(down.refused(409, "invalid_state").text.contains("protected"));
+        assert_eq!(stage.get("app-instances/farm").await["state"], "running");
+        stage.stop().await;
+    }
+}
