@@ -159,16 +159,18 @@ async fn run_check(
         Asked::Done(task, found) => (task, found),
         Asked::Failed(why) => return Ok(Proof::Not(format!("check {index} could not be run: {why}"))),
     };
-    let ran = found.ran.clone().unwrap_or_default();
-    let told = json!({"what": "a check of its manifest", "number": index, "in": at.name, "exec": command,
-                      "expect": check.expect, "exit": ran.exit, "stdout": ran.stdout, "stderr": ran.stderr,
-                      "timed_out": ran.timed_out, "node_id": task.node_id, "task_id": task.id});
-    let Some(why) = unmet(check, &ran) else {
-        return Ok(Proof::Seen(Evidence {
-            checked: vec![told],
-            node: Some(task.node_id),
-            task: Some(task.id),
-        }));
+    let why = match judge(check, found.ran.as_ref()) {
+        Ok(ran) => {
+            let told = json!({"what": "a check of its manifest", "number": index, "in": at.name, "exec": command,
+                              "expect": check.expect, "exit": ran.exit, "stdout": ran.stdout, "stderr": ran.stderr,
+                              "timed_out": ran.timed_out, "node_id": task.node_id, "task_id": task.id});
+            return Ok(Proof::Seen(Evidence {
+                checked: vec![told],
+                node: Some(task.node_id),
+                task: Some(task.id),
+            }));
+        }
+        Err(why) => why,
     };
     let began = first_asked(cx, index).await?.unwrap_or(cx.now);
     let within = SignedDuration::from_secs(check.within_seconds().unwrap_or(0));
@@ -262,7 +264,13 @@ async fn probe(
     }))
 }
 
-/// Why what a check came to is not what it should be.
+/// What a check came to, if that is what it should be; otherwise why not. Whoever says that it was run, and not what came of
+/// it, has said nothing.
+fn judge<'r>(check: &Check, ran: Option<&'r Ran>) -> std::result::Result<&'r Ran, String> {
+    let ran = ran.ok_or("the node did not say what came of it")?;
+    unmet(check, ran).map_or(Ok(ran), Err)
+}
+
 fn unmet(check: &Check, ran: &Ran) -> Option<String> {
     if ran.timed_out {
         return Some("it did not end in time".to_owned());
@@ -273,6 +281,11 @@ fn unmet(check: &Check, ran: &Ran) -> Option<String> {
         return Some(format!("it ended with {}, not {}; {complaint}", ran.exit, check.expect.exit));
     }
     let pattern = check.expect.stdout.as_deref()?;
+    if ran.truncated {
+        return Some(
+            "it wrote more than is kept, and its beginning is not known: have it write less".to_owned(),
+        );
+    }
     match regex::Regex::new(pattern) {
         Ok(pattern) if pattern.is_match(wrote) => None,
         Ok(_) => Some(format!("it wrote {:?}, which does not match {pattern}", shortened(wrote))),
@@ -316,8 +329,17 @@ mod tests {
             (check(0, Some("^UP$")), ran(1, "UP")),
             (check(1, None), ran(0, "")),
             (check(0, None), Ran { timed_out: true, ..Ran::default() }),
+            (check(0, Some("^UP$")), Ran { truncated: true, ..ran(0, "UP") }),
         ] {
             assert!(unmet(&check, &ran).is_some(), "{check:?} {ran:?}");
         }
+        assert_eq!(unmet(&check(0, None), &Ran { truncated: true, ..ran(0, "much") }), None);
+    }
+
+    #[test]
+    fn a_check_without_a_result_does_not_hold() {
+        assert!(judge(&check(0, None), None).is_err());
+        assert!(judge(&check(0, None), Some(&ran(0, ""))).is_ok());
+        assert!(judge(&check(0, None), Some(&ran(1, ""))).is_err());
     }
 }
