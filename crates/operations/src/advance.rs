@@ -273,6 +273,8 @@ pub(crate) fn resume(operation: &mut Operation, definition: &Definition, timing:
                 step.state = StepState::Running;
                 step.output = Value::Null;
                 step.ended_at = None;
+                // What may take so long has that time once more.
+                step.started_at = None;
             }
             operation.steps[at].state = if from == at { StepState::Running } else { StepState::Pending };
         }

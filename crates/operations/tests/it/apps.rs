@@ -162,6 +162,12 @@ impl Rig {
         components.iter().find(|component| component.key == key).unwrap().desired
     }
 
+    /// The hub.
+    pub(crate) async fn hub(&self, id: InstanceId) -> MemberId {
+        let members = self.store.member_living(id).await.unwrap();
+        members.iter().find(|member| member.component_key == "hub").unwrap().id
+    }
+
     /// The units that live, in order.
     pub(crate) async fn units(&self, id: InstanceId) -> Vec<MemberId> {
         let members = self.store.member_living(id).await.unwrap();
@@ -306,9 +312,14 @@ impl Rig {
 
     /// Asks for one more unit.
     pub(crate) async fn add(&self, id: InstanceId) -> (MemberId, OperationId) {
+        self.add_to(id, "unit").await
+    }
+
+    /// Asks for one more member of a component.
+    pub(crate) async fn add_to(&self, id: InstanceId, key: &str) -> (MemberId, OperationId) {
         let instance = self.app_instance(id).await;
         let mut tx = self.store.begin().await.unwrap();
-        let new = self.rows(&mut tx, &instance, "unit", 1, 1).await.remove(0);
+        let new = self.rows(&mut tx, &instance, key, 1, 1).await.remove(0);
         let operation = self.opened_app(
             &member::ADD,
             ("member", new.id.uuid(), &new.name),
