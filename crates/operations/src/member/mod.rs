@@ -31,7 +31,7 @@ pub use recover::RECOVER;
 pub use remove::REMOVE;
 pub use replace::REPLACE;
 pub use resume::RESUME;
-pub(crate) use subject::manifest_of;
+pub(crate) use subject::{manifest_of, path};
 pub use upgrade::UPGRADE;
 
 use muster_manifest::Verb;
