@@ -100,11 +100,20 @@ statements! {
          WHERE subject_id IN (SELECT id FROM allocations WHERE state = 'placing' ORDER BY id LIMIT $2)");
     OPERATION_COUNT = both("SELECT state, COUNT(*) FROM operations GROUP BY state ORDER BY state");
     TOUCH_INSERT = both("INSERT INTO operation_touches (operation_id, thing, held, shared) VALUES ($1, $2, $3, $4)");
+    // A part stands in line where the whole does that it is a part of: otherwise it could wait for somebody who came later, and so
+    // for whoever that one waits for, and that may be the whole. $1 waits for who holds, or stands before it.
     TOUCH_EARLIER = both(
-        "SELECT o.operation_id FROM operation_touches o JOIN operation_touches m ON m.thing = o.thing
-         WHERE m.operation_id = $1 AND o.operation_id <> $1 AND (o.held OR o.operation_id < $1)
-            AND NOT (o.shared AND m.shared)
-         ORDER BY o.operation_id LIMIT 1");
+        "WITH RECURSIVE line (operation_id, top, above) AS (
+            SELECT id, id, parent_id FROM operations WHERE id IN (SELECT operation_id FROM operation_touches
+                WHERE thing IN (SELECT thing FROM operation_touches WHERE operation_id = $1))
+            UNION ALL SELECT l.operation_id, o.id, o.parent_id FROM line l JOIN operations o ON o.id = l.above),
+         places (operation_id, top) AS (
+            SELECT operation_id, top FROM line WHERE NOT EXISTS (SELECT 1 FROM operations WHERE id = line.above))
+         SELECT o.operation_id FROM operation_touches o JOIN operation_touches m ON m.thing = o.thing
+            JOIN places po ON po.operation_id = o.operation_id JOIN places pm ON pm.operation_id = m.operation_id
+         WHERE m.operation_id = $1 AND o.operation_id <> $1
+            AND (o.held OR (po.top, o.operation_id) < (pm.top, m.operation_id)) AND NOT (o.shared AND m.shared)
+         ORDER BY po.top, o.operation_id LIMIT 1");
     // The unique index keeps two apart that want a thing for themselves, and not one that wants it for itself from one that shares
     // it. So whoever takes the right locks the rows of all who touch the same first: whichever of two comes second waits for
     // the other and then sees what it took. SQLite has one writer anyway.

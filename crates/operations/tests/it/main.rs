@@ -30,6 +30,8 @@ mod lost_nodes;
 mod member_faults;
 mod member_stories;
 mod node;
+mod quorums;
 mod replacements;
 mod rig;
 mod stories;
+mod turns;
