@@ -23,6 +23,8 @@ pub(crate) struct Catalog {
     app: AppId,
     /// The releases: the first, and the second.
     pub(crate) versions: [AppVersionId; 2],
+    /// A third, of whose units a majority must stay at work.
+    pub(crate) steady: AppVersionId,
     pub(crate) account: ServiceAccountId,
 }
 
@@ -36,7 +38,7 @@ fn manifest(version: &str, replace_order: &str) -> Value {
     };
     // The second release listens somewhere else.
     let port = if version == "1" { 80 } else { 81 };
-    json!({
+    let mut manifest = json!({
         "app": "pair", "version": version, "artifact_kind": "controller",
         "compatibility": {"requires_capacity_shape": ["gpu_slice"]},
         "operations": ["add", "drain", "resume", "remove", "replace", "recover"],
@@ -51,7 +53,11 @@ fn manifest(version: &str, replace_order: &str) -> Value {
                            "removed": [{"in": "hub", "exec": ["/bin/test", "-e", "/members/{member.name}"],
                                         "expect": {"exit": 1}, "within": "2s"}]}},
         ],
-    })
+    });
+    if version == "3" {
+        manifest["components"][1]["quorum"] = json!("majority");
+    }
+    manifest
 }
 
 impl Catalog {
@@ -113,7 +119,7 @@ impl Catalog {
             updated_at: now,
             version: 1,
         };
-        let releases = [release("1", "new_first"), release("2", "old_first")];
+        let releases = [release("1", "new_first"), release("2", "old_first"), release("3", "old_first")];
         let change = Change {
             before: None,
             after: ArtifactState::Draft,
@@ -130,8 +136,8 @@ impl Catalog {
         }
         tx.commit().await.unwrap();
         store.sabotage("UPDATE app_versions SET state = 'active' WHERE name = '1'").await.unwrap();
-        let [first, second] = releases;
-        Self { app: app.id, versions: [first.id, second.id], account: account.id }
+        let [first, second, third] = releases;
+        Self { app: app.id, versions: [first.id, second.id], steady: third.id, account: account.id }
     }
 }
 
