@@ -53,7 +53,10 @@ async fn leave_successor(tx: &mut Tx, replace: &Operation, new_kind: &str, now: 
             | MemberState::Removing
             | MemberState::Removed
     );
-    let more = wants_more(new_kind, works, removal);
+    let old = tx.member_now(MemberId::from_uuid(replace.subject_id)).await?;
+    // In the place of one that never worked the new one was wanted beside the others from the beginning.
+    let beside = !removal && old.is_some_and(|old| old.never_worked());
+    let more = wants_more(new_kind, works, removal) - i64::from(beside);
     if more != 0 {
         tx.component_want(successor.instance_id, &successor.component_key, more, 0).await?;
     }

@@ -10,7 +10,7 @@ use muster_ids::{MemberId, OperationId, TypedId as _};
 use muster_manifest::{Manifest, ReplaceOrder, Verb};
 use muster_model::event::EventType;
 use muster_model::instance::{Component, Instance, InstanceState};
-use muster_model::member::{Member, MemberState};
+use muster_model::member::Member;
 use muster_model::operation::Operation;
 use muster_operations::member::of;
 use muster_store::Tx;
@@ -244,8 +244,7 @@ impl Taken {
         let mut fewer: BTreeMap<String, i64> = BTreeMap::new();
         for member in members {
             let count = fewer.entry(member.component_key.clone()).or_default();
-            // One whose add failed was taken back from what is wanted when it did.
-            let counts = member.state != MemberState::Failed && !going.contains(&member.id);
+            let counts = !member.never_worked() && !going.contains(&member.id);
             if verb == Verb::Remove && counts {
                 *count += 1;
             }

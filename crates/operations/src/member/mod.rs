@@ -32,6 +32,7 @@ pub use remove::REMOVE;
 pub use replace::REPLACE;
 pub use resume::RESUME;
 pub(crate) use subject::{manifest_of, path};
+pub(crate) use swap::stays;
 pub use upgrade::UPGRADE;
 
 use muster_manifest::Verb;

@@ -238,6 +238,14 @@ async fn undo_removal(cx: &StepCx<'_>) -> Result<Act> {
     }))
 }
 
+/// Whether a new one has come, and counts among those that are wanted.
+pub(crate) fn stays(new: &Member) -> bool {
+    match new.state {
+        MemberState::Requested | MemberState::Removing | MemberState::Removed => false,
+        _ => !new.never_worked(),
+    }
+}
+
 /// One whose turn to come never came is failed, and never takes anybody's place. Whoever stays is let in again where it was cut
 /// off for that.
 pub(super) fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result<Act>> {
@@ -247,9 +255,14 @@ pub(super) fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture
         }
         let (new, old) = (successor(cx).await?, subject(cx).await?);
         let cut_off = cut_off(cx, &old).await?;
+        // Parts are counted by what they are a part of.
+        let counted = cx.operation.parent_id.is_none() && old.never_worked() && !stays(&new);
         let (now, message) = (cx.now, cx.operation.message.clone());
         Ok(Act::write(move |tx, told| {
             Box::pin(async move {
+                if counted {
+                    tx.component_want(old.instance_id, &old.component_key, -1, 0).await?;
+                }
                 if let Some(cell) = cut_off {
                     let_in(tx, told, &old, &cell, now).await?;
                 }

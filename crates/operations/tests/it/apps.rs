@@ -286,12 +286,13 @@ impl Rig {
         let mut tx = self.store.begin().await.unwrap();
         // One that is on its way out is not counted out twice.
         let going = under_way.iter().any(|other| other.kind == "member.remove");
-        if definition.kind == "member.remove" && member.state != MemberState::Failed && !going {
+        if definition.kind == "member.remove" && !member.never_worked() && !going {
             tx.component_want(member.instance_id, &member.component_key, -1, 0).await.unwrap();
         }
         if definition.kind == "member.replace" {
             let instance = self.app_instance(member.instance_id).await;
-            let new = self.rows(&mut tx, &instance, &member.component_key, 1, 0).await.remove(0);
+            let more = i64::from(member.never_worked());
+            let new = self.rows(&mut tx, &instance, &member.component_key, 1, more).await.remove(0);
             let said = operation.input.as_object_mut().unwrap();
             said.insert("successor".to_owned(), json!(new.id));
             said.extend(adding(self).as_object().unwrap().clone());
@@ -375,13 +376,15 @@ impl Rig {
         operation.items = named.iter().map(item).collect();
         let mut tx = self.store.begin().await.unwrap();
         if definition.kind == "members.remove" {
-            for member in named.iter().filter(|member| member.state != MemberState::Failed) {
+            for member in named.iter().filter(|member| !member.never_worked()) {
                 tx.component_want(id, &member.component_key, -1, 0).await.unwrap();
             }
         }
         if definition.kind == "members.replace" {
             let count = i64::try_from(ids.len()).unwrap();
-            let new = self.rows(&mut tx, &instance, "unit", count, 0).await;
+            let more = named.iter().filter(|member| member.never_worked()).count();
+            let more = i64::try_from(more).unwrap();
+            let new = self.rows(&mut tx, &instance, "unit", count, more).await;
             let pairs = named.iter().zip(&new).map(|(old, new)| (old.id.to_string(), json!(new.id)));
             let said = operation.input.as_object_mut().unwrap();
             said.insert("successors".to_owned(), Value::Object(pairs.collect()));
