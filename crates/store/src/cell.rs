@@ -240,6 +240,11 @@ impl Tx {
         self.execute(&CELL_FENCE, args![id, true, at]).await.map(drop)
     }
 
+    /// The cells in an allocation that are not over, inside this transaction.
+    pub async fn cell_live_in_now(&mut self, allocation: AllocationId) -> Result<Vec<Cell>> {
+        self.fetch_all(&CELL_LIVE_IN, args![allocation]).await?.iter().map(cell).collect()
+    }
+
     /// Has its neighbours know it again; the caller raises what their nodes follow.
     pub async fn cell_let_in(&mut self, id: CellId, at: Timestamp) -> Result<()> {
         self.execute(&CELL_FENCE, args![id, false, at]).await.map(drop)
