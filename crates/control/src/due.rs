@@ -1,33 +1,35 @@
 //! What the platform asks of the engine by itself: releasing what has expired, and cleaning up on nodes that came back.
 
-use muster_ids::{AllocationId, TypedId as _};
+use muster_ids::{AllocationId, AuditId, EventId, TypedId as _};
 use muster_model::allocation::Allocation;
+use muster_model::audit::{Actor, Entry, Outcome, Target};
+use muster_model::event::{Draft, EventType};
 use muster_model::instance::Instance;
-use muster_model::operation::AskedBy;
+use muster_model::operation::{AskedBy, Operation};
 use muster_operations::allocation::{CLEAN, RELEASE};
 use muster_operations::instance::DECOMMISSION;
 use muster_operations::{Definition, Open, open, supersede};
-use muster_store::{Lease, StoreError};
-use serde_json::json;
+use muster_store::{Lease, StoreError, Tx};
+use serde_json::{Value, json};
 
-use crate::Platform;
 use crate::instance::decommission::{WITHIN, in_the_way};
-use crate::operation::part_of;
+use crate::operation::{part_of, path};
+use crate::{Platform, allocation, instance};
 
 impl Platform {
     /// Opens what is due. Each in a transaction of its own, fenced by the sweeper's lease.
     pub(crate) async fn open_due(&self, lease: &Lease) -> Result<(), StoreError> {
         for id in self.store.allocation_expired(self.world.now()).await? {
             let deadline = self.options.timing.release;
-            self.open_one(lease, id, &RELEASE, deadline, "it has expired").await?;
+            go_on(self.open_one(lease, id, &RELEASE, deadline, "it has expired").await, id)?;
         }
         for instance in self.store.instance_expired(self.world.now(), AT_ONCE).await? {
-            self.open_decommission(lease, &instance).await?;
+            go_on(self.open_decommission(lease, &instance).await, instance.id)?;
         }
         for node in self.store.quarantined_nodes().await? {
             for id in self.store.quarantined_on(node).await? {
                 let deadline = self.options.timing.release;
-                self.open_one(lease, id, &CLEAN, deadline, "its node is back").await?;
+                go_on(self.open_one(lease, id, &CLEAN, deadline, "its node is back").await, id)?;
             }
         }
         Ok(())
@@ -73,10 +75,13 @@ impl Platform {
                 now,
             },
         );
+        let told = json!({"name": allocation.name, "reason": why});
         let mut tx = self.store.begin().await?;
         tx.lease_extend(lease, now).await?;
         tx.operation_open(&operation).await?;
+        self.tell_opened(&mut tx, &operation, allocation::path(&allocation), told, &[]).await?;
         tx.commit().await?;
+        self.unsealed.notify_one();
         tracing::info!(operation_id = %operation.id, kind = definition.kind, allocation_id = %id, why, "opened");
         self.engine.wake.notify_one();
         Ok(())
@@ -113,10 +118,14 @@ impl Platform {
             },
         );
         operation.items = self.store.member_living(id).await?.iter().map(part_of).collect();
+        let told = json!({"name": instance.name, "force": false, "reason": why});
+        let mut ended = Vec::new();
         let mut tx = self.store.begin().await?;
         tx.lease_extend(lease, now).await?;
         for old in in_the_way(instance, touching) {
-            supersede(&mut tx, &old, &mut operation, now).await?;
+            if supersede(&mut tx, &old, &mut operation, now).await? {
+                ended.push(old);
+            }
         }
         tx.operation_open(&operation).await?;
         // Somebody may have protected it, or given it more time, since it was found.
@@ -125,10 +134,82 @@ impl Platform {
             tx.rollback().await;
             return Ok(());
         }
+        self.tell_opened(&mut tx, &operation, instance::path(instance), told, &ended).await?;
         tx.commit().await?;
+        self.unsealed.notify_one();
         tracing::info!(operation_id = %operation.id, kind = operation.kind, instance_id = %id, why, "opened");
         self.engine.wake.notify_one();
         Ok(())
+    }
+}
+
+impl Platform {
+    /// Leaves for the sealer what a command would have left: the audit's line, that it was accepted, and what it took over from.
+    async fn tell_opened(
+        &self,
+        tx: &mut Tx,
+        operation: &Operation,
+        subject: String,
+        mut told: Value,
+        ended: &[Operation],
+    ) -> Result<(), StoreError> {
+        let (world, now) = (&self.world, operation.created_at);
+        told["operation_id"] = json!(operation.id);
+        told["kind"] = json!(operation.kind);
+        if !ended.is_empty() {
+            told["supersedes"] = json!(ended.iter().map(|old| old.id).collect::<Vec<_>>());
+        }
+        let by = &operation.asked_by;
+        let entry = Entry {
+            id: world.id::<AuditId>(),
+            at: now,
+            actor: Actor { kind: by.kind.clone(), id: by.id.clone(), name: by.name.clone() },
+            action: operation.kind.clone(),
+            outcome: Outcome::Succeeded,
+            code: None,
+            target: Some(Target {
+                kind: operation.subject_kind.clone(),
+                id: operation.subject_id.to_string(),
+                name: Some(operation.subject_name.clone()),
+            }),
+            tenant_id: operation.tenant_id,
+            project_id: operation.project_id,
+            correlation_id: operation.correlation_id.clone(),
+            count: 1,
+            detail: told.clone(),
+        };
+        let mut news = vec![(EventType::OperationAccepted, subject, told)];
+        news.extend(ended.iter().map(|old| {
+            let data = json!({"kind": old.kind, "state": "superseded", "operation_id": old.id,
+                              "superseded_by": operation.id});
+            (EventType::OperationEnded, path(old), data)
+        }));
+        let draft = |(event_type, subject, data): (EventType, String, Value)| Draft {
+            id: world.id::<EventId>(),
+            event_type: event_type.as_str().to_owned(),
+            subject,
+            at: now,
+            tenant_id: operation.tenant_id,
+            project_id: operation.project_id,
+            correlation_id: operation.correlation_id.clone(),
+            actor_id: by.id.clone(),
+            data,
+        };
+        let drafts: Vec<Draft> = news.into_iter().map(draft).collect();
+        let (entry, drafts) = (json!(entry).to_string(), json!(drafts).to_string());
+        tx.unsealed_insert(world.uuid(), &operation.scope().chain(), &entry, &drafts).await
+    }
+}
+
+/// One that cannot be opened now does not hold up the others: it is tried again in the next round. Only who has lost the lease
+/// stops.
+fn go_on(opened: Result<(), StoreError>, what: impl std::fmt::Display) -> Result<(), StoreError> {
+    match opened {
+        Err(error) if !matches!(error, StoreError::Fenced) => {
+            tracing::warn!(%error, %what, "what is due could not be opened; it is tried again");
+            Ok(())
+        }
+        other => other,
     }
 }
 
@@ -138,4 +219,17 @@ const AT_ONCE: i64 = 50;
 /// Protection holds against the clock as well as against people.
 fn spared(allocation: &Allocation, definition: &Definition) -> bool {
     definition.kind == RELEASE.kind && allocation.protected
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_that_cannot_be_opened_holds_nobody_up() {
+        assert!(go_on(Ok(()), "a").is_ok());
+        assert!(go_on(Err(StoreError::Conflict("somebody was faster".to_owned())), "a").is_ok());
+        assert!(go_on(Err(StoreError::Stale), "a").is_ok());
+        assert!(matches!(go_on(Err(StoreError::Fenced), "a"), Err(StoreError::Fenced)));
+    }
 }

@@ -17,6 +17,7 @@ pub mod name;
 pub mod node;
 pub mod operation;
 pub mod placement;
+pub mod quorum;
 mod reason;
 pub mod release;
 pub mod repair;

@@ -125,6 +125,11 @@ impl Member {
         if self.health_incarnation == self.incarnation { self.health } else { Health::Unknown }
     }
 
+    /// Whether it failed before it ever worked: when its add did, it was taken back from what its component wants.
+    pub fn never_worked(&self) -> bool {
+        self.state == MemberState::Failed && self.active_witness_id.is_none()
+    }
+
     /// Whether it counts as in work.
     pub fn works(&self) -> bool {
         self.state == MemberState::Active && self.known_health() != Health::Unhealthy

@@ -172,6 +172,10 @@ pub struct Parked {
     /// Whether that was done.
     #[serde(default)]
     pub escalated: bool,
+    /// Whether nothing was refused and only its time was over: then it can go on where it is as soon as what it waits for is
+    /// there.
+    #[serde(default)]
+    pub by_deadline: bool,
 }
 
 /// Who asked.

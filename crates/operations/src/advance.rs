@@ -47,6 +47,7 @@ pub(crate) fn turn(
             if now >= operation.deadline_at {
                 let why = operation.waiting.clone().unwrap_or_else(|| "undoing it took too long".to_owned());
                 park(operation, definition, timing, now, &format!("it could not be undone in time: {why}"));
+                mark_late(operation);
                 return Turn::Changed;
             }
             match last_to_undo(operation) {
@@ -75,6 +76,7 @@ pub(crate) fn turn(
                     }
                     AtDeadline::Undo | AtDeadline::Park | AtDeadline::Step => {
                         park(operation, definition, timing, now, &message);
+                        mark_late(operation);
                     }
                 }
                 return Turn::Changed;
@@ -239,8 +241,33 @@ pub(crate) fn park(
         since: now,
         escalates_at,
         escalated: false,
+        by_deadline: false,
     });
     operation.due_at = escalates_at;
+}
+
+fn mark_late(operation: &mut Operation) {
+    if let Some(parked) = &mut operation.parked {
+        parked.by_deadline = true;
+    }
+}
+
+/// Takes a parked operation up because what it waited for may be there now. Where only its time was over it goes on where it
+/// is, and what it asked for still counts; where something was refused, that is tried again.
+pub(crate) fn go_on(operation: &mut Operation, definition: &Definition, timing: &Timing, now: Timestamp) {
+    let late = operation.parked.as_ref().is_some_and(|parked| parked.by_deadline);
+    let round = operation.input["round"].clone();
+    resume(operation, definition, timing, now);
+    if late {
+        operation.input["round"] = round;
+    }
+}
+
+/// The step that an operation is at, in the direction that it has.
+pub(crate) fn at_step(operation: &Operation) -> Option<&str> {
+    let undoing = operation.steps.iter().rfind(|step| step.state == StepState::Undoing);
+    let step = undoing.or_else(|| operation.current().map(|at| &operation.steps[at]));
+    step.map(|step| step.name.as_str())
 }
 
 /// Takes a parked operation up again, in the direction it had. Where evidence was not what it should be, what it is evidence
@@ -273,6 +300,8 @@ pub(crate) fn resume(operation: &mut Operation, definition: &Definition, timing:
                 step.state = StepState::Running;
                 step.output = Value::Null;
                 step.ended_at = None;
+                // What may take so long has that time once more.
+                step.started_at = None;
             }
             operation.steps[at].state = if from == at { StepState::Running } else { StepState::Pending };
         }

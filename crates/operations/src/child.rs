@@ -6,11 +6,12 @@
 use jiff::Timestamp;
 use muster_ids::OperationId;
 use muster_model::operation::{Operation, OperationState};
-use muster_store::{OperationChild, Result};
+use muster_store::{OperationChild, Result, StoreError, Tx};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::{Act, Definition, Open, StepCx, Verdict, open};
+use crate::advance::at_step;
+use crate::{Act, Definition, Open, StepCx, Timing, Verdict, definition, go_on, open};
 
 /// What a part is opened with.
 pub(crate) struct Part<'a> {
@@ -38,6 +39,24 @@ pub(crate) async fn find(cx: &StepCx<'_>, purpose: &str) -> Result<Option<Operat
     let mine = opened_for(cx, purpose);
     let children = cx.store.operation_children(cx.operation.id).await?;
     Ok(children.into_iter().rfind(|child| child.opened_for == mine))
+}
+
+/// The part that speaks for this purpose: this round's, or one of an earlier round that is under way or did what it was for.
+pub(crate) async fn standing(cx: &StepCx<'_>, purpose: &str) -> Result<Option<OperationChild>> {
+    let (mine, prefix) = (opened_for(cx, purpose), format!("{}/{purpose}/", cx.step));
+    let children = cx.store.operation_children(cx.operation.id).await?;
+    let last = children.into_iter().rfind(|child| child.opened_for.starts_with(&prefix));
+    Ok(last.filter(|child| {
+        child.opened_for == mine || !child.state.is_final() || child.state == OperationState::Succeeded
+    }))
+}
+
+/// Asks for the end of a part. One that has ended at this very moment is what was asked for.
+pub(crate) async fn cancel(tx: &mut Tx, id: OperationId, now: Timestamp) -> Result<()> {
+    match tx.operation_cancel(id, now).await {
+        Err(StoreError::Gone(_)) => Ok(()),
+        other => other,
+    }
 }
 
 /// Whether this step ever opened a part for this purpose, in this round or an earlier one.
@@ -85,4 +104,27 @@ pub(crate) fn wait(cx: &StepCx<'_>, child: &OperationChild) -> Act {
 pub(crate) fn why(child: &OperationChild) -> String {
     let says = child.says.as_deref().unwrap_or("it gave no reason");
     format!("{} ended as {}: {says}", child.kind, child.state)
+}
+
+/// What waited for this part until its own time was over goes on with its end: nobody would look at it otherwise.
+pub(crate) async fn take_up_whole(
+    tx: &mut Tx,
+    part: &Operation,
+    timing: &Timing,
+    now: Timestamp,
+) -> Result<()> {
+    let Some(whole) = part.parent_id else { return Ok(()) };
+    let Some(whole) = tx.operation_now(whole).await? else { return Ok(()) };
+    let late = whole.parked.as_ref().is_some_and(|parked| parked.by_deadline);
+    let step = part.input["for"].as_str().and_then(|named| named.split_once('/')).map(|(step, _)| step);
+    if !late || step.is_none() || at_step(&whole) != step {
+        return Ok(());
+    }
+    let Some(mut whole) = tx.operation_seize(whole.id).await? else { return Ok(()) };
+    if let Some(kind) = definition(&whole.kind)
+        && go_on(&mut whole, kind, timing, now)
+    {
+        tx.operation_advance(&whole, now, None).await?;
+    }
+    Ok(())
 }

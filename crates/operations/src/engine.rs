@@ -13,6 +13,7 @@ use serde_json::json;
 use tokio::sync::Notify;
 
 use crate::advance::{Turn, advance, turn};
+use crate::child::take_up_whole;
 use crate::definition::{Definition, StepCx, Undo};
 use crate::point::{Point, Points, Strike};
 use crate::telling::{changed, end_entry, path, tell};
@@ -394,6 +395,7 @@ impl Engine {
             tx.adapter_step_cancel_of(next.id, now).await?;
         }
         tx.operation_end(&next, now).await?;
+        take_up_whole(&mut tx, &next, &self.timing, now).await?;
         let entry = end_entry(&next, self.world.id(), now);
         tell(&self.world, &mut tx, &next, &told, Some(entry), now).await?;
         match tx.commit().await {

@@ -121,6 +121,11 @@ pub(crate) async fn gather(
             .map(|child| format!("{}: {}", child.id, child.says.as_deref().unwrap_or_default()))
             .collect();
         let reason = match parked.first() {
+            None if open == 0 => {
+                format!(
+                    "{succeeded} of {all} are done, and none of the rest can be missed: too few others work"
+                )
+            }
             None => format!("{succeeded} of {all} are done, {open} are under way"),
             Some(first) => format!(
                 "{succeeded} of {all} are done, {open} are under way, of which {} are parked ({first})",

@@ -47,5 +47,5 @@ pub use point::{Point, Points, Strike, kill_points};
 pub use releases::Releases;
 pub use supersede::supersede;
 pub use timing::Timing;
-pub use unblock::{Unblocked, unblock};
+pub use unblock::{Unblocked, go_on, unblock};
 pub use verdict::{Act, Told, Verdict, Write};

@@ -3,14 +3,14 @@
 //! Nothing is cached: each check is asked for after the adapter said that it was done, and asked again until it holds or its
 //! time is over. What was seen is kept as evidence, with what was expected.
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use muster_ids::{NodeId, TaskId, TypedId as _};
 use muster_manifest::{Check, Component, Manifest, Values, fill};
 use muster_model::allocation::AllocationState;
 use muster_model::cell::{Cell, CellState};
 use muster_model::instance::Instance;
 use muster_model::member::{Member, MemberState};
-use muster_model::task::TaskKind;
+use muster_model::task::{Task, TaskKind};
 use muster_model::witness::{Transition, Witness, WitnessKind};
 use muster_node_api::task::{CellAct, ProbeOrder, Ran};
 use muster_store::{Result, StoreError};
@@ -61,6 +61,9 @@ impl Evidence {
     }
 }
 
+/// What the platform's own look is asked for as.
+const LOOK: &str = "look";
+
 /// How often a check that does not hold yet is asked again.
 const PAUSE: SignedDuration = SignedDuration::from_secs(1);
 
@@ -81,7 +84,7 @@ pub(crate) async fn look(cx: &StepCx<'_>, member: &Member) -> Result<Proof> {
         let why = format!("its cell is {} in an allocation that is {}", cell.state, allocation.state);
         return Ok(Proof::Not(why));
     }
-    let wanted = order(cx, &cell, &allocation, TaskKind::CellInspect, "look").await?;
+    let wanted = order(cx, &cell, &allocation, TaskKind::CellInspect, LOOK).await?;
     let (task, found) = match ask(cx, &wanted).await? {
         Asked::Pending(act) => return Ok(Proof::Pending(act)),
         Asked::Done(task, found) => (task, seen(&found)),
@@ -97,8 +100,8 @@ pub(crate) async fn look(cx: &StepCx<'_>, member: &Member) -> Result<Proof> {
             node: Some(task.node_id),
             task: Some(task.id),
         })),
-        // What is not ready yet is asked for again until the step's time is over.
-        CellJudged::Later(why) if cx.now < task.queued_at + cx.timing.task => {
+        // What is not ready yet is asked for again until the time is over that it has since the first look.
+        CellJudged::Later(why) if cx.now < first_seen(cx).await?.unwrap_or(cx.now) + cx.timing.task => {
             match task.finished_at.is_some_and(|at| cx.now < at + PAUSE) {
                 true => Ok(Proof::Pending(Verdict::Wait { reason: why, until: cx.now + PAUSE }.into())),
                 false => Ok(Proof::Pending(ask_anew(cx, &wanted, &task)?)),
@@ -116,9 +119,22 @@ pub(crate) async fn run_checks(
     member: &Member,
     checks: &[Check],
 ) -> Result<Proof> {
+    let numbered: Vec<(usize, Check)> = checks.iter().cloned().enumerate().collect();
+    run_numbered(cx, manifest, instance, member, &numbered).await
+}
+
+/// The same, with the number that each has in the manifest: what was asked of one must not answer for another when some are
+/// left out meanwhile.
+pub(crate) async fn run_numbered(
+    cx: &StepCx<'_>,
+    manifest: &Manifest,
+    instance: &Instance,
+    member: &Member,
+    checks: &[(usize, Check)],
+) -> Result<Proof> {
     let mut evidence = Evidence::default();
-    for (index, check) in checks.iter().enumerate() {
-        match run_check(cx, manifest, instance, member, index, check).await? {
+    for (index, check) in checks {
+        match run_check(cx, manifest, instance, member, *index, check).await? {
             Proof::Seen(seen) => {
                 evidence.checked.extend(seen.checked);
                 (evidence.node, evidence.task) = (seen.node, seen.task);
@@ -142,7 +158,7 @@ async fn run_check(
             "check {index} runs in {}, and no member of that is active: it cannot be seen",
             check.place
         );
-        return waiting_for_place(cx, check, why);
+        return waiting_for_place(cx, index, check, why).await;
     };
     let order_of = match probe(cx, manifest, instance, member, check).await? {
         Ok(order) => order,
@@ -159,18 +175,20 @@ async fn run_check(
         Asked::Done(task, found) => (task, found),
         Asked::Failed(why) => return Ok(Proof::Not(format!("check {index} could not be run: {why}"))),
     };
-    let ran = found.ran.clone().unwrap_or_default();
-    let told = json!({"what": "a check of its manifest", "number": index, "in": at.name, "exec": command,
-                      "expect": check.expect, "exit": ran.exit, "stdout": ran.stdout, "stderr": ran.stderr,
-                      "timed_out": ran.timed_out, "node_id": task.node_id, "task_id": task.id});
-    let Some(why) = unmet(check, &ran) else {
-        return Ok(Proof::Seen(Evidence {
-            checked: vec![told],
-            node: Some(task.node_id),
-            task: Some(task.id),
-        }));
+    let why = match judge(check, found.ran.as_ref()) {
+        Ok(ran) => {
+            let told = json!({"what": "a check of its manifest", "number": index, "in": at.name, "exec": command,
+                              "expect": check.expect, "exit": ran.exit, "stdout": ran.stdout, "stderr": ran.stderr,
+                              "timed_out": ran.timed_out, "node_id": task.node_id, "task_id": task.id});
+            return Ok(Proof::Seen(Evidence {
+                checked: vec![told],
+                node: Some(task.node_id),
+                task: Some(task.id),
+            }));
+        }
+        Err(why) => why,
     };
-    let began = first_asked(cx, index).await?.unwrap_or(cx.now);
+    let began = first_asked(cx, &mine(cx).await?, index).unwrap_or(cx.now);
     let within = SignedDuration::from_secs(check.within_seconds().unwrap_or(0));
     let sentence = format!("check {index} ({}, in {}) does not hold: {why}", command.join(" "), at.name);
     if cx.now >= began + within {
@@ -183,20 +201,36 @@ async fn run_check(
     Ok(Proof::Pending(ask_anew(cx, &wanted, &task)?))
 }
 
-/// When a check of this step was first asked for.
-async fn first_asked(cx: &StepCx<'_>, index: usize) -> Result<Option<jiff::Timestamp>> {
-    let round = cx.operation.input["round"].as_i64().unwrap_or(0);
-    let prefix = format!("{}/check {index} in ", cx.step);
-    let tasks = cx.store.task_list(cx.operation.id).await?;
-    let mine = tasks
-        .iter()
-        .filter(|task| task.key.starts_with(&prefix) && task.key.contains(&format!("/{round}/")))
-        .map(|task| task.queued_at);
-    Ok(mine.min())
+/// What this step has asked of nodes in this round.
+async fn mine(cx: &StepCx<'_>) -> Result<Vec<Task>> {
+    let (step, round) =
+        (format!("{}/", cx.step), format!("/{}/", cx.operation.input["round"].as_i64().unwrap_or(0)));
+    let mut tasks = cx.store.task_list(cx.operation.id).await?;
+    tasks.retain(|task| task.key.starts_with(&step) && task.key.contains(&round));
+    Ok(tasks)
 }
 
-fn waiting_for_place(cx: &StepCx<'_>, check: &Check, why: String) -> Result<Proof> {
-    let began = cx.operation.step(cx.step).and_then(|step| step.started_at).unwrap_or(cx.now);
+/// When the first look of this step was answered.
+async fn first_seen(cx: &StepCx<'_>) -> Result<Option<Timestamp>> {
+    let prefix = format!("{}/{LOOK}/", cx.step);
+    let tasks = mine(cx).await?;
+    Ok(tasks.iter().filter(|task| task.key.starts_with(&prefix)).filter_map(|task| task.finished_at).min())
+}
+
+/// When a check of this step was first asked for.
+fn first_asked(cx: &StepCx<'_>, mine: &[Task], index: usize) -> Option<Timestamp> {
+    let prefix = format!("{}/check {index} in ", cx.step);
+    mine.iter().filter(|task| task.key.starts_with(&prefix)).map(|task| task.queued_at).min()
+}
+
+/// Its time runs since it was first asked for, or could have been: since what comes before it was answered.
+async fn waiting_for_place(cx: &StepCx<'_>, index: usize, check: &Check, why: String) -> Result<Proof> {
+    let tasks = mine(cx).await?;
+    let started = || cx.operation.step(cx.step).and_then(|step| step.started_at);
+    let began = first_asked(cx, &tasks, index)
+        .or_else(|| tasks.iter().filter_map(|task| task.finished_at).max())
+        .or_else(started)
+        .unwrap_or(cx.now);
     let within = SignedDuration::from_secs(check.within_seconds().unwrap_or(0));
     if cx.now >= began + within {
         return Ok(Proof::Not(why));
@@ -204,25 +238,64 @@ fn waiting_for_place(cx: &StepCx<'_>, check: &Check, why: String) -> Result<Proo
     Ok(Proof::Pending(Verdict::Wait { reason: why, until: cx.now + PAUSE }.into()))
 }
 
-/// Whose cell a check runs beside: the member's own, or that of the first active member of a component.
+/// Whose cell a check runs beside: the member's own, or that of the first active member of a component whose node is heard.
 async fn place_of(
     cx: &StepCx<'_>,
     instance: &Instance,
     member: &Member,
     check: &Check,
 ) -> Result<Option<(Member, Cell)>> {
-    let at = if check.place == "self" {
-        Some(member.clone())
-    } else {
-        let mut members = cx.store.member_living(instance.id).await?;
-        members.retain(|other| other.component_key == check.place && !other.fenced);
-        let active = members.iter().find(|other| other.state == MemberState::Active && other.id != member.id);
-        // The first of a component has nobody but itself to be asked.
-        active.or_else(|| members.iter().find(|other| other.id == member.id)).cloned()
+    if check.place == "self" {
+        return Ok(running(cx, member).await?.map(|cell| (member.clone(), cell)));
+    }
+    let places = cx.store.member_places(instance.id).await?;
+    let unheard = |other: &Member| {
+        places.iter().any(|place| place.member_id == other.id && place.unreachable_since.is_some())
     };
-    let Some(at) = at else { return Ok(None) };
-    let cell = cell_of(cx, &at).await?;
-    Ok(cell.filter(|cell| cell.state == CellState::Running).map(|cell| (at, cell)))
+    let mut members = cx.store.member_living(instance.id).await?;
+    members.retain(|other| other.component_key == check.place && !other.fenced && knows(cx, other, member));
+    // The first of a component has nobody but itself to be asked, and nobody is asked who is out of work while others are not.
+    members.sort_by_key(|other| {
+        (other.id == member.id, unheard(other), other.state != MemberState::Active, other.id)
+    });
+    for other in members {
+        if let Some(cell) = running(cx, &other).await? {
+            return Ok(Some((other, cell)));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether a member can be asked of another. One that goes may still be known where nobody works any more; for everything else
+/// the word of one that works is wanted.
+fn knows(cx: &StepCx<'_>, other: &Member, member: &Member) -> bool {
+    let goes = cx.step == "verify_withdrawn";
+    match other.state {
+        MemberState::Active => true,
+        MemberState::Draining | MemberState::Drained => goes || other.id == member.id,
+        _ => other.id == member.id,
+    }
+}
+
+/// Whether there is anybody beside the member itself who could say what a check asks: only then can it be asked at all.
+pub(crate) async fn anybody(
+    cx: &StepCx<'_>,
+    instance: &Instance,
+    member: &Member,
+    check: &Check,
+) -> Result<bool> {
+    let members = cx.store.member_living(instance.id).await?;
+    for other in members.iter().filter(|other| other.component_key == check.place && other.id != member.id) {
+        let works = other.state == MemberState::Active;
+        if works || (!other.fenced && knows(cx, other, member) && running(cx, other).await?.is_some()) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+async fn running(cx: &StepCx<'_>, member: &Member) -> Result<Option<Cell>> {
+    Ok(cell_of(cx, member).await?.filter(|cell| cell.state == CellState::Running))
 }
 
 async fn probe(
@@ -262,7 +335,13 @@ async fn probe(
     }))
 }
 
-/// Why what a check came to is not what it should be.
+/// What a check came to, if that is what it should be; otherwise why not. Whoever says that it was run, and not what came of
+/// it, has said nothing.
+fn judge<'r>(check: &Check, ran: Option<&'r Ran>) -> std::result::Result<&'r Ran, String> {
+    let ran = ran.ok_or("the node did not say what came of it")?;
+    unmet(check, ran).map_or(Ok(ran), Err)
+}
+
 fn unmet(check: &Check, ran: &Ran) -> Option<String> {
     if ran.timed_out {
         return Some("it did not end in time".to_owned());
@@ -273,6 +352,11 @@ fn unmet(check: &Check, ran: &Ran) -> Option<String> {
         return Some(format!("it ended with {}, not {}; {complaint}", ran.exit, check.expect.exit));
     }
     let pattern = check.expect.stdout.as_deref()?;
+    if ran.truncated {
+        return Some(
+            "it wrote more than is kept, and its beginning is not known: have it write less".to_owned(),
+        );
+    }
     match regex::Regex::new(pattern) {
         Ok(pattern) if pattern.is_match(wrote) => None,
         Ok(_) => Some(format!("it wrote {:?}, which does not match {pattern}", shortened(wrote))),
@@ -316,8 +400,17 @@ mod tests {
             (check(0, Some("^UP$")), ran(1, "UP")),
             (check(1, None), ran(0, "")),
             (check(0, None), Ran { timed_out: true, ..Ran::default() }),
+            (check(0, Some("^UP$")), Ran { truncated: true, ..ran(0, "UP") }),
         ] {
             assert!(unmet(&check, &ran).is_some(), "{check:?} {ran:?}");
         }
+        assert_eq!(unmet(&check(0, None), &Ran { truncated: true, ..ran(0, "much") }), None);
+    }
+
+    #[test]
+    fn a_check_without_a_result_does_not_hold() {
+        assert!(judge(&check(0, None), None).is_err());
+        assert!(judge(&check(0, None), Some(&ran(0, ""))).is_ok());
+        assert!(judge(&check(0, None), Some(&ran(1, ""))).is_err());
     }
 }

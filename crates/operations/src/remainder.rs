@@ -8,7 +8,7 @@ use muster_model::operation::{Item, ItemState, Operation, OperationState};
 use muster_store::{Result, StoreError, Tx};
 use serde_json::Value;
 
-use crate::member::never_came;
+use crate::member::{never_came, stays};
 use crate::{Act, StepCx, Verdict};
 
 /// What an operation on many meant to do with a member.
@@ -29,16 +29,14 @@ pub(crate) fn settle_members<'a>(
     meant: Vec<(MemberId, Meant)>,
 ) -> BoxFuture<'a, Result<Act>> {
     Box::pin(async move {
-        let mut left: Vec<(Member, Meant)> = Vec::new();
+        let mut left: Vec<(Member, Meant, bool)> = Vec::new();
         if state != OperationState::Succeeded {
             for (id, meant) in meant {
                 let member =
                     cx.store.member_lookup(id).await?.ok_or(StoreError::Gone("member".to_owned()))?;
-                // One that worked before it failed is wanted, and so was counted out.
-                let failed = member.state == MemberState::Failed && member.active_witness_id.is_some();
-                let stays = never(meant, member.state) || (meant == Meant::Remove && failed);
-                if stays && idle(cx, id, meant).await? {
-                    left.push((member, meant));
+                let beside = meant == Meant::Succeed && !stays(&member) && beside(cx, id).await?;
+                if (beside || never(meant, &member)) && idle(cx, id, meant).await? {
+                    left.push((member, meant, beside));
                 }
             }
         }
@@ -48,17 +46,17 @@ pub(crate) fn settle_members<'a>(
         let (now, message) = (cx.now, cx.operation.message.clone());
         Ok(Act::write(move |tx, told| {
             Box::pin(async move {
-                for (member, meant) in left {
+                for (member, meant, beside) in left {
                     let more = match meant {
                         Meant::Add if counted_out(tx, &member).await? => 0,
                         Meant::Add => -1,
                         Meant::Remove => 1,
-                        Meant::Succeed => 0,
+                        Meant::Succeed => -i64::from(beside),
                     };
                     if more != 0 {
                         tx.component_want(member.instance_id, &member.component_key, more, 0).await?;
                     }
-                    if meant != Meant::Remove {
+                    if meant != Meant::Remove && member.state == MemberState::Requested {
                         never_came(tx, told, member, state, message.clone(), now).await?;
                     }
                 }
@@ -92,12 +90,27 @@ fn removes(operation: &Operation, member: &Member) -> bool {
     }
 }
 
-/// Whether a member in this state never had what it was meant for.
-fn never(meant: Meant, state: MemberState) -> bool {
+/// Whether a member never had what it was meant for.
+fn never(meant: Meant, member: &Member) -> bool {
     match meant {
-        Meant::Add | Meant::Succeed => state == MemberState::Requested,
-        Meant::Remove => !matches!(state, MemberState::Removing | MemberState::Removed | MemberState::Failed),
+        Meant::Add | Meant::Succeed => member.state == MemberState::Requested,
+        Meant::Remove => {
+            !matches!(member.state, MemberState::Removing | MemberState::Removed) && !member.never_worked()
+        }
     }
+}
+
+/// Whether a new one is to take the place of one that never worked, and so was wanted beside the others.
+async fn beside(cx: &StepCx<'_>, id: MemberId) -> Result<bool> {
+    let Some(old) = replaced_by(cx, id) else { return Ok(false) };
+    Ok(cx.store.member_lookup(old).await?.is_some_and(|old| old.never_worked()))
+}
+
+/// Whose place a new one is to take.
+fn replaced_by(cx: &StepCx<'_>, id: MemberId) -> Option<MemberId> {
+    let named = cx.operation.input["successors"].as_object()?;
+    let (old, _) = named.iter().find(|(_, new)| new.as_str() == Some(&id.to_string()))?;
+    old.parse().ok()
 }
 
 /// Whether nothing is under way that may still do it: a part that was opened for it goes on by itself.
@@ -109,9 +122,7 @@ async fn idle(cx: &StepCx<'_>, id: MemberId, meant: Meant) -> Result<bool> {
         return Ok(true);
     }
     let children = cx.store.operation_children(cx.operation.id).await?;
-    let named = cx.operation.input["successors"].as_object();
-    let of = named.and_then(|all| all.iter().find(|(_, new)| new.as_str() == Some(&id.to_string())));
-    let of: Option<MemberId> = of.and_then(|(old, _)| old.parse().ok());
+    let of = replaced_by(cx, id);
     Ok(!children
         .iter()
         .any(|child| !child.state.is_final() && Some(child.subject_id) == of.map(|of| of.uuid())))
@@ -125,20 +136,58 @@ pub(crate) fn listed(ids: &Value, meant: Meant) -> Vec<(MemberId, Meant)> {
 
 #[cfg(test)]
 mod tests {
+    use muster_ids::World;
+    use muster_model::instance::Health;
+
     use super::*;
 
     #[test]
     fn only_what_had_no_effect_is_counted_back() {
-        use MemberState::{
-            Active, Drained, Draining, Failed, Joining, Provisioning, Removed, Removing, Requested,
-        };
+        use MemberState::{Failed, Removed, Removing, Requested};
+        let world = World::for_tests(1);
         for state in MemberState::ALL.iter().copied() {
-            let waits = matches!(state, Requested);
-            assert_eq!(never(Meant::Add, state), waits, "{state}");
-            assert_eq!(never(Meant::Succeed, state), waits, "{state}");
-            let stays = matches!(state, Requested | Provisioning | Joining | Active | Draining | Drained);
-            assert_eq!(never(Meant::Remove, state), stays, "{state}");
-            assert_eq!(stays, !matches!(state, Removing | Removed | Failed));
+            for worked in [false, true] {
+                let active_witness_id = worked.then(|| world.id());
+                let member = Member { state, active_witness_id, ..member(&world) };
+                let waits = matches!(state, Requested);
+                assert_eq!(never(Meant::Add, &member), waits, "{state}");
+                assert_eq!(never(Meant::Succeed, &member), waits, "{state}");
+                let gone = matches!(state, Removing | Removed) || (state == Failed && !worked);
+                assert_eq!(never(Meant::Remove, &member), !gone, "{state}");
+            }
+        }
+    }
+
+    fn member(world: &World) -> Member {
+        Member {
+            id: world.id(),
+            tenant_id: world.id(),
+            project_id: world.id(),
+            instance_id: world.id(),
+            component_key: "unit".to_owned(),
+            name: "i-unit-1".to_owned(),
+            state: MemberState::Requested,
+            health: Health::Unknown,
+            health_message: None,
+            health_incarnation: 0,
+            allocation_id: None,
+            allocation_made: false,
+            bound_capacity_shape: None,
+            cell_id: None,
+            incarnation: 0,
+            app_version_id: None,
+            adapter_detail: Value::Null,
+            failure_reason: None,
+            message: None,
+            fenced: false,
+            active_witness_id: None,
+            drained_witness_id: None,
+            removed_witness_id: None,
+            operation_id: None,
+            correlation_id: String::new(),
+            created_at: world.now(),
+            updated_at: world.now(),
+            version: 1,
         }
     }
 }

@@ -7,6 +7,8 @@ use muster_model::operation::{Operation, OperationState, StepState};
 use muster_store::{Result, Tx};
 use serde_json::json;
 
+use crate::child;
+
 /// Ends `old` as superseded by `new`, which is opened with the old one's journal in its input under `inherited`. Whoever works
 /// on the old one is fenced from this transaction on; its tasks and adapter steps that nobody has answered are not waited for any more, but the
 /// newer operation must reckon with their effects, and every step of ours does.
@@ -51,13 +53,16 @@ async fn leave_successor(tx: &mut Tx, replace: &Operation, new_kind: &str, now: 
             | MemberState::Removing
             | MemberState::Removed
     );
-    let more = wants_more(new_kind, works, removal);
+    let old = tx.member_now(MemberId::from_uuid(replace.subject_id)).await?;
+    // In the place of one that never worked the new one was wanted beside the others from the beginning.
+    let beside = !removal && old.is_some_and(|old| old.never_worked());
+    let more = wants_more(new_kind, works, removal) - i64::from(beside);
     if more != 0 {
         tx.component_want(successor.instance_id, &successor.component_key, more, 0).await?;
     }
     let coming = tx.operation_open_on_now(id.uuid()).await?;
     for add in coming.iter().filter(|other| other.parent_id == Some(replace.id)) {
-        tx.operation_cancel(add.id, now).await?;
+        child::cancel(tx, add.id, now).await?;
     }
     if coming.is_empty() && successor.state == MemberState::Requested {
         let after = Member {

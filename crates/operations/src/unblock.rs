@@ -18,6 +18,16 @@ pub enum Unblocked {
     Attested,
 }
 
+/// Takes a parked operation up because what it waited for may be there now: nobody had to decide anything. Says whether it was
+/// parked; the caller writes it down, in a transaction that seized the operation.
+pub fn go_on(operation: &mut Operation, definition: &Definition, timing: &Timing, now: Timestamp) -> bool {
+    if operation.state != OperationState::Parked {
+        return false;
+    }
+    crate::advance::go_on(operation, definition, timing, now);
+    true
+}
+
 /// Applies a decision to a parked operation; `None` when it is not one of the choices. The caller writes it down, in a
 /// transaction that seized the operation.
 pub fn unblock(

@@ -43,6 +43,11 @@ statements! {
             operation_id = $8, updated_at = $9, version = version + 1
          WHERE id = $1 AND version = $10");
     CELL_FENCE = both("UPDATE cells SET fenced = $2, updated_at = $3, version = version + 1 WHERE id = $1");
+    CELL_LET_IN_ON = both("UPDATE cells SET fenced = $2, updated_at = $3, version = version + 1
+         WHERE node_id = $1 AND fenced AND state NOT IN ('gone', 'failed')
+            AND member_id IN (SELECT id FROM members WHERE state NOT IN ('removing', 'removed'))");
+    MEMBER_LET_IN_ON = both("UPDATE members SET fenced = $2, updated_at = $3, version = version + 1
+         WHERE fenced AND state NOT IN ('removing', 'removed') AND cell_id IN (SELECT id FROM cells WHERE node_id = $1)");
     // What a cell is made of changes only between two incarnations.
     CELL_REMAKE = both(
         "UPDATE cells SET spec = $2, artifact_id = $3, updated_at = $4, version = version + 1 WHERE id = $1 AND version = $5");
@@ -233,6 +238,24 @@ impl Tx {
     /// Has its neighbours forget a cell; the caller raises what their nodes follow.
     pub async fn cell_fence(&mut self, id: CellId, at: Timestamp) -> Result<()> {
         self.execute(&CELL_FENCE, args![id, true, at]).await.map(drop)
+    }
+
+    /// The cells in an allocation that are not over, inside this transaction.
+    pub async fn cell_live_in_now(&mut self, allocation: AllocationId) -> Result<Vec<Cell>> {
+        self.fetch_all(&CELL_LIVE_IN, args![allocation]).await?.iter().map(cell).collect()
+    }
+
+    /// Has its neighbours know it again; the caller raises what their nodes follow.
+    pub async fn cell_let_in(&mut self, id: CellId, at: Timestamp) -> Result<()> {
+        self.execute(&CELL_FENCE, args![id, false, at]).await.map(drop)
+    }
+
+    /// Has the neighbours of whatever is on a node know it again, and lets the members in: those that are being removed stay
+    /// cut off. Says whether there was any; the caller raises what their nodes follow.
+    pub async fn cell_let_in_on(&mut self, node: NodeId, at: Timestamp) -> Result<bool> {
+        let cells = self.execute(&CELL_LET_IN_ON, args![node, false, at]).await?;
+        let members = self.execute(&MEMBER_LET_IN_ON, args![node, false, at]).await?;
+        Ok(cells + members > 0)
     }
 
     /// Says what the next incarnation of a cell is made of.

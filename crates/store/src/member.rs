@@ -290,6 +290,11 @@ impl Tx {
         self.fetch_all(&MEMBER_LIVING, args![instance]).await?.iter().map(member).collect()
     }
 
+    /// The members in an allocation, inside this transaction.
+    pub async fn member_in_now(&mut self, allocation: AllocationId) -> Result<Vec<Member>> {
+        self.fetch_all(&MEMBER_IN, args![allocation]).await?.iter().map(member).collect()
+    }
+
     /// Moves a member on. `before` is what was seen: if the row is not that any more, nothing happens (`Stale`).
     pub async fn member_move(&mut self, before: &Member, after: &Member, at: Timestamp) -> Result<()> {
         if !before.state.can_become(after.state) {

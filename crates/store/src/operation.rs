@@ -1,7 +1,7 @@
 //! Operations: written with the command that asks for them, leased by the engine, moved away when they end.
 
 use jiff::{SignedDuration, Timestamp};
-use muster_ids::{OperationId, ProjectId};
+use muster_ids::{AllocationId, NodeId, OperationId, ProjectId};
 use muster_model::operation::{Operation, OperationState};
 use serde_json::Value as Json;
 use uuid::Uuid;
@@ -25,6 +25,16 @@ statements! {
     OPERATION_OF_SUBJECT = both(concat!("SELECT ", columns!(), " FROM operations WHERE subject_id = $1 ORDER BY id"));
     OPERATION_TOUCHING = both(concat!("SELECT ", columns!(), " FROM operations
          WHERE id IN (SELECT operation_id FROM operation_touches WHERE thing = $1) ORDER BY id"));
+    // What is on its way out, on a node or in an allocation, and is parked.
+    OPERATION_PARKED_ON = both(concat!("SELECT ", columns!(), " FROM operations WHERE state = 'parked' AND (
+            (kind = 'allocation.release' AND subject_id IN (SELECT id FROM allocations WHERE node_id = $1))
+            OR (kind = 'cell.destroy' AND subject_id IN (SELECT id FROM cells WHERE node_id = $1))
+            OR (kind = 'member.remove' AND subject_id IN (SELECT m.id FROM members m
+                JOIN allocations a ON a.id = m.allocation_id WHERE a.node_id = $1))) ORDER BY id"));
+    OPERATION_PARKED_IN = both(concat!("SELECT ", columns!(), " FROM operations WHERE state = 'parked' AND (
+            (kind = 'allocation.release' AND subject_id = $1)
+            OR (kind = 'cell.destroy' AND subject_id IN (SELECT id FROM cells WHERE allocation_id = $1))
+            OR (kind = 'member.remove' AND subject_id IN (SELECT id FROM members WHERE allocation_id = $1))) ORDER BY id"));
     OPERATION_FINISHED_GET = both("SELECT document FROM operations_finished WHERE id = $1");
     // $1 after, $2 project or null for all, $3 subject or null, $4 limit; unfinished and finished as one list.
     OPERATION_LIST_OPEN = pair(
@@ -90,11 +100,20 @@ statements! {
          WHERE subject_id IN (SELECT id FROM allocations WHERE state = 'placing' ORDER BY id LIMIT $2)");
     OPERATION_COUNT = both("SELECT state, COUNT(*) FROM operations GROUP BY state ORDER BY state");
     TOUCH_INSERT = both("INSERT INTO operation_touches (operation_id, thing, held, shared) VALUES ($1, $2, $3, $4)");
+    // A part stands in line where the whole does that it is a part of: otherwise it could wait for somebody who came later, and so
+    // for whoever that one waits for, and that may be the whole. $1 waits for who holds, or stands before it.
     TOUCH_EARLIER = both(
-        "SELECT o.operation_id FROM operation_touches o JOIN operation_touches m ON m.thing = o.thing
-         WHERE m.operation_id = $1 AND o.operation_id <> $1 AND (o.held OR o.operation_id < $1)
-            AND NOT (o.shared AND m.shared)
-         ORDER BY o.operation_id LIMIT 1");
+        "WITH RECURSIVE line (operation_id, top, above) AS (
+            SELECT id, id, parent_id FROM operations WHERE id IN (SELECT operation_id FROM operation_touches
+                WHERE thing IN (SELECT thing FROM operation_touches WHERE operation_id = $1))
+            UNION ALL SELECT l.operation_id, o.id, o.parent_id FROM line l JOIN operations o ON o.id = l.above),
+         places (operation_id, top) AS (
+            SELECT operation_id, top FROM line WHERE NOT EXISTS (SELECT 1 FROM operations WHERE id = line.above))
+         SELECT o.operation_id FROM operation_touches o JOIN operation_touches m ON m.thing = o.thing
+            JOIN places po ON po.operation_id = o.operation_id JOIN places pm ON pm.operation_id = m.operation_id
+         WHERE m.operation_id = $1 AND o.operation_id <> $1
+            AND (o.held OR (po.top, o.operation_id) < (pm.top, m.operation_id)) AND NOT (o.shared AND m.shared)
+         ORDER BY po.top, o.operation_id LIMIT 1");
     // The unique index keeps two apart that want a thing for themselves, and not one that wants it for itself from one that shares
     // it. So whoever takes the right locks the rows of all who touch the same first: whichever of two comes second waits for
     // the other and then sees what it took. SQLite has one writer anyway.
@@ -419,6 +438,21 @@ impl Tx {
     /// What is under way on a thing, oldest first, inside this transaction.
     pub async fn operation_open_on_now(&mut self, subject: Uuid) -> Result<Vec<Operation>> {
         self.fetch_all(&OPERATION_OF_SUBJECT, args![subject]).await?.iter().map(operation).collect()
+    }
+
+    /// The operation with this id, if it is not finished, inside this transaction.
+    pub async fn operation_now(&mut self, id: OperationId) -> Result<Option<Operation>> {
+        self.fetch_all(&OPERATION_GET, args![id]).await?.first().map(operation).transpose()
+    }
+
+    /// What is on its way out on a node and is parked: releases, cells and members.
+    pub async fn operation_parked_on(&mut self, node: NodeId) -> Result<Vec<Operation>> {
+        self.fetch_all(&OPERATION_PARKED_ON, args![node]).await?.iter().map(operation).collect()
+    }
+
+    /// What is on its way out in an allocation, or with it, and is parked.
+    pub async fn operation_parked_in(&mut self, allocation: AllocationId) -> Result<Vec<Operation>> {
+        self.fetch_all(&OPERATION_PARKED_IN, args![allocation]).await?.iter().map(operation).collect()
     }
 
     /// Takes an operation out of the engine's hands: whoever works on it is fenced from here on. The answer is the operation as

@@ -51,9 +51,11 @@ pub(super) async fn repair(
     if unwell.is_empty() || held.iter().any(|operation| operation.touches.contains(&of.id.uuid())) {
         return Ok(Done::default());
     }
+    let replacing = member::quorum::replacing(&held, &BTreeSet::new());
     let mut broken = Vec::new();
     for one in &unwell {
-        let busy = !tx.operation_touching_now(one.member.id.uuid()).await?.is_empty();
+        let busy = replacing.contains(&one.member.id)
+            || !tx.operation_touching_now(one.member.id.uuid()).await?.is_empty();
         broken.push(Broken { member: one.member.id, newly: one.newly_broken, busy });
     }
     let mode = match of.repair {

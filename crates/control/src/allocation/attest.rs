@@ -12,6 +12,7 @@ use serde_json::json;
 
 use super::path;
 use crate::commit::target;
+use crate::operation::take_up;
 use crate::refuse::{Result, refuse};
 use crate::{Answer, Commit, Cx, operation};
 
@@ -55,7 +56,7 @@ pub async fn attest(cx: &Cx, project: &str, reference: &str, body: AllocationAtt
         result: json!({"statement": body.statement}),
         at: cx.now,
     };
-    let (now, timing) = (cx.now, *cx.platform.engine.timing());
+    let (now, timing, taker) = (cx.now, *cx.platform.engine.timing(), cx.clone());
     let subject = path(&allocation);
     let told = json!({"name": allocation.name, "statement": body.statement, "witness_id": witness.id});
     let named = target("allocation", allocation.id, &allocation.name);
@@ -70,6 +71,9 @@ pub async fn attest(cx: &Cx, project: &str, reference: &str, body: AllocationAtt
                 fresh.due_at = now;
                 tx.operation_advance(&fresh, now, None).await?;
             }
+            // The cells in it, and the members whose they are, need not wait for anybody any more.
+            let waits = tx.operation_parked_in(allocation.id).await?;
+            take_up(&taker, tx, waits).await?;
             Ok(Answer::new(&operation::witness(&witness)))
         })
     });

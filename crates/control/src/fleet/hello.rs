@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use super::admit::{Admitted, retired};
 use super::{slots, tell};
 use crate::Cx;
+use crate::operation::take_up;
 use crate::refuse::{Result, refuse};
 
 /// So many changes and places are told of; an event is to be read.
@@ -82,6 +83,7 @@ pub async fn hello(cx: &Cx, agent: &Admitted, body: Hello) -> Result<Welcome> {
     events.extend(inventory_changed(&node, &body.inventory, &digest));
     let clean = ghosts.is_empty() && ghost_cells.is_empty();
 
+    let mut taken_up = 0;
     let mut tx = store.begin().await.map_err(refuse)?;
     let written = async {
         let inventory = json!(body.inventory);
@@ -98,6 +100,12 @@ pub async fn hello(cx: &Cx, agent: &Admitted, body: Hello) -> Result<Welcome> {
         if clean && tx.node_back(node.id, cx.now).await? {
             let since = node.unreachable_since;
             events.push((EventType::NodeReachable, json!({"name": node.name, "unreachable_since": since})));
+            // What was cut off meanwhile and stays is known to its neighbours again.
+            if tx.cell_let_in_on(node.id, cx.now).await? {
+                tx.wanted_raise_node(node.id).await?;
+            }
+            let waits = tx.operation_parked_on(node.id).await?;
+            taken_up = take_up(cx, &mut tx, waits).await?;
         }
         if !events.is_empty() {
             let news = tell::News {
@@ -122,7 +130,7 @@ pub async fn hello(cx: &Cx, agent: &Admitted, body: Hello) -> Result<Welcome> {
     };
     tx.commit().await.map_err(refuse)?;
     welcomed(cx, &node, session, ghosts.len() + ghost_cells.len());
-    if frees {
+    if frees || taken_up > 0 {
         platform.engine.wake.notify_one();
     }
     Ok(Welcome { session, ghosts, ghost_cells, heartbeat_seconds: platform.options.heartbeat.as_secs() })

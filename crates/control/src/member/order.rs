@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use muster_api::{Code, Problem};
 use muster_authz::Permission;
-use muster_ids::{MemberId, TypedId as _};
+use muster_ids::{MemberId, OperationId, TypedId as _};
 use muster_manifest::{Manifest, ReplaceOrder, Verb};
 use muster_model::event::EventType;
 use muster_model::instance::{Component, Instance, InstanceState};
-use muster_model::member::{Member, MemberState};
+use muster_model::member::Member;
 use muster_model::operation::Operation;
 use muster_operations::member::of;
 use muster_store::Tx;
@@ -67,7 +67,12 @@ pub(super) async fn order(cx: &Cx, project: &str, reference: &str, order: Order)
         stays(member, operations.iter().chain(&open))?;
         runs_the_same(member, &instance)?;
     }
-    let taken = Taken::of(order.verb, &members, going);
+    let unheard = Successors::unreachable(&places);
+    let taken_over: BTreeSet<OperationId> = under_way.iter().map(|operation| operation.id).collect();
+    if let Some(why) = replaced_already(order.verb, &members, &operations, &taken_over) {
+        return Err(Problem::new(Code::InvalidState, why));
+    }
+    let taken = Taken::of(order.verb, &members, going, unheard.clone());
     // Once here, so that a dry run says the same; and once more in the transaction, where it counts.
     let now_leaving = quorum::leaving(&operations);
     for component in &components {
@@ -115,13 +120,15 @@ pub(super) async fn order(cx: &Cx, project: &str, reference: &str, order: Order)
         instance: instance.clone(),
         manifest: manifest.clone(),
         components,
-        unreachable: Successors::unreachable(&places),
+        unreachable: unheard,
     });
     let begun = match &successors {
         Some(successors) => Begin { input: successors.input(order.force, &reason), ..begun },
         None => begun,
     };
-    let write = Write { cx: cx.clone(), verb: order.verb, instance, manifest, members, taken, successors };
+    let cx_of = cx.clone();
+    let write =
+        Write { cx: cx_of, verb: order.verb, instance, manifest, members, taken, taken_over, successors };
     Ok(begin(cx, begun, move |tx, operation| Box::pin(write.write(tx, operation))))
 }
 
@@ -249,27 +256,42 @@ fn runs_the_same(member: &Member, instance: &Instance) -> Result<()> {
     Err(Problem::new(Code::InvalidState, why))
 }
 
+/// Why nobody is to take the place of these, if somebody else is to already: each would bring a new one.
+fn replaced_already(
+    verb: Verb,
+    members: &[Member],
+    operations: &[Operation],
+    taken_over: &BTreeSet<OperationId>,
+) -> Option<String> {
+    let replacing = quorum::replacing(operations, taken_over);
+    let named = members.iter().find(|member| verb == Verb::Replace && replacing.contains(&member.id))?;
+    Some(format!(
+        "{} is to be replaced already: `muster operation list` shows by which operation",
+        named.name
+    ))
+}
+
 /// Which members an order takes out of work, and how many fewer are wanted after it, by component.
 struct Taken {
     without: BTreeSet<MemberId>,
     /// Those of which one fewer is wanted already, because another operation removes them.
     going: BTreeSet<MemberId>,
+    /// Those whose nodes nobody hears from: they do not count as in work.
+    unheard: BTreeSet<MemberId>,
     fewer: BTreeMap<String, i64>,
 }
 
 impl Taken {
-    fn of(verb: Verb, members: &[Member], going: BTreeSet<MemberId>) -> Self {
+    fn of(verb: Verb, members: &[Member], going: BTreeSet<MemberId>, unheard: BTreeSet<MemberId>) -> Self {
         let mut fewer: BTreeMap<String, i64> = BTreeMap::new();
         for member in members {
             let count = fewer.entry(member.component_key.clone()).or_default();
-            // One whose add failed was taken back from what is wanted when it did; one that worked before is wanted still.
-            let never_came = member.state == MemberState::Failed && member.active_witness_id.is_none();
-            let counts = !never_came && !going.contains(&member.id);
+            let counts = !member.never_worked() && !going.contains(&member.id);
             if verb == Verb::Remove && counts {
                 *count += 1;
             }
         }
-        Self { without: members.iter().map(|member| member.id).collect(), going, fewer }
+        Self { without: members.iter().map(|member| member.id).collect(), going, unheard, fewer }
     }
 
     /// Goes on only if the component can do without them.
@@ -299,7 +321,8 @@ impl Taken {
             Verb::Replace => said.replace_order == ReplaceOrder::OldFirst,
             Verb::Add | Verb::Resume | Verb::Recover => false,
         };
-        match out.then(|| quorum::fault(said, desired, living, leaving, &self.without)).flatten() {
+        let away: BTreeSet<MemberId> = leaving.union(&self.unheard).copied().collect();
+        match out.then(|| quorum::fault(said, desired, living, &away, &self.without)).flatten() {
             Some(why) => Err(Problem::new(Code::InvalidState, why)),
             None => Ok(()),
         }
@@ -313,6 +336,7 @@ struct Write {
     manifest: Manifest,
     members: Vec<Member>,
     taken: Taken,
+    taken_over: BTreeSet<OperationId>,
     successors: Option<Successors>,
 }
 
@@ -334,6 +358,9 @@ impl Write {
             let open = tx.operation_open_on_now(member.id.uuid()).await?;
             stays(member, operations.iter().chain(&open))?;
         }
+        if let Some(why) = replaced_already(self.verb, &self.members, &operations, &self.taken_over) {
+            return Err(WriteError::from(Problem::new(Code::InvalidState, why)));
+        }
         for before in &self.members {
             let now = living.iter().find(|now| now.id == before.id);
             let lately = going.contains(&before.id) && !self.taken.going.contains(&before.id);
@@ -349,7 +376,7 @@ impl Write {
             .iter()
             .map(|before| living.iter().find(|now| now.id == before.id).unwrap_or(before).clone())
             .collect();
-        let taken = Taken::of(self.verb, &members, self.taken.going);
+        let taken = Taken::of(self.verb, &members, self.taken.going, self.taken.unheard);
         for (key, fewer) in taken.fewer.iter().filter(|(_, fewer)| **fewer > 0) {
             tx.component_want(self.instance.id, key, -fewer, 0).await?;
         }

@@ -1,70 +1,26 @@
-//! Whether a component can do without some of its members. Pure: whoever asks has locked the component and read everything in one
-//! transaction, so that two who ask at once cannot both be told yes.
+//! Whether a component can do without some of its members: the rule is `muster_model::quorum`, and what is needed is what the
+//! manifest says.
 
 use std::collections::BTreeSet;
 
-use muster_ids::{MemberId, TypedId as _};
+use muster_ids::MemberId;
 use muster_manifest::Component;
 use muster_model::member::Member;
-use muster_model::operation::{Item, ItemState, Operation};
+use muster_model::quorum::Need;
+pub(crate) use muster_model::quorum::{going, leaving, replacing};
 
-/// The members that unfinished operations take out of work, whether they have begun to or not.
-pub(crate) fn leaving(operations: &[Operation]) -> BTreeSet<MemberId> {
-    named_by(operations, |kind| {
-        matches!(kind, "member.drain" | "member.replace" | "members.drain" | "members.replace")
-            || removes(kind)
-    })
-}
-
-/// The members that unfinished operations remove, whether they have begun to or not.
-pub(crate) fn going(operations: &[Operation]) -> BTreeSet<MemberId> {
-    named_by(operations, removes)
-}
-
-fn removes(kind: &str) -> bool {
-    matches!(kind, "member.remove" | "members.remove" | "instance.scale" | "instance.decommission")
-}
-
-fn named_by(operations: &[Operation], counts: impl Fn(&str) -> bool) -> BTreeSet<MemberId> {
-    let mut named = BTreeSet::new();
-    for operation in operations.iter().filter(|operation| counts(&operation.kind)) {
-        if operation.subject_kind == "member" {
-            named.insert(MemberId::from_uuid(operation.subject_id));
-        } else if operation.kind == "instance.scale" {
-            let removed = operation.input["remove"].as_array().into_iter().flatten();
-            named.extend(removed.filter_map(|id| id.as_str()?.parse::<MemberId>().ok()));
-        } else {
-            let open = |item: &&Item| !matches!(item.state, ItemState::Succeeded | ItemState::Failed);
-            named.extend(
-                operation.items.iter().filter(open).filter_map(|item| item.id.parse::<MemberId>().ok()),
-            );
-        }
-    }
-    named
-}
-
-/// Why a component cannot do without these members, if it cannot. What does not work anyway can always go.
+/// Why a component cannot do without these members, if it cannot. `out` are those that do not count: they are on their way out,
+/// or nobody hears from their nodes.
 pub(crate) fn fault(
     component: &Component,
     desired: i64,
     living: &[Member],
-    leaving: &BTreeSet<MemberId>,
+    out: &BTreeSet<MemberId>,
     without: &BTreeSet<MemberId>,
 ) -> Option<String> {
     let quorum = component.quorum.filter(|_| desired > 0)?;
-    let works = |member: &&Member| {
-        member.component_key == component.key && member.works() && !leaving.contains(&member.id)
-    };
-    let at_work = living.iter().filter(works).count();
-    let taken = living.iter().filter(works).filter(|member| without.contains(&member.id)).count();
-    let (left, need) = (at_work - taken, quorum.of(desired));
-    if taken == 0 || i64::try_from(left).unwrap_or(i64::MAX) >= need {
-        return None;
-    }
-    Some(format!(
-        "{} needs {need} of {desired} members at work, and {left} would be left: wait for others to come back, or add some first",
-        component.key
-    ))
+    let need = Need { need: quorum.of(desired), desired };
+    muster_model::quorum::fault(&component.key, need, living, out, without)
 }
 
 #[cfg(test)]
@@ -73,6 +29,7 @@ mod tests {
     use muster_manifest::Quorum;
     use muster_model::instance::Health;
     use muster_model::member::MemberState;
+    use muster_model::operation::{Item, ItemState};
     use proptest::prelude::*;
     use serde_json::json;
 

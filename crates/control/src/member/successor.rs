@@ -57,7 +57,9 @@ impl Successors {
     ) -> Result<Vec<Told>> {
         let (mut told, mut named) = (Vec::new(), BTreeMap::new());
         for old in old {
-            let component = tx.component_want(self.instance.id, &old.component_key, 0, 1).await?;
+            // One that never worked is not among those that are wanted; whoever takes its place is.
+            let more = i64::from(old.never_worked());
+            let component = tx.component_want(self.instance.id, &old.component_key, more, 1).await?;
             let new = requested(Wanted {
                 id: cx.platform.world.id(),
                 instance: &self.instance,

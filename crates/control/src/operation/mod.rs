@@ -5,6 +5,7 @@ mod cancel;
 mod get;
 mod list;
 mod start;
+mod take_up;
 mod unblock;
 
 pub use cancel::cancel;
@@ -14,6 +15,7 @@ pub use unblock::unblock;
 
 pub(crate) use begin::{Begin, Wrote, begin, deadline, part_of};
 pub(crate) use start::{Start, start, started};
+pub(crate) use take_up::take_up;
 
 use jiff::Timestamp;
 use muster_api::operations as api;

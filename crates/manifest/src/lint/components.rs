@@ -97,7 +97,8 @@ fn quorum(component: &At<'_>, faults: &mut Vec<Fault>) {
     let quorum = component.get("quorum");
     let most = component.get("count").get("max").number();
     let least = quorum.get("at_least");
-    match (least.number(), most) {
+    let at_least = least.number();
+    match (at_least, most) {
         (Some(number), _) if number < 1 => {
             let says = "a quorum is at least 1: raise it, or leave the quorum out";
             faults.push(Fault::error(least.path, "quorum_range", says));
@@ -111,6 +112,21 @@ fn quorum(component: &At<'_>, faults: &mut Vec<Fault>) {
     if quorum.text() == Some("majority") && most.is_some_and(|most| most < 3) {
         let says = "with less than 3 members a majority is all of them, and none can ever be taken out: raise count/max";
         faults.push(Fault::warning(quorum.path.clone(), "quorum_small", says));
+    }
+    let at_once = component.get("drain_pace").get("at_once");
+    let need = match (at_least, component.get("count").get("min").number()) {
+        (Some(least), Some(min)) => Some((min, least)),
+        (None, Some(min)) if quorum.text() == Some("majority") => Some((min, min / 2 + 1)),
+        _ => None,
+    };
+    // One at a time is always as slow as it can be.
+    if let (Some((min, need)), Some(pace)) = (need, at_once.number())
+        && pace > (min - need).max(1)
+    {
+        let says = format!(
+            "with {min} members {need} must stay at work: fewer than {pace} are taken out at once then; lower it, or raise count/min"
+        );
+        faults.push(Fault::warning(at_once.path, "pace_over_quorum", says));
     }
     let stop = component.get("stop_after_partition");
     if stop.is_there() && !quorum.is_there() && most.is_some_and(|most| most > 1) {

@@ -173,6 +173,12 @@ fn counts_quorums_and_state_make_sense() {
     ]);
     warnings(vec![
         ("/components/0/count", json!({"min": 1, "max": 2}), "/components/0/quorum", "quorum_small"),
+        (
+            "/components/0/drain_pace",
+            json!({"at_once": 2}),
+            "/components/0/drain_pace/at_once",
+            "pace_over_quorum",
+        ),
         ("/components/1/witnesses/active", json!([]), "/components/1/witnesses/active", "active_unwitnessed"),
     ]);
     let mut alone = with("/components/1/stop_after_partition", json!(60));

@@ -3,9 +3,12 @@
 use std::collections::BTreeSet;
 
 use futures::future::BoxFuture;
-use muster_ids::{OperationId, TypedId as _};
-use muster_model::member::MemberState;
+use muster_ids::{MemberId, OperationId, TypedId as _};
+use muster_manifest::Manifest;
+use muster_model::instance::Instance;
+use muster_model::member::{Member, MemberState};
 use muster_model::operation::ItemState;
+use muster_model::quorum::{Need, at_work, spare};
 use muster_store::Result;
 use serde_json::json;
 use uuid::Uuid;
@@ -61,6 +64,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             .filter_map(|member| manifest.component(&member.component_key))
             .map(|component| component.drain_pace.at_once);
         let pace = usize::try_from(paces.min().unwrap_or(1)).unwrap_or(1).max(1);
+        let pace = pace.min(spared(cx, &instance, &manifest, &mut members).await?);
         let input = json!({"app_version_id": version});
         let planned: Vec<Planned> = members
             .into_iter()
@@ -90,4 +94,42 @@ async fn left_under_way(cx: &StepCx<'_>) -> Result<BTreeSet<Uuid>> {
     let children = cx.store.operation_children(before).await?;
     let open = children.iter().filter(|child| child.kind == UPGRADE.kind && !child.state.is_final());
     Ok(open.map(|child| child.subject_id).collect())
+}
+
+/// How many may be under way at once without breaking a quorum. Those that do not work anyway come first, and cost nothing.
+async fn spared(
+    cx: &StepCx<'_>,
+    instance: &Instance,
+    manifest: &Manifest,
+    members: &mut [Member],
+) -> Result<usize> {
+    let children = cx.store.operation_children(cx.operation.id).await?;
+    let open = |member: &Member| {
+        let id = member.id.uuid();
+        children.iter().any(|child| child.subject_id == id && !child.state.is_final())
+    };
+    let places = cx.store.member_places(instance.id).await?;
+    let lost = places.iter().filter(|place| place.unreachable_since.is_some());
+    let lost: BTreeSet<MemberId> = lost.map(|place| place.member_id).collect();
+    let living = cx.store.member_living(instance.id).await?;
+    let mut out = lost.clone();
+    out.extend(living.iter().filter(|member| open(member)).map(|member| member.id));
+    let ill = |member: &Member| !member.works() || lost.contains(&member.id);
+    members.sort_by_key(|member| !ill(member));
+    let under_way = members.iter().filter(|member| open(member)).count();
+    let mut free = members.len();
+    for component in cx.store.component_list(instance.id).await? {
+        let mine = || members.iter().filter(|member| member.component_key == component.key);
+        let said = manifest.component(&component.key).and_then(|said| said.quorum);
+        let Some(quorum) = said.filter(|_| component.desired > 0 && mine().any(|member| !open(member)))
+        else {
+            continue;
+        };
+        let need = Need { need: quorum.of(component.desired), desired: component.desired };
+        let working = at_work(&component.key, &living, &out).count();
+        let mine_open = mine().filter(|member| open(member)).count();
+        let cheap = mine().filter(|member| ill(member) && !open(member)).count();
+        free = free.min(cheap + spare(need, working, mine_open));
+    }
+    Ok(under_way + free)
 }

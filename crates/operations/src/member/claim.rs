@@ -29,6 +29,10 @@ pub(super) const CLAIM: Step = Step {
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
     Box::pin(async move {
         let member = subject(cx).await?;
+        if !can_begin(&cx.operation.kind, member.state) {
+            let why = format!("it is {}: there is nothing to find room for", member.state);
+            return Ok(refused(MemberFailure::ProvisionFailed, why).into());
+        }
         if let Some(child) = child::find(cx, "allocation").await? {
             return Ok(match child.state {
                 OperationState::Succeeded => Verdict::said("its allocation is there").into(),
@@ -55,6 +59,15 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         }
         make(cx, member).await
     })
+}
+
+/// Whether a member in this state is one that is yet to come, or is to be made anew: nobody else is put back to work by this.
+fn can_begin(kind: &str, state: MemberState) -> bool {
+    match state {
+        MemberState::Requested | MemberState::Failed | MemberState::Provisioning => true,
+        MemberState::Active => kind == "member.recover",
+        _ => false,
+    }
 }
 
 /// Whether its component wants one more by this: an add that failed had lowered that, and is taken up again.
@@ -178,4 +191,19 @@ fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         }
         super::release::give_back(cx, &member).await
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_who_works_or_went_is_begun_with() {
+        let begins = |kind: &str| {
+            let states = MemberState::ALL.iter().filter(|state| can_begin(kind, **state));
+            states.map(|state| state.as_str()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(begins("member.add"), "requested provisioning failed");
+        assert_eq!(begins("member.recover"), "requested provisioning active failed");
+    }
 }

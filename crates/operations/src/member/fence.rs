@@ -2,26 +2,53 @@
 //! whatever it was told to stop by itself after, is waited out. The rest of the network says that it has followed.
 
 use futures::future::BoxFuture;
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use muster_ids::TypedId as _;
+use muster_model::cell::Cell;
 use muster_model::event::EventType;
-use muster_model::member::Member;
+use muster_model::member::{Member, MemberState};
 use muster_model::witness::{Transition, Witness, WitnessKind};
-use muster_store::Result;
+use muster_store::{Result, Tx};
 use serde_json::json;
 
 use super::subject::{instance, manifest_of, path, running_version, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::proof::{cell_of, component};
-use crate::{Act, Verdict};
+use crate::{Act, Told, Verdict};
 
 pub(super) const FENCE: Step = Step {
     name: "fence",
     does: "cuts it off, where nobody hears from its node",
     verifies: true,
     run,
-    undo: Undo::None("what was cut off stays so until its node is heard again and clean"),
+    undo: Undo::None(
+        "it is let in again with the end of what cut it off, or when its node is heard and clean",
+    ),
 };
+
+/// The cell of a member that stays although it, or the member, is cut off.
+pub(super) async fn cut_off(cx: &StepCx<'_>, member: &Member) -> Result<Option<Cell>> {
+    let goes = matches!(member.state, MemberState::Removing | MemberState::Removed);
+    let cell = cell_of(cx, member).await?.filter(|cell| !goes && !cell.state.is_final());
+    Ok(cell.filter(|cell| cell.fenced || member.fenced))
+}
+
+/// Takes the cutting off back: its neighbours know it again. Its secrets have ended, and others come with its next incarnation.
+pub(super) async fn let_in(
+    tx: &mut Tx,
+    told: &mut Told,
+    member: &Member,
+    cell: &Cell,
+    now: Timestamp,
+) -> Result<()> {
+    tx.cell_let_in(cell.id, now).await?;
+    if member.fenced {
+        tx.member_move(member, &Member { fenced: false, ..member.clone() }, now).await?;
+    }
+    tx.wanted_raise(cell.network_id, cell.node_id).await?;
+    told.tasks_for.push(cell.node_id);
+    Ok(())
+}
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
     Box::pin(async move {
@@ -32,11 +59,16 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         let node = cx.store.node_lookup(cell.node_id).await?;
         let Some((node, since)) = node.and_then(|node| node.unreachable_since.map(|since| (node, since)))
         else {
-            return Ok(match member.fenced {
-                true => Verdict::said("it was cut off"),
-                false => Verdict::said("its node is heard: there is nothing to cut off"),
-            }
-            .into());
+            let Some(cell) = cut_off(cx, &member).await? else {
+                return Ok(Verdict::said("its node is heard: there is nothing to cut off").into());
+            };
+            let now = cx.now;
+            return Ok(Act::write(move |tx, told| {
+                Box::pin(async move {
+                    let_in(tx, told, &member, &cell, now).await?;
+                    Ok(Verdict::said("its node is heard again: it is not cut off any more"))
+                })
+            }));
         };
         if !cell.fenced {
             let now = cx.now;

@@ -33,7 +33,8 @@ pub use recover::RECOVER;
 pub use remove::REMOVE;
 pub use replace::REPLACE;
 pub use resume::RESUME;
-pub(crate) use subject::manifest_of;
+pub(crate) use subject::{manifest_of, path};
+pub(crate) use swap::stays;
 pub use upgrade::UPGRADE;
 
 use muster_manifest::Verb;

@@ -2,7 +2,8 @@
 
 use futures::future::BoxFuture;
 use muster_ids::TypedId as _;
-use muster_model::member::{Member, MemberFailure};
+use muster_model::cell::Cell;
+use muster_model::member::{Member, MemberFailure, MemberState};
 use muster_model::operation::OperationState;
 use muster_store::Result;
 use serde_json::json;
@@ -39,10 +40,6 @@ pub(super) async fn give_back(cx: &StepCx<'_>, member: &Member) -> Result<Act> {
     if allocation.state.is_final() {
         return Ok(Verdict::said(format!("it is {}", allocation.state)).into());
     }
-    let others = cx.store.member_in(id).await?;
-    if others.iter().any(|other| other.id != member.id) {
-        return Ok(Verdict::said("others are in it").into());
-    }
     if let Some(child) = child::find(cx, "release").await? {
         return Ok(match child.state {
             OperationState::Succeeded => Verdict::said("its allocation is released").into(),
@@ -63,9 +60,34 @@ pub(super) async fn give_back(cx: &StepCx<'_>, member: &Member) -> Result<Act> {
             deadline_at: cx.now + cx.timing.release,
         },
     );
-    let (now, look) = (cx.now, cx.timing.look);
+    let (now, look, member) = (cx.now, cx.timing.look, member.clone());
     Ok(Act::write(move |tx, _| {
         Box::pin(async move {
+            // Looked at here, where it is decided: what is wiped is nobody's any more.
+            let mut others = tx.member_in_now(id).await?;
+            others.retain(|other| other.id != member.id);
+            let cells = tx.cell_live_in_now(id).await?;
+            match whose(&member, &others, &cells) {
+                Whose::Nobodys => {}
+                Whose::Members(other) => {
+                    let left = Member { allocation_made: false, ..member.clone() };
+                    tx.member_move(&member, &left, now).await?;
+                    tx.member_move(other, &Member { allocation_made: true, ..other.clone() }, now).await?;
+                    let says = format!("{} is in it, and it is released with that", other.name);
+                    return Ok(Verdict::said(says));
+                }
+                Whose::Owners(cell) => {
+                    let left = Member { allocation_made: false, ..member.clone() };
+                    tx.member_move(&member, &left, now).await?;
+                    let says = format!("the cell {} is in it: it is its owner's, and stays", cell.name);
+                    return Ok(Verdict::said(says));
+                }
+                Whose::Leaving(other) => {
+                    let reason =
+                        format!("{} is in it and on its way out, and has to be gone first", other.name);
+                    return Ok(Verdict::Wait { reason, until: now + look });
+                }
+            }
             if let Some(old) = under_way {
                 supersede(tx, &old, &mut release, now).await?;
             }
@@ -73,4 +95,36 @@ pub(super) async fn give_back(cx: &StepCx<'_>, member: &Member) -> Result<Act> {
             Ok(Verdict::Wait { reason: "its allocation is being released".to_owned(), until: now + look })
         })
     }))
+}
+
+/// Whose an allocation is when the member goes that it was made for.
+enum Whose<'w> {
+    /// Nobody else is in it.
+    Nobodys,
+    /// Another member is in it, and stays.
+    Members(&'w Member),
+    /// Its owner has a cell in it that is no member's.
+    Owners(&'w Cell),
+    /// Another member is in it, and goes too.
+    Leaving(&'w Member),
+}
+
+fn whose<'w>(member: &Member, others: &'w [Member], cells: &'w [Cell]) -> Whose<'w> {
+    let goes = |other: &&Member| other.state == MemberState::Removing;
+    let bare = |cell: &&Cell| Some(cell.id) != member.cell_id && cell.member_id.is_none();
+    match (others.iter().find(|other| !goes(other)), cells.iter().find(bare), others.first()) {
+        (Some(stays), ..) => Whose::Members(stays),
+        (None, Some(cell), _) => Whose::Owners(cell),
+        (None, None, Some(leaving)) => Whose::Leaving(leaving),
+        (None, None, None) => Whose::Nobodys,
+    }
+}
+
+/// Whether the end of a member takes the allocation along in which it is.
+pub(super) async fn takes_along(cx: &StepCx<'_>, member: &Member) -> Result<bool> {
+    let Some(id) = member.allocation_id.filter(|_| member.allocation_made) else { return Ok(false) };
+    let mut others = cx.store.member_in(id).await?;
+    others.retain(|other| other.id != member.id);
+    let cells = cx.store.cell_live_in(id).await?;
+    Ok(matches!(whose(member, &others, &cells), Whose::Nobodys))
 }

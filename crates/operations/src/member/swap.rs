@@ -10,6 +10,7 @@ use muster_store::{Result, StoreError};
 use serde_json::json;
 
 use super::add::{ADD, never_came};
+use super::fence::{cut_off, let_in};
 use super::remove::REMOVE;
 use super::subject::{instance, manifest_of, refused, running_version, subject};
 use crate::child::{self, Part};
@@ -48,30 +49,68 @@ async fn successor(cx: &StepCx<'_>) -> Result<Member> {
     cx.store.member_lookup(id).await?.ok_or(StoreError::Gone("member".to_owned()))
 }
 
+/// Which of the two a step does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Half {
+    Come,
+    Go,
+}
+
+impl Half {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Come => "come",
+            Self::Go => "go",
+        }
+    }
+
+    async fn run(self, cx: &StepCx<'_>, old: &Member) -> Result<Act> {
+        match self {
+            Self::Come => come(cx).await,
+            Self::Go => go(cx, old).await,
+        }
+    }
+}
+
 fn first<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
     Box::pin(async move {
         let old = subject(cx).await?;
-        match new_first(cx, &old).await? {
-            true => come(cx).await,
-            false => go(cx, &old).await,
-        }
+        // What was begun goes on: neither a node that is heard again nor another release turns it round.
+        let half = match (child::ever(cx, "add").await?, child::ever(cx, "remove").await?) {
+            (true, _) => Half::Come,
+            (_, true) => Half::Go,
+            (false, false) => {
+                let goes = matches!(old.state, MemberState::Removing | MemberState::Removed);
+                if goes && cx.operation.input["inherited"].is_null() {
+                    let why =
+                        format!("{} is {} by another operation: nobody takes its place", old.name, old.state);
+                    return Ok(refused(MemberFailure::Cancelled, why).into());
+                }
+                if new_first(cx, &old).await? { Half::Come } else { Half::Go }
+            }
+        };
+        Ok(match half.run(cx, &old).await? {
+            Act::Say(Verdict::Done { message, witness, .. }) => {
+                Verdict::Done { output: json!({"done": half.as_str()}), message, witness }.into()
+            }
+            act => act,
+        })
     })
 }
 
 fn second<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
     Box::pin(async move {
         let old = subject(cx).await?;
-        // Which was first is what was done first, not what would be first now.
-        match successor(cx).await?.state == MemberState::Active {
-            true => go(cx, &old).await,
-            false => come(cx).await,
-        }
+        // Which was first is what was done first, whatever has become of the new one since.
+        let done = cx.operation.step("first").map(|step| step.output["done"].clone());
+        let half = if done == Some(json!(Half::Go.as_str())) { Half::Come } else { Half::Go };
+        half.run(cx, &old).await
     })
 }
 
 async fn come(cx: &StepCx<'_>) -> Result<Act> {
     let new = successor(cx).await?;
-    if let Some(child) = child::find(cx, "add").await? {
+    if let Some(child) = child::standing(cx, "add").await? {
         return Ok(match child.state {
             OperationState::Succeeded => Verdict::said(format!("{} works", new.name)).into(),
             state if !state.is_final() => child::wait(cx, &child),
@@ -154,11 +193,11 @@ fn undo_first<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         if child::ever(cx, "remove").await? {
             return undo_removal(cx).await;
         }
-        if let Some(child) = child::find(cx, "add").await?.filter(|child| !child.state.is_final()) {
+        if let Some(child) = child::standing(cx, "add").await?.filter(|child| !child.state.is_final()) {
             let (now, look) = (cx.now, cx.timing.look);
             return Ok(Act::write(move |tx, _| {
                 Box::pin(async move {
-                    tx.operation_cancel(child.id, now).await?;
+                    child::cancel(tx, child.id, now).await?;
                     Ok(Verdict::Wait { reason: format!("{} has to end first", child.id), until: now + look })
                 })
             }));
@@ -199,17 +238,37 @@ async fn undo_removal(cx: &StepCx<'_>) -> Result<Act> {
     }))
 }
 
-/// One whose turn to come never came is failed, and never takes anybody's place.
+/// Whether a new one has come, and counts among those that are wanted.
+pub(crate) fn stays(new: &Member) -> bool {
+    match new.state {
+        MemberState::Requested | MemberState::Removing | MemberState::Removed => false,
+        _ => !new.never_worked(),
+    }
+}
+
+/// One whose turn to come never came is failed, and never takes anybody's place. Whoever stays is let in again where it was cut
+/// off for that.
 pub(super) fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result<Act>> {
     Box::pin(async move {
-        let new = successor(cx).await?;
-        if state == OperationState::Succeeded || new.state != MemberState::Requested {
+        if state == OperationState::Succeeded {
             return Ok(Verdict::done().into());
         }
+        let (new, old) = (successor(cx).await?, subject(cx).await?);
+        let cut_off = cut_off(cx, &old).await?;
+        // Parts are counted by what they are a part of.
+        let counted = cx.operation.parent_id.is_none() && old.never_worked() && !stays(&new);
         let (now, message) = (cx.now, cx.operation.message.clone());
         Ok(Act::write(move |tx, told| {
             Box::pin(async move {
-                never_came(tx, told, new, state, message, now).await?;
+                if counted {
+                    tx.component_want(old.instance_id, &old.component_key, -1, 0).await?;
+                }
+                if let Some(cell) = cut_off {
+                    let_in(tx, told, &old, &cell, now).await?;
+                }
+                if new.state == MemberState::Requested {
+                    never_came(tx, told, new, state, message, now).await?;
+                }
                 Ok(Verdict::done())
             })
         }))

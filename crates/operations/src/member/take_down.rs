@@ -7,6 +7,7 @@ use muster_model::operation::OperationState;
 use muster_store::Result;
 use serde_json::json;
 
+use super::release::takes_along;
 use super::subject::{refused, subject};
 use crate::cell::DESTROY;
 use crate::child::{self, Part};
@@ -43,7 +44,7 @@ pub(super) async fn take_down(cx: &StepCx<'_>, member: &Member) -> Result<Act> {
     }
     // A node that nobody hears from is not waited for where the whole allocation goes anyway: that looks for itself.
     let lost = cx.store.node_lookup(cell.node_id).await?.is_some_and(|node| node.unreachable_since.is_some());
-    if lost && member.allocation_made {
+    if lost && takes_along(cx, member).await? {
         return Ok(
             Verdict::said("nobody hears from its node: its allocation's release takes it along").into()
         );

@@ -6,6 +6,7 @@ use muster_manifest::Verb;
 use muster_store::{Result, StoreError};
 use serde_json::Value;
 
+use crate::child;
 use crate::definition::{Step, StepCx, Undo};
 use crate::gather::{Gathered, Planned, TakesOver, failures, gather};
 use crate::member::{manifest_of, of};
@@ -88,7 +89,7 @@ fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         Ok(Act::write(move |tx, _| {
             Box::pin(async move {
                 for child in open {
-                    tx.operation_cancel(child.id, now).await?;
+                    child::cancel(tx, child.id, now).await?;
                 }
                 Ok(Verdict::Wait { reason: format!("{left} of them have to end first"), until: now + look })
             })

@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 
 use futures::future::BoxFuture;
 use muster_ids::{MemberId, OperationId, TypedId as _};
-use muster_manifest::{Manifest, Verb};
+use muster_manifest::{Manifest, Quorum, ReplaceOrder, Verb};
 use muster_model::event::EventType;
 use muster_model::instance::{Component, Health, Instance};
 use muster_model::member::{Member, MemberState};
 use muster_model::operation::{Item, ItemState, Operation, OperationState};
-use muster_store::{OperationChild, Result, StoreError};
+use muster_model::quorum::{Need, fault, leaving, replacing};
+use muster_store::{OperationChild, Result, StoreError, Tx};
 use serde_json::{Value, json};
 
 use super::subject;
@@ -30,7 +31,9 @@ pub(super) const MOVE_MEMBERS: Step = Step {
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
     Box::pin(async move {
         let node = subject(cx).await?;
-        let members = cx.store.member_on(node.id).await?;
+        let mut members = cx.store.member_on(node.id).await?;
+        // Who does not work is missed by nobody, and makes room for those who are.
+        members.sort_by_key(Member::works);
         let children = cx.store.operation_children(cx.operation.id).await?;
         let mut items = Vec::new();
         let mut busy = BTreeSet::new();
@@ -72,7 +75,12 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         let under_way = busy.len();
         Ok(Act::write(move |tx, told| {
             Box::pin(async move {
+                let mut held_back = None;
                 for moved in due {
+                    if let Some(why) = cannot_be_missed(tx, &moved).await? {
+                        held_back = Some(why);
+                        continue;
+                    }
                     let name = moved.operation.subject_name.clone();
                     if let Some(successor) = moved.successor {
                         let (id, instance) = successor;
@@ -91,10 +99,8 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                     ));
                 }
                 told.items = Some(items);
-                Ok(Verdict::Wait {
-                    reason: format!("{under_way} members are being moved"),
-                    until: now + look,
-                })
+                let reason = held_back.unwrap_or_else(|| format!("{under_way} members are being moved"));
+                Ok(Verdict::Wait { reason, until: now + look })
             })
         }))
     })
@@ -105,6 +111,27 @@ struct Moved {
     operation: Operation,
     component: Component,
     successor: Option<(MemberId, Instance)>,
+    /// How many of its component must stay at work, if it is out of work before another takes its place.
+    quorum: Option<Quorum>,
+    /// Members whose nodes nobody hears from.
+    unheard: BTreeSet<MemberId>,
+}
+
+/// Why it is not moved now, if it is not: what its component needs is looked at where nobody else can take one out meanwhile.
+async fn cannot_be_missed(tx: &mut Tx, moved: &Moved) -> Result<Option<String>> {
+    let (instance, key) = (moved.component.instance_id, &moved.component.key);
+    let component = tx.component_want(instance, key, 0, 0).await?;
+    let operations = tx.operation_touching_now(instance.uuid()).await?;
+    let member = MemberId::from_uuid(moved.operation.subject_id);
+    if replacing(&operations, &BTreeSet::new()).contains(&member) {
+        return Ok(Some(format!("{} is to be replaced already", moved.operation.subject_name)));
+    }
+    let Some(quorum) = moved.quorum.filter(|_| component.desired > 0) else { return Ok(None) };
+    let living = tx.member_living_now(instance).await?;
+    let mut out = leaving(&operations);
+    out.extend(&moved.unheard);
+    let need = Need { need: quorum.of(component.desired), desired: component.desired };
+    Ok(fault(key, need, &living, &out, &BTreeSet::from([member])))
 }
 
 fn mine<'c>(children: &'c [OperationChild], member: &Member) -> Option<&'c OperationChild> {
@@ -165,7 +192,14 @@ async fn plan(cx: &StepCx<'_>, member: &Member) -> Result<Option<Moved>> {
     // It belongs to those whose member it is, and waits for what they do with the whole.
     (operation.tenant_id, operation.project_id) = (Some(member.tenant_id), Some(member.project_id));
     operation.shares = vec![instance.id.uuid()];
-    Ok(Some(Moved { operation, component, successor: replaces.then_some((successor, instance)) }))
+    let said = manifest.component(&component.key);
+    let out_first = said.is_none_or(|said| !replaces || said.replace_order == ReplaceOrder::OldFirst);
+    let quorum = said.and_then(|said| said.quorum).filter(|_| out_first);
+    let places = cx.store.member_places(instance.id).await?;
+    let unheard = places.iter().filter(|place| place.unreachable_since.is_some());
+    let unheard = unheard.map(|place| place.member_id).collect();
+    let successor = replaces.then_some((successor, instance));
+    Ok(Some(Moved { operation, component, successor, quorum, unheard }))
 }
 
 /// What a new member of a component asks for.

@@ -23,6 +23,8 @@ pub(crate) struct Catalog {
     app: AppId,
     /// The releases: the first, and the second.
     pub(crate) versions: [AppVersionId; 2],
+    /// A third, of whose units a majority must stay at work.
+    pub(crate) steady: AppVersionId,
     pub(crate) account: ServiceAccountId,
 }
 
@@ -36,7 +38,7 @@ fn manifest(version: &str, replace_order: &str) -> Value {
     };
     // The second release listens somewhere else.
     let port = if version == "1" { 80 } else { 81 };
-    json!({
+    let mut manifest = json!({
         "app": "pair", "version": version, "artifact_kind": "controller",
         "compatibility": {"requires_capacity_shape": ["gpu_slice"]},
         "operations": ["add", "drain", "resume", "remove", "replace", "recover"],
@@ -51,7 +53,11 @@ fn manifest(version: &str, replace_order: &str) -> Value {
                            "removed": [{"in": "hub", "exec": ["/bin/test", "-e", "/members/{member.name}"],
                                         "expect": {"exit": 1}, "within": "2s"}]}},
         ],
-    })
+    });
+    if version == "3" {
+        manifest["components"][1]["quorum"] = json!("majority");
+    }
+    manifest
 }
 
 impl Catalog {
@@ -113,7 +119,7 @@ impl Catalog {
             updated_at: now,
             version: 1,
         };
-        let releases = [release("1", "new_first"), release("2", "old_first")];
+        let releases = [release("1", "new_first"), release("2", "old_first"), release("3", "old_first")];
         let change = Change {
             before: None,
             after: ArtifactState::Draft,
@@ -130,8 +136,8 @@ impl Catalog {
         }
         tx.commit().await.unwrap();
         store.sabotage("UPDATE app_versions SET state = 'active' WHERE name = '1'").await.unwrap();
-        let [first, second] = releases;
-        Self { app: app.id, versions: [first.id, second.id], account: account.id }
+        let [first, second, third] = releases;
+        Self { app: app.id, versions: [first.id, second.id], steady: third.id, account: account.id }
     }
 }
 
@@ -160,6 +166,12 @@ impl Rig {
     pub(crate) async fn desired(&self, id: InstanceId, key: &str) -> i64 {
         let components = self.store.component_list(id).await.unwrap();
         components.iter().find(|component| component.key == key).unwrap().desired
+    }
+
+    /// The hub.
+    pub(crate) async fn hub(&self, id: InstanceId) -> MemberId {
+        let members = self.store.member_living(id).await.unwrap();
+        members.iter().find(|member| member.component_key == "hub").unwrap().id
     }
 
     /// The units that live, in order.
@@ -274,13 +286,13 @@ impl Rig {
         let mut tx = self.store.begin().await.unwrap();
         // One that is on its way out is not counted out twice.
         let going = under_way.iter().any(|other| other.kind == "member.remove");
-        let never_came = member.state == MemberState::Failed && member.active_witness_id.is_none();
-        if definition.kind == "member.remove" && !never_came && !going {
+        if definition.kind == "member.remove" && !member.never_worked() && !going {
             tx.component_want(member.instance_id, &member.component_key, -1, 0).await.unwrap();
         }
         if definition.kind == "member.replace" {
             let instance = self.app_instance(member.instance_id).await;
-            let new = self.rows(&mut tx, &instance, &member.component_key, 1, 0).await.remove(0);
+            let more = i64::from(member.never_worked());
+            let new = self.rows(&mut tx, &instance, &member.component_key, 1, more).await.remove(0);
             let said = operation.input.as_object_mut().unwrap();
             said.insert("successor".to_owned(), json!(new.id));
             said.extend(adding(self).as_object().unwrap().clone());
@@ -307,9 +319,14 @@ impl Rig {
 
     /// Asks for one more unit.
     pub(crate) async fn add(&self, id: InstanceId) -> (MemberId, OperationId) {
+        self.add_to(id, "unit").await
+    }
+
+    /// Asks for one more member of a component.
+    pub(crate) async fn add_to(&self, id: InstanceId, key: &str) -> (MemberId, OperationId) {
         let instance = self.app_instance(id).await;
         let mut tx = self.store.begin().await.unwrap();
-        let new = self.rows(&mut tx, &instance, "unit", 1, 1).await.remove(0);
+        let new = self.rows(&mut tx, &instance, key, 1, 1).await.remove(0);
         let operation = self.opened_app(
             &member::ADD,
             ("member", new.id.uuid(), &new.name),
@@ -359,13 +376,15 @@ impl Rig {
         operation.items = named.iter().map(item).collect();
         let mut tx = self.store.begin().await.unwrap();
         if definition.kind == "members.remove" {
-            for member in named.iter().filter(|member| member.state != MemberState::Failed) {
+            for member in named.iter().filter(|member| !member.never_worked()) {
                 tx.component_want(id, &member.component_key, -1, 0).await.unwrap();
             }
         }
         if definition.kind == "members.replace" {
             let count = i64::try_from(ids.len()).unwrap();
-            let new = self.rows(&mut tx, &instance, "unit", count, 0).await;
+            let more = named.iter().filter(|member| member.never_worked()).count();
+            let more = i64::try_from(more).unwrap();
+            let new = self.rows(&mut tx, &instance, "unit", count, more).await;
             let pairs = named.iter().zip(&new).map(|(old, new)| (old.id.to_string(), json!(new.id)));
             let said = operation.input.as_object_mut().unwrap();
             said.insert("successors".to_owned(), Value::Object(pairs.collect()));

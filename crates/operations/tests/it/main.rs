@@ -22,12 +22,17 @@ macro_rules! stories {
 
 mod adapter;
 mod apps;
+mod evidence;
 mod harness;
 mod laws;
 mod line;
+mod lost_nodes;
 mod member_faults;
 mod member_orders;
 mod member_stories;
 mod node;
+mod quorums;
+mod replacements;
 mod rig;
 mod stories;
+mod turns;

@@ -59,7 +59,7 @@ pub(crate) async fn succeeds(rig: &mut Rig, id: OperationId) {
     assert_eq!(ended.state, OperationState::Succeeded, "{ended:#?}");
 }
 
-async fn cancel(rig: &Rig, id: OperationId) {
+pub(crate) async fn cancel(rig: &Rig, id: OperationId) {
     let mut tx = rig.store.begin().await.unwrap();
     tx.operation_cancel(id, rig.world.now()).await.unwrap();
     tx.commit().await.unwrap();
@@ -345,7 +345,7 @@ async fn cancel_replacements(rig: &mut Rig, i: InstanceId) -> (usize, usize) {
     (kept, gone)
 }
 
-async fn active(rig: &Rig, units: &[MemberId]) -> Option<MemberId> {
+pub(crate) async fn active(rig: &Rig, units: &[MemberId]) -> Option<MemberId> {
     for id in units {
         if rig.member(*id).await.state == MemberState::Active {
             return Some(*id);
@@ -489,7 +489,7 @@ async fn an_adapter_that_dies_is_gone_on_from_and_not_heard_again(rig: &mut Rig)
 }
 
 /// A unit on a node of its own, which nobody hears from any more.
-async fn on_a_lost_node(rig: &mut Rig) -> (InstanceId, MemberId) {
+pub(crate) async fn on_a_lost_node(rig: &mut Rig) -> (InstanceId, MemberId) {
     let i = rig.instance("i", 0).await;
     rig.far = Some(Node::new(add_node(&rig.store, &rig.world, "far", 2, 8).await));
     cordon(rig, true).await;
@@ -506,14 +506,14 @@ async fn on_a_lost_node(rig: &mut Rig) -> (InstanceId, MemberId) {
     (i, unit)
 }
 
-async fn cordon(rig: &Rig, cordoned: bool) {
+pub(crate) async fn cordon(rig: &Rig, cordoned: bool) {
     let mut tx = rig.store.begin().await.unwrap();
     tx.node_set_draining(rig.node.id, false, cordoned, rig.world.now()).await.unwrap();
     tx.commit().await.unwrap();
 }
 
 /// Replaces it; what is left is its removal.
-async fn replaced(rig: &mut Rig, i: InstanceId, unit: MemberId) -> OperationId {
+pub(crate) async fn replaced(rig: &mut Rig, i: InstanceId, unit: MemberId) -> OperationId {
     let replace = rig.member_op(&member::REPLACE, unit, json!({"force": false})).await;
     succeeds(rig, replace).await;
     let old = rig.member(unit).await;

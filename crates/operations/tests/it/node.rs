@@ -60,6 +60,8 @@ pub(crate) struct Node {
     pub(crate) violations: Vec<String>,
     /// Whether its agent can be reached.
     pub(crate) reachable: bool,
+    /// What runs in its cells never becomes ready.
+    pub(crate) unready: bool,
 }
 
 impl Node {
@@ -77,6 +79,7 @@ impl Node {
             refused: 0,
             violations: Vec::new(),
             reachable: true,
+            unready: false,
         }
     }
 
@@ -265,7 +268,7 @@ impl Node {
                     name: "main".to_owned(),
                     state: ServiceState::Running,
                     pid: 2,
-                    ready: true,
+                    ready: !self.unready,
                     restarts: 0,
                     exit: None,
                     message: None,

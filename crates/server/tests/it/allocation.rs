@@ -382,6 +382,11 @@ async fn an_expired_allocation_is_released_by_the_platform_unless_it_is_protecte
     }
     assert_eq!(state, "released");
     assert_eq!(scene.get("kept").await["state"], "active");
+    // It is told and audited as a person's order would be.
+    scene.kit.sealed().await;
+    let events = format!("/v1/events?project={}&page_size=200", scene.project);
+    let told = scene.admin.get(&events).await.ok().body.to_string();
+    assert_eq!(told.matches("\"reason\":\"it has expired\"").count(), 1, "{told}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,0 +1,127 @@
+//! Whether a component can do without some of its members. Pure: whoever asks has locked the component and read everything in one
+//! transaction, so that two who ask at once cannot both be told yes.
+
+use std::collections::BTreeSet;
+
+use muster_ids::{MemberId, OperationId, TypedId as _};
+
+use crate::member::Member;
+use crate::operation::{Item, ItemState, Operation};
+
+/// The members that unfinished operations take out of work, whether they have begun to or not.
+pub fn leaving(operations: &[Operation]) -> BTreeSet<MemberId> {
+    named_by(operations, &BTreeSet::new(), |kind| {
+        matches!(kind, "member.drain" | "members.drain") || replaces(kind) || removes(kind)
+    })
+}
+
+/// The members that unfinished operations remove, whether they have begun to or not.
+pub fn going(operations: &[Operation]) -> BTreeSet<MemberId> {
+    named_by(operations, &BTreeSet::new(), removes)
+}
+
+/// The members whose place others are to take already, by operations other than these.
+pub fn replacing(operations: &[Operation], but: &BTreeSet<OperationId>) -> BTreeSet<MemberId> {
+    named_by(operations, but, replaces)
+}
+
+fn replaces(kind: &str) -> bool {
+    matches!(kind, "member.replace" | "members.replace")
+}
+
+fn removes(kind: &str) -> bool {
+    matches!(kind, "member.remove" | "members.remove" | "instance.scale" | "instance.decommission")
+}
+
+fn named_by(
+    operations: &[Operation],
+    but: &BTreeSet<OperationId>,
+    counts: impl Fn(&str) -> bool,
+) -> BTreeSet<MemberId> {
+    let mut named = BTreeSet::new();
+    let counted = |operation: &&Operation| counts(&operation.kind) && !but.contains(&operation.id);
+    for operation in operations.iter().filter(counted) {
+        if operation.subject_kind == "member" {
+            named.insert(MemberId::from_uuid(operation.subject_id));
+        } else if operation.kind == "instance.scale" {
+            let removed = operation.input["remove"].as_array().into_iter().flatten();
+            named.extend(removed.filter_map(|id| id.as_str()?.parse::<MemberId>().ok()));
+        } else {
+            let open = |item: &&Item| {
+                !matches!(item.state, ItemState::Succeeded | ItemState::Failed)
+                    && item.operation_id.is_none_or(|part| !but.contains(&part))
+            };
+            named.extend(
+                operation.items.iter().filter(open).filter_map(|item| item.id.parse::<MemberId>().ok()),
+            );
+        }
+    }
+    named
+}
+
+/// What a component needs: so many of so many at work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Need {
+    /// So many must stay.
+    pub need: i64,
+    /// Of so many that are wanted.
+    pub desired: i64,
+}
+
+/// The members of a component that are in work, as far as anybody knows. `out` are those that are on their way out of it, and
+/// those whose nodes nobody hears from.
+pub fn at_work<'m>(
+    component: &'m str,
+    living: &'m [Member],
+    out: &'m BTreeSet<MemberId>,
+) -> impl Iterator<Item = &'m Member> {
+    let works = move |member: &&Member| {
+        member.component_key == component && member.works() && !out.contains(&member.id)
+    };
+    living.iter().filter(works)
+}
+
+/// Why a component cannot do without these members, if it cannot. What does not work anyway can always go.
+pub fn fault(
+    component: &str,
+    need: Need,
+    living: &[Member],
+    out: &BTreeSet<MemberId>,
+    without: &BTreeSet<MemberId>,
+) -> Option<String> {
+    let count = at_work(component, living, out).count();
+    let taken = at_work(component, living, out).filter(|member| without.contains(&member.id)).count();
+    let (left, Need { need, desired }) = (count - taken, need);
+    if taken == 0 || i64::try_from(left).unwrap_or(i64::MAX) >= need {
+        return None;
+    }
+    Some(format!(
+        "{component} needs {need} of {desired} members at work, and {left} would be left: wait for others to come back, or add some first"
+    ))
+}
+
+/// How many of those at work can be taken out at once. Where no number of members would ever let one go, one at a time may: its
+/// component cannot be changed in any other way.
+pub fn spare(need: Need, at_work: usize, under_way: usize) -> usize {
+    let spare = i64::try_from(at_work).unwrap_or(i64::MAX) - need.need;
+    let least = i64::from(need.desired <= need.need && under_way == 0);
+    usize::try_from(spare.max(least)).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_many_can_be_spared_and_the_last_one_still_changes() {
+        let of = |need, desired| Need { need, desired };
+        assert_eq!(spare(of(2, 3), 3, 0), 1);
+        assert_eq!(spare(of(2, 3), 2, 0), 0, "one is ill: nobody else can go");
+        assert_eq!(spare(of(2, 3), 2, 1), 0, "one is out already");
+        assert_eq!(spare(of(3, 5), 5, 0), 2);
+        assert_eq!(spare(of(1, 1), 1, 0), 1, "there is no other way");
+        assert_eq!(spare(of(1, 1), 0, 1), 0);
+        assert_eq!(spare(of(2, 2), 2, 0), 1);
+        assert_eq!(spare(of(2, 2), 1, 1), 0);
+    }
+}
