@@ -6,6 +6,7 @@ use std::time::Duration;
 const USAGE: &str = "\
 usage: bench-load --address HOST:PORT --targets FILE --run NAME --method METHOD --path PATH [OPTIONS]
        bench-load registry VERB ...   images; bench-load registry --help
+       bench-load operations ...      operations until they are accepted or have ended; bench-load operations --help
 
   --address HOST:PORT  the server
   --targets FILE       a line for each actor: TOKEN TENANT PROJECT...; client n acts for line n, modulo
@@ -32,7 +33,7 @@ pub(crate) struct Options {
     pub(crate) watch_seal: bool,
 }
 
-fn number<T: std::str::FromStr>(name: &str, text: &str) -> Result<T, String> {
+pub(crate) fn number<T: std::str::FromStr>(name: &str, text: &str) -> Result<T, String> {
     text.parse().map_err(|_| format!("{name} {text}: it should be a number\n\n{USAGE}"))
 }
 
