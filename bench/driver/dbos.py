@@ -27,7 +27,7 @@ class Dbos:
 
     def _side(self, bench, url, number):
         env = {"PATH": os.environ["PATH"], "HOME": str(bench.tmp), "DBOS_SYSTEM_DATABASE_URL": url, "DBOS__VMID": f"side-{number}"}
-        side = Process("dbos", [PYTHON, SIDE, THREADS], env, bench.tmp / "dbos.log", reads_output=True)
+        side = Process("dbos", [PYTHON, "-P", SIDE, THREADS], env, bench.tmp / "dbos.log", reads_output=True)
         # One after the other: the first makes the tables.
         if side.child.stdout.readline().strip() != "ready":
             raise Broken(f"DBOS did not start:\n{side.last_words()}")

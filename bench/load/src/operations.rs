@@ -18,7 +18,8 @@ const USAGE: &str = "\
 usage: bench-load operations --address HOST:PORT --work FILE --run NAME [OPTIONS]
 
   --address HOST:PORT  the server
-  --work FILE          a line for each operation: TOKEN PATH BODY, without spaces in any of them
+  --work FILE          a line for each operation: TOKEN PATH BODY, without spaces in any of them; a line without a BODY is a
+                       GET of which nothing but its answer is wanted
   --run NAME           goes into every Idempotency-Key; never use one twice on a store
   --clients N          connections at once [16]
   --seconds N          stop asking after so long, if there is work left by then [600]
@@ -78,14 +79,14 @@ impl Options {
 struct Asked {
     token: String,
     path: String,
-    body: String,
+    body: Option<String>,
 }
 
 fn read(file: &std::path::Path) -> Result<Vec<Asked>, String> {
     let text = std::fs::read_to_string(file).map_err(|error| format!("the file of work: {error}"))?;
     let asked = text.lines().filter_map(|line| {
         let mut words = line.split(' ').map(str::to_owned);
-        Some(Asked { token: words.next()?, path: words.next()?, body: words.next()? })
+        Some(Asked { token: words.next()?, path: words.next()?, body: words.next() })
     });
     Ok(asked.collect())
 }
@@ -120,6 +121,11 @@ impl Work {
     ) -> Result<(), (u16, String)> {
         let (address, run) = (&self.options.address, &self.options.run);
         let Asked { token, path, body } = asked;
+        let Some(body) = body else {
+            let request =
+                format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n\r\n");
+            return ask(connection, &request).await;
+        };
         let request = format!(
             "POST {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\nIdempotency-Key: {run}-{number}\r\n\
              Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
@@ -130,18 +136,20 @@ impl Work {
             return Err((0, format!("an answer without an operation: {}", connection.body())));
         };
         self.acknowledged.borrow_mut().push(id.clone());
+        if !self.options.wait {
+            return Ok(());
+        }
         let request = format!(
             "GET /v1/operations/{id}?wait_seconds=30 HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n\r\n"
         );
-        while self.options.wait {
+        loop {
             ask(connection, &request).await?;
             match text_at(connection.body(), 1, "state") {
-                Some("succeeded") => break,
+                Some("succeeded") => return Ok(()),
                 Some("accepted" | "running" | "verifying") => {}
                 _ => return Err((0, format!("it did not succeed: {}", connection.body()))),
             }
         }
-        Ok(())
     }
 
     async fn client(self: Rc<Self>) {

@@ -7,6 +7,7 @@ const USAGE: &str = "\
 usage: bench-load --address HOST:PORT --targets FILE --run NAME --method METHOD --path PATH [OPTIONS]
        bench-load registry VERB ...   images; bench-load registry --help
        bench-load operations ...      operations until they are accepted or have ended; bench-load operations --help
+       bench-load events ...          how late listeners hear of what is made; bench-load events --help
 
   --address HOST:PORT  the server
   --targets FILE       a line for each actor: TOKEN TENANT PROJECT...; client n acts for line n, modulo
