@@ -54,7 +54,7 @@ class World:
         """A file of questions: an instance, a page of them, a member, a page of them, an operation, again and again."""
         get = lambda path: self.consumer.get(self.consumer.base + path)
         instances = get("/app-instances?page_size=50")["items"]
-        operations = get("/operations?page_size=50")["items"]
+        operations = self.consumer.get(f"/v1/operations?project={self.consumer.project}&page_size=50")["items"]
         lines = []
         for instance, operation in zip(instances, operations):
             base = f"{self.consumer.base}/app-instances/{instance['name']}"

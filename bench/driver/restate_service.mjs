@@ -2,6 +2,13 @@
 import { createRequire } from "node:module";
 const restate = createRequire(process.env.RESTATE_SDK + "/")("@restatedev/restate-sdk");
 
+// The SDK uses it, and Node.js has it from version 22 on.
+Promise.withResolvers ??= function () {
+  let resolve, reject;
+  const promise = new this((yes, no) => ([resolve, reject] = [yes, no]));
+  return { promise, resolve, reject };
+};
+
 const operation = restate.service({
   name: "operation",
   handlers: {

@@ -18,6 +18,7 @@ usage: bench-load --address HOST:PORT --targets FILE --run NAME --method METHOD 
   --clients N          connections at once [16]
   --seconds N          how long [4]
   --requests N         so many requests instead
+  --without-key        send no Idempotency-Key
   --watch-seal         follow the audit: was everything sealed, exactly once, and how late?";
 
 /// What to do.
@@ -32,6 +33,7 @@ pub(crate) struct Options {
     pub(crate) duration: Duration,
     pub(crate) requests: Option<u64>,
     pub(crate) watch_seal: bool,
+    pub(crate) without_key: bool,
 }
 
 pub(crate) fn number<T: std::str::FromStr>(name: &str, text: &str) -> Result<T, String> {
@@ -51,10 +53,15 @@ impl Options {
             duration: Duration::from_secs(4),
             requests: None,
             watch_seal: false,
+            without_key: false,
         };
         while let Some(name) = arguments.next() {
             if name == "--watch-seal" {
                 options.watch_seal = true;
+                continue;
+            }
+            if name == "--without-key" {
+                options.without_key = true;
                 continue;
             }
             if name == "--help" {
