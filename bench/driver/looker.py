@@ -4,12 +4,12 @@ It leases many steps at once over the public API, says of every member that it i
 next look at an instance is due follows from the manifest: so many seconds after the platform took the last one's end.
 """
 
-import json
 import queue
 import threading
 import time
 
 from .cycles import Client
+from .processes import Broken
 
 WORKERS = 8
 MOST = 64
@@ -19,7 +19,7 @@ class Looker:
     def __init__(self, server, project, token, every):
         self.server, self.base, self.token, self.every = server, f"/v1/projects/{project}/adapter-steps", token, every
         self.steps, self.failed, self.stopping = queue.Queue(), [], False
-        self.ended_at, self.late, self.looks = {}, [], 0
+        self.ended_at, self.late, self.repeated = {}, [], 0
         self.threads = [threading.Thread(target=self._guard, args=(work,), daemon=True)
                         for work in (self._lease, *([self._carry] * WORKERS))]
         for thread in self.threads:
@@ -35,14 +35,24 @@ class Looker:
         finally:
             client.connection.close()
 
+    def _ask(self, client, path, body):
+        """A server that cannot answer now is asked again, as every adapter does; it is counted."""
+        while True:
+            try:
+                return client.ask("POST", self.base + path, body)
+            except Broken as broken:
+                if "answered with 503" not in str(broken) or self.stopping:
+                    raise
+                self.repeated += 1
+                time.sleep(0.05)
+
     def _lease(self, client):
         asked = {"adapter": {"name": "looker", "version": "1", "contract": 1}, "most": MOST, "wait_seconds": 5, "lease_seconds": 60}
         while not self.stopping:
-            leased = client.ask("POST", f"{self.base}/lease", asked)["steps"]
+            leased = self._ask(client, "/lease", asked)["steps"]
             now = time.monotonic()
             for one in leased:
                 if one["step"]["verb"] == "reconcile":
-                    self.looks += 1
                     before = self.ended_at.get(one["step"]["instance_id"])
                     if before is not None:
                         self.late.append((now, now - before - self.every))
@@ -59,7 +69,7 @@ class Looker:
                 body["members"] = [{"member_id": member["id"], "incarnation": member["incarnation"], "health": "healthy"}
                                    for member in one["snapshot"]["members"]]
             sent = time.monotonic()
-            client.ask("POST", f"{self.base}/{step['id']}/complete", body)
+            self._ask(client, f"/{step['id']}/complete", body)
             self.ended_at[step["instance_id"]] = sent
 
     def lags(self, since):

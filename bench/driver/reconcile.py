@@ -98,7 +98,7 @@ def lag(bench, world):
     told = {name: percentile(late, share) for name, share in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99))}
     cores = {who: value / 1e6 / bench.plan.looks_seconds for who, value in seen["cpu_us_per_request"].items()}
     bench.add("apps-reconcile-lag", {"value": told["p99"], **told, "max_s": max(late), "looks": len(late), "cores": cores,
-                                     "per_second": len(late) / bench.plan.looks_seconds, "made": world.made,
+                                     "per_second": len(late) / bench.plan.looks_seconds, "made": world.made, "repeated": world.looker.repeated,
                                      "noise": noise(seen["others_cores"], bench.cores)})
 
 
@@ -126,7 +126,7 @@ def decay(bench, world):
     after = measured(bench, world)
     operations, reads = after["per_second"] / before["per_second"], before["read_p99_ms"] / after["read_p99_ms"]
     bench.add("apps-decay", {"value": min(operations, reads), "operations": operations, "reads_ratio": reads, "before": before,
-                             "after": after, "past": bench.plan.past, "filled_s": filled})
+                             "after": after, "past": bench.plan.past, "filled_s": filled, "repeated": world.looker.repeated})
 
 
 def on_crowd(bench):
