@@ -1,6 +1,12 @@
 """Many instances in bulk, and a long past: rows as the platform would have left them, put in by SQL because there is no time to
 wait for them. Every one is copied from what the platform made itself."""
 
+import hashlib
+import time
+import uuid
+
+from .members import ALPHABET
+
 INSTANCES, UNITS = 1000, 10
 
 # Members at work without a cell: nodes are not asked about them, but everything that reads them finds them.
@@ -27,14 +33,13 @@ INSERT INTO members ({member}, id, instance_id, name, active_witness_id)
 # A finished operation with the witness that it left, what the adapter was asked for, and its two entries in the audit.
 PAST = """
 CREATE TEMP TABLE past ON COMMIT DROP AS
-  SELECT (lpad(to_hex((extract(epoch FROM now()) * 1000)::bigint - n * 1000), 12, '0') || '7' || substr(md5(n::text), 1, 3) || '8'
-          || substr(md5(n::text), 4, 15))::uuid AS id, gen_random_uuid() AS witness, gen_random_uuid() AS step, n,
+  SELECT bench_past.id, written, gen_random_uuid() AS witness, gen_random_uuid() AS step, n,
          crew.id AS member, crew.instance_id AS instance, crew.name
-  FROM generate_series({first}, {last}) n
+  FROM bench_past
   JOIN (SELECT id, instance_id, name, row_number() OVER (ORDER BY id) - 1 AS at FROM members) crew ON crew.at = n % {members};
 INSERT INTO operations_finished (id, project_id, subject_id, parent_id, kind, state, finished_at, document)
   SELECT past.id, o.project_id, past.member, NULL, o.kind, o.state, o.finished_at - past.n * interval '1 second',
-         o.document || jsonb_build_object('id', {text_id}, 'subject_id', past.member, 'subject_name', past.name)
+         o.document || jsonb_build_object('id', past.written, 'subject_id', past.member, 'subject_name', past.name)
   FROM past, (SELECT * FROM operations_finished WHERE kind = 'member.resume' AND state = 'succeeded' LIMIT 1) o;
 INSERT INTO witnesses SELECT past.witness, past.member, w.transition, w.kind, w.incarnation, past.id, w.node_id, w.task_id,
     w.actor_id, w.checked, w.result, w.at - past.n * interval '1 second'
@@ -45,12 +50,6 @@ INSERT INTO adapter_steps ({step}, id, instance_id, member_id, operation_id)
 INSERT INTO audit_entries (chain, sequence, previous_hash, hash, entry, at, actor_id, action, project_id)
   SELECT 'past', past.n * 2 + k, a.previous_hash, a.hash, a.entry, a.at - past.n * interval '1 second', a.actor_id, a.action, a.project_id
   FROM past, generate_series(0, 1) k, (SELECT * FROM audit_entries WHERE action = 'member.resume' LIMIT 1) a;
-"""
-# An id as people see it: five bits a letter.
-WRITTEN = """
-CREATE OR REPLACE FUNCTION bench_written(id uuid) RETURNS text LANGUAGE sql IMMUTABLE AS $$
-  SELECT 'op_' || string_agg(substr('0123456789abcdefghjkmnpqrstvwxyz', substring(bits FROM at * 5 + 1 FOR 5)::int + 1, 1), '' ORDER BY at)
-  FROM (SELECT B'00' || ('x' || replace(id::text, '-', ''))::bit(128) AS bits) number, generate_series(0, 25) at $$
 """
 AT_ONCE = 50_000
 
@@ -72,14 +71,30 @@ def fill_instances(postgres, of, count, every):
     postgres.sql("ANALYZE", "muster")
 
 
+def written(identifier):
+    """An id as people see it: five bits a letter."""
+    letters = [ALPHABET[identifier.int >> shift & 31] for shift in range(125, -1, -5)]
+    return "op_" + "".join(letters)
+
+
+def past_ids(first, last, now_ms):
+    """Ids as they were made then, a second after each other: sorted by time, the rest by chance that is always the same."""
+    for number in range(first, last + 1):
+        chance = hashlib.md5(str(number).encode(), usedforsecurity=False).hexdigest()
+        identifier = uuid.UUID(hex=f"{now_ms - (number + 1) * 1000:012x}7{chance[:3]}8{chance[3:18]}")
+        yield number, identifier, written(identifier)
+
+
 def fill_past(postgres, count):
     """So many finished operations on all members there are."""
     step = columns(postgres, "adapter_steps", {"id", "instance_id", "member_id", "operation_id"})
     members = int(postgres.sql("SELECT count(*) FROM members", "muster"))
-    postgres.sql(WRITTEN, "muster")
+    now_ms = time.time_ns() // 1_000_000
+    postgres.sql("CREATE UNLOGGED TABLE bench_past (n BIGINT, id UUID, written TEXT)", "muster")
     for first in range(0, count, AT_ONCE):
         last = min(count, first + AT_ONCE) - 1
-        text = PAST.format(first=first, last=last, members=members, step=", ".join(step), text_id="bench_written(past.id)")
-        postgres.sql(f"BEGIN; {text} COMMIT", "muster", timeout=600)
-    postgres.sql("DROP FUNCTION bench_written", "muster")
+        postgres.copy("bench_past", "n, id, written", past_ids(first, last, now_ms), "muster")
+        text = PAST.format(members=members, step=", ".join(step))
+        postgres.sql(f"BEGIN; {text} TRUNCATE bench_past; COMMIT", "muster", timeout=600)
+    postgres.sql("DROP TABLE bench_past", "muster")
     postgres.sql("VACUUM ANALYZE", "muster", timeout=900)

@@ -18,7 +18,7 @@ class Dbos:
     settings = f"{len(CORES)} processes × {THREADS} threads, a connection for each thread; all else default"
 
     def __init__(self, bench, postgres):
-        self.postgres, self.pid = postgres, os.getpid()
+        self.postgres = postgres
         url = postgres.url.rsplit("/", 1)[0] + "/dbos"
         if not PYTHON.exists():
             raise Broken("DBOS is not here: tools/setup --with-bench installs it")
@@ -34,6 +34,7 @@ class Dbos:
         return side
 
     def wait(self):
+        self.watched = {f"dbos {number}": side for number, side in enumerate(self.sides)}
         return self
 
     def _tell(self, line):

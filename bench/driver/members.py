@@ -131,11 +131,12 @@ def beside(bench, figure, members, peer, watched):
     """Three-step operations of ours and a peer's, from the question to the end."""
     if figure in bench.wanted:
         peer = bench.keep(peer).wait()
-        bench.settings[figure.removeprefix("durable-")] = peer.settings
+        name = figure.removeprefix("durable-")
+        bench.settings[name] = peer.settings
         ours = Around(members.resume, before=members.to_drained, after=members.settle)
-        bench.measure(figure, ours, lambda: peer.work(bench.plan.seconds), {**watched, figure.removeprefix("durable-"): peer})
+        bench.measure(figure, ours, lambda: peer.work(bench.plan.seconds), {**watched, **peer.watched})
         bench.say_durability()
-        bench.durability[figure.removeprefix("durable-")] = peer.flushes(bench.tmp)
+        bench.durability[name] = peer.flushes(bench.tmp)
         peer.stop()
 
 

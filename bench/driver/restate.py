@@ -27,7 +27,6 @@ class Restate:
         self.folder, ports = folder, {name: free_port() for name in ("ingress", "admin", "fabric", "service")}
         self.address, self.admin = f"127.0.0.1:{ports['ingress']}", f"127.0.0.1:{ports['admin']}"
         base = {"PATH": os.environ["PATH"], "HOME": str(folder)}
-        # It has the name of the service's process, so that both count as one.
         env = {**base, "RESTATE_BASE_DIR": str(folder / "data"), "RESTATE_LISTEN_MODE": "tcp", "RESTATE_BIND_IP": "127.0.0.1",
                "RESTATE_BIND_PORT": str(ports["fabric"]), "RESTATE_INGRESS__BIND_PORT": str(ports["ingress"]),
                "RESTATE_ADMIN__BIND_PORT": str(ports["admin"]), "RESTATE_ADVERTISED_HOST": "127.0.0.1", "DO_NOT_TRACK": "1",
@@ -36,6 +35,7 @@ class Restate:
         self.pid = self.process.pid
         serve = {**base, "RESTATE_SDK": str(FOLDER), "PORT": str(ports["service"]), "NODE_ENV": "production", "RESTATE_LOGGING": "ERROR"}
         self.service = Process("restate's handler", ["node", SERVICE], serve, folder / "service.log", cwd=folder)
+        self.watched = {"restate": self.process, "restate's handler": self.service}
         self.uri = f"http://127.0.0.1:{ports['service']}"
         self.targets = write_targets(folder / "targets", ["none none none"])
 
