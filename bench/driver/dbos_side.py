@@ -1,5 +1,5 @@
-"""Durable workflows of DBOS, run by its own interpreter: reads a number of seconds or `x` and a number of workflows from each
-line of its input, works for so long, and answers with a line of JSON.
+"""Durable workflows of DBOS, run by its own interpreter. Each line of its input is a number of seconds, or `x` and a number of
+workflows for one thread alone; it works for so long, and answers with a line of JSON.
 
 A workflow has three steps and nothing around them: no HTTP, no queue, no tracing. What is durable about it is what DBOS commits:
 a row when it begins, one for each step, and that row again when it ends.
@@ -82,9 +82,9 @@ def main():
     DBOS.launch()
     print("ready", flush=True)
     for line in sys.stdin:
-        count = int(line[1:]) if line.startswith("x") else 10**9
-        seconds = 600 if line.startswith("x") else float(line)
-        print(json.dumps(Round(seconds, count).run(threads)), flush=True)
+        alone = line.startswith("x")
+        count, seconds = (int(line[1:]), 600) if alone else (10**9, float(line))
+        print(json.dumps(Round(seconds, count).run(1 if alone else threads)), flush=True)
     DBOS.destroy()
 
 
