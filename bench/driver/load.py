@@ -20,8 +20,12 @@ REQUESTS = {
     "dstack: projects/create": ("POST", "/api/projects/create", '{"project_name":"{name}"}'),
     "dstack: secrets/create_or_update":
         ("POST", "/api/project/{project}/secrets/create_or_update", '{"name":"{name}","value":"x"}'),
+    "restate: operation/run": ("POST", "/operation/run", "1"),
     "dstack: projects/list": ("POST", "/api/projects/list", f'{{"limit":{PAGE}}}'),
 }
+
+# It would keep the key with the answer, which nobody asks of it here.
+WITHOUT_KEY = ("restate: operation/run",)
 
 
 def build():
@@ -39,7 +43,8 @@ def ask(server, targets, request, seconds=None, requests=None, clients=CLIENTS, 
     method, path, body = REQUESTS[request]
     bound = ["--seconds", seconds] if seconds else ["--requests", requests]
     command = [BINARY, "--address", server.address, "--targets", targets, "--run", fresh_run(), "--method", method,
-               "--path", path, "--body", body, "--clients", clients, *bound, *(["--watch-seal"] if watch_seal else [])]
+               "--path", path, "--body", body, "--clients", clients, *bound, *(["--watch-seal"] if watch_seal else []),
+               *(["--without-key"] if request in WITHOUT_KEY else [])]
     seen = json.loads(output_of(command, timeout=180))
     server.process.check()
     if seen["non2xx"]:
@@ -49,6 +54,23 @@ def ask(server, targets, request, seconds=None, requests=None, clients=CLIENTS, 
         raise Broken(f"{request}: {sealed['acknowledged']} commands were acknowledged, but the audit has "
                      f"{sealed['entries']} new entries")
     return seen
+
+
+def operations(server, work, clients, wait=False, seconds=None):
+    """Asks for every operation of the file `work`, once; waits for their ends too if that is wanted. Gives what the generator
+    saw, and the ids of what was acknowledged. One answer that is no success, or one operation, breaks the run."""
+    told = work.with_suffix(".told")
+    bound = ["--seconds", seconds] if seconds else []
+    command = [BINARY, "operations", "--address", server.address, "--work", work, "--run", fresh_run(), "--clients", clients,
+               "--told", told, *bound, *(["--wait"] if wait else [])]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=900)
+    server.process.check()
+    if done.returncode != 0:
+        raise Broken(f"operations: the generator failed: {done.stderr[-2000:]}")
+    seen = json.loads(done.stdout)
+    if seen["non2xx"]:
+        raise Broken(f"operations: {seen['non2xx']} were no success, by status: {seen['failures']}; {done.stderr[-2000:]}")
+    return {**seen, "acknowledged": told.read_text().split()}
 
 
 def registry(side, verb, run=None, seconds=None, each=None, clients=CLIENTS, megabytes=None, compare=False):

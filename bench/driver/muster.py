@@ -13,7 +13,7 @@ from .processes import Broken, Process, pinned, wait_for
 
 # One bench client asks as much as a thousand people: the fair shares are lifted, and every report says so. All else is
 # the default.
-LIFTED = {"limits.actor_per_second": "1000000", "limits.tenant_per_second": "1000000"}
+LIFTED = {"limits.actor_per_second": "1000000", "limits.tenant_per_second": "1000000", "limits.tenant_in_flight": "1000000"}
 PASSWORD = secrets.token_urlsafe(24)
 KEYS = itertools.count()
 

@@ -144,6 +144,59 @@ def decision_lines(name, figure):
     yield f"- {name}, ms: {parts}."
 
 
+def accepted_lines(name, figure):
+    """What became of the operations that were asked for."""
+    rounds = figure["ours"]["rounds"]
+    if not rounds[0].get("settled_s"):
+        return
+    count, settled = sum(seen["ok"] for seen in rounds), sum(seen["settled_s"] for seen in rounds)
+    latency = max(seen["latency_ms"]["p99"] for seen in rounds)
+    yield (f"- {name}: {count:,} operations acknowledged, as many succeeded, and each has its two entries in the audit; the slowest "
+           f"round's p99 of an answer (of the end, where clients wait for it) was {number(latency)} ms; after the rounds it took "
+           f"{number(settled / len(rounds))} s each until all were done.")
+
+
+def way_lines(name, figure):
+    for way, seen in figure["ways"].items():
+        told = lambda times: f"p50 {number(times['p50'])}, p99 {number(times['p99'])}, slowest {number(times['max'])} ms"
+        yield (f"- {name}, {way}: {seen['events']} events heard by {seen['subscribers']:,} each; from sending the command "
+               f"{told(seen['from_sent_ms'])}; from its answer {told(seen['from_answer_ms'])}; raw NOTIFY with a row, from sending "
+               f"to hearing, {told(seen['raw_ms'])}.")
+
+
+def look_lines(name, figure):
+    made, cores = figure["made"], figure["cores"]
+    yield (f"- {name}: {figure['looks']:,} looks, {number(figure['per_second'])} a second; late by p50 {number(figure['p50'])}, "
+           f"p90 {number(figure['p90'])}, p99 {number(figure['p99'])}, at most {number(figure['max_s'])} s. {made['instances']} of the "
+           f"instances are real, made in {number(made['seconds'])} s ({number(made['members'] / made['seconds'])} members a second); "
+           "the rest were copied from them by SQL.")
+    yield "- Processor time meanwhile, % of a core: " + ", ".join(f"{who} {number(value * 100)}" for who, value in cores.items()) + "."
+
+
+def read_lines(name, figure):
+    seen = figure["reads"]
+    times = seen["latency_ms"]
+    yield (f"- {name}: {seen['ok']:,} reads, {number(seen['per_second'])} a second by {seen['clients']} clients: p50 "
+           f"{number(times['p50'])}, p90 {number(times['p90'])}, p99 {number(times['p99'])}, slowest {number(times['max'])} ms.")
+
+
+def decay_lines(name, figure):
+    before, after = figure["before"], figure["after"]
+    yield (f"- {name}: {figure['past']:,} finished operations with as many witnesses and steps of adapters and twice as many audit "
+           f"entries, put in by SQL in {number(figure['filled_s'])} s. Operations {number(before['per_second'])} → "
+           f"{number(after['per_second'])} a second ({number(figure['operations'])}), p99 of reads {number(before['read_p99_ms'])} → "
+           f"{number(after['read_p99_ms'])} ms ({number(figure['reads_ratio'])}).")
+
+
+def apps_lines(figures):
+    for name, figure in figures.items():
+        if name.startswith(("members-", "durable-")):
+            yield from accepted_lines(name, figure)
+        for key, tell in {"ways": way_lines, "looks": look_lines, "reads": read_lines, "past": decay_lines}.items():
+            if figure.get(key):
+                yield from tell(name, figure)
+
+
 def registry_note(run):
     if "docker-registry" not in run["settings"]:
         return []
@@ -179,6 +232,7 @@ def sections(run):
         "The registry": registry_note(run) + [
             line for key, tell in {"streamed": streamed_lines, "decisions": decision_lines}.items()
             for name, figure in those_with(key) for line in tell(name, figure)],
+        "Apps": list(apps_lines(figures)),
         "Durability": [durability_line(name, found) for name, found in run["durability"].items()],
         "Processor time for each request, in microseconds":
             [cpu_line(name, figure) for name, figure in those_with("ratio")],

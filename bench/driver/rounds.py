@@ -18,11 +18,25 @@ def used(watched):
     return {**now, "generator": own_cpu_seconds(), "machine": busy, "steal": steal}
 
 
+class Around:
+    """A round with something to be done before it and after it, in which nothing is measured."""
+
+    def __init__(self, work, before=lambda: None, after=lambda _seen: None):
+        self.work, self.before, self.after = work, before, after
+
+    def __call__(self):
+        self.before()
+        self.after(self.work())
+
+
 def metered(work, watched):
     """Does one round, and notes who used the processors meanwhile."""
+    work = work if isinstance(work, Around) else Around(work)
+    work.before()
     before, started = used(watched), time.monotonic()
-    seen = work()
+    seen = work.work()
     after, taken = used(watched), time.monotonic() - started
+    work.after(seen)
     spent = {name: after[name] - before[name] for name in before}
     ours = sum(value for name, value in spent.items() if name not in ("machine", "steal"))
     others = max(0.0, spent.pop("machine") - ours) + spent.pop("steal")

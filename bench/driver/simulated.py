@@ -33,10 +33,10 @@ def nodes_of(server):
 class Simulated:
     """A fleet that does not exist, in one process; each node is the real agent with connections of its own."""
 
-    def __init__(self, bench, server, nodes, gpus):
-        folder = bench.tmp / "simulated"
+    def __init__(self, bench, server, nodes, gpus, cpus=128):
+        folder = server.folder / "simulated"
         folder.mkdir(mode=0o700)
-        command = [bench.binary, "agent", "simulate", "--nodes", nodes, "--gpus", gpus, "--approve", "--control",
+        command = [bench.binary, "agent", "simulate", "--nodes", nodes, "--gpus", gpus, "--cpus", cpus, "--approve", "--control",
                    "--server", f"https://{server.nodes_address}", "--api", f"http://{server.address}",
                    "--token-file", server.folder / "operator.token", "--data-dir", folder]
         self.nodes = nodes

@@ -2,9 +2,14 @@
 //!
 //! One thread serves all clients: the generator shares the machine with what it measures, and must take little of it.
 //! It knows no server: method, path and body are templates, so that ours and a peer's are driven by the same code. Pushing
-//! and pulling images takes several requests that depend on one another, and is a mode of its own (`registry`).
+//! and pulling images takes several requests that depend on one another, and is a mode of its own (`registry`); so is asking for
+//! operations, of which each can be asked for once (`operations`), and listening to events (`events`).
 
+mod events;
 mod http;
+mod json;
+mod notify;
+mod operations;
 mod options;
 mod registry;
 mod sealed;
@@ -98,12 +103,16 @@ async fn run(options: Options) -> Result<(), String> {
 enum Mode {
     Requests(Options),
     Registry(registry::Options),
+    Operations(operations::Options),
+    Events(events::Options),
 }
 
 fn parse() -> Result<Mode, String> {
     let mut words = std::env::args().skip(1).peekable();
-    match words.next_if(|word| word == "registry") {
-        Some(_) => registry::Options::parse(words).map(Mode::Registry),
+    match words.next_if(|word| ["registry", "operations", "events"].contains(&word.as_str())).as_deref() {
+        Some("registry") => registry::Options::parse(words).map(Mode::Registry),
+        Some("events") => events::Options::parse(words).map(Mode::Events),
+        Some(_) => operations::Options::parse(words).map(Mode::Operations),
         None => Options::parse(words).map(Mode::Requests),
     }
 }
@@ -128,6 +137,8 @@ fn main() -> ExitCode {
         match mode {
             Mode::Requests(options) => run(options).await,
             Mode::Registry(options) => registry::run(options).await,
+            Mode::Operations(options) => operations::run(options).await,
+            Mode::Events(options) => events::run(options).await,
         }
     };
     match runtime.block_on(local.run_until(work)) {

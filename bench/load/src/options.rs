@@ -6,6 +6,8 @@ use std::time::Duration;
 const USAGE: &str = "\
 usage: bench-load --address HOST:PORT --targets FILE --run NAME --method METHOD --path PATH [OPTIONS]
        bench-load registry VERB ...   images; bench-load registry --help
+       bench-load operations ...      operations until they are accepted or have ended; bench-load operations --help
+       bench-load events ...          how late listeners hear of what is made; bench-load events --help
 
   --address HOST:PORT  the server
   --targets FILE       a line for each actor: TOKEN TENANT PROJECT...; client n acts for line n, modulo
@@ -16,6 +18,7 @@ usage: bench-load --address HOST:PORT --targets FILE --run NAME --method METHOD 
   --clients N          connections at once [16]
   --seconds N          how long [4]
   --requests N         so many requests instead
+  --without-key        send no Idempotency-Key
   --watch-seal         follow the audit: was everything sealed, exactly once, and how late?";
 
 /// What to do.
@@ -30,9 +33,10 @@ pub(crate) struct Options {
     pub(crate) duration: Duration,
     pub(crate) requests: Option<u64>,
     pub(crate) watch_seal: bool,
+    pub(crate) without_key: bool,
 }
 
-fn number<T: std::str::FromStr>(name: &str, text: &str) -> Result<T, String> {
+pub(crate) fn number<T: std::str::FromStr>(name: &str, text: &str) -> Result<T, String> {
     text.parse().map_err(|_| format!("{name} {text}: it should be a number\n\n{USAGE}"))
 }
 
@@ -49,10 +53,15 @@ impl Options {
             duration: Duration::from_secs(4),
             requests: None,
             watch_seal: false,
+            without_key: false,
         };
         while let Some(name) = arguments.next() {
             if name == "--watch-seal" {
                 options.watch_seal = true;
+                continue;
+            }
+            if name == "--without-key" {
+                options.without_key = true;
                 continue;
             }
             if name == "--help" {

@@ -61,7 +61,7 @@ impl Tally {
 }
 
 /// The value below which `share` of the sorted values lie.
-fn percentile(sorted: &[u32], share: f64) -> u32 {
+pub(crate) fn percentile(sorted: &[u32], share: f64) -> u32 {
     let index = (sorted.len() as f64 * share) as usize;
     sorted.get(index.min(sorted.len().saturating_sub(1))).copied().unwrap_or(0)
 }

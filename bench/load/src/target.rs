@@ -38,7 +38,7 @@ impl Target {
         template.replace("{name}", name).replace("{tenant}", &self.tenant).replace("{project}", project)
     }
 
-    /// The bytes of one request. A POST carries a fresh `Idempotency-Key`; servers without such a thing ignore it.
+    /// The bytes of one request. A POST carries a fresh `Idempotency-Key`; servers without such a thing ignore it, and one that would do more for it is not sent it.
     pub(crate) fn request(&self, options: &Options, name: &str, count: u64) -> String {
         let (method, address, token) = (&options.method, &options.address, &self.token);
         let path = self.fill(&options.path, name, count);
@@ -48,9 +48,7 @@ impl Target {
             return head + "\r\n";
         }
         let body = self.fill(&options.body, name, count);
-        format!(
-            "{head}Idempotency-Key: {name}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-            body.len()
-        )
+        let key = if options.without_key { String::new() } else { format!("Idempotency-Key: {name}\r\n") };
+        format!("{head}{key}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}", body.len())
     }
 }
