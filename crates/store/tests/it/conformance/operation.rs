@@ -323,6 +323,7 @@ async fn what_is_parked_says_why(store: Store) {
         since: at(0),
         escalates_at: at(30),
         escalated: true,
+        by_deadline: false,
     };
     let open = async |state, parked: Option<Parked>| {
         put(&store, async |tx| {
