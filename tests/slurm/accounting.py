@@ -18,14 +18,16 @@ def run(world):
     accepted = storm(cluster, 5)
     for service in ("slurmctld", "slurmdbd"):
         # The supervisor starts it again; submissions go on meanwhile, and may find nobody, but never an invalid account.
-        stopper = threading.Timer(0.5, lambda name=service: cluster.exec("pkill", "-KILL", "-x", name))
+        before = cluster.slurm("pgrep", "-x", service)
+        stopper = threading.Timer(0.5, lambda name=service: cluster.exec("pkill", "-TERM", "-x", name))
         stopper.start()
         accepted += storm(cluster, 8)
         stopper.join()
-    cells.eventually(lambda: finished(cluster), seconds=60)
-    states = cluster.slurm("sacct", "-a", "-X", "-n", "-P", "-o", "state").split()
-    assert states.count("COMPLETED") >= accepted, (accepted, states)
-    print(f"    {accepted} jobs accepted, {len(states)} in the accounting, none refused for its account", flush=True)
+        cells.eventually(lambda name=service, old=before: restarted(cluster, name, old))
+    cells.eventually(lambda: counted(cluster, accepted), seconds=30)
+    states = set(states_of(cluster))
+    assert states <= {"COMPLETED", "RUNNING", "PENDING"}, states
+    print(f"    {accepted} jobs accepted, all of them in the accounting ({' '.join(sorted(states))}), none refused for its account", flush=True)
     cluster.gone("--force", "--reason", "the test is over")
 
 
@@ -57,5 +59,15 @@ def storm(cluster, seconds):
     return sum(int(ran.stdout) for ran in results.values())
 
 
-def finished(cluster):
-    assert cluster.slurm("squeue", "-h") == ""
+def restarted(cluster, service, before):
+    now = cluster.exec("pgrep", "-x", service).stdout.strip()
+    assert now and now != before, (service, before, now)
+
+
+def states_of(cluster):
+    return cluster.slurm("sacct", "-a", "-X", "-n", "-P", "-o", "state").split()
+
+
+def counted(cluster, accepted):
+    found = len(states_of(cluster))
+    assert found >= accepted, f"{accepted} jobs were taken, and the accounting has {found}"
