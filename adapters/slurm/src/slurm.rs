@@ -83,7 +83,9 @@ pub(crate) struct Prepared {
 pub(crate) async fn prepare(cx: &StepCx, member: &SnapshotMember) -> Result<Prepared, Failure> {
     let order =
         CommandOrder { timeout_seconds: Some(120), ..command([PREPARE, member.component_key.as_str()]) };
-    let said = good(cx.run(member, order).await?, &format!("{} was not prepared", member.name))?;
+    // What it refuses it refuses again: a user whose number is taken, a disk that is full.
+    let said = good(cx.run(member, order).await?, &format!("{} was not prepared", member.name))
+        .map_err(|why| Failure { retry_after: None, ..why })?;
     let mut lines = said.lines().map(str::to_owned);
     Ok(Prepared { version: lines.next().unwrap_or_default(), devices: lines.collect() })
 }
