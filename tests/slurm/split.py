@@ -4,13 +4,15 @@ import time
 
 
 def run(world):
-    world.ready(2)
-    places = {name: world.at.allocate(name, **{"memory-mb": "1024", "disk-mb": "2048"}) for name in ("here", "there")}
+    world.ready(3)
+    # A node has two CPUs: who takes both is alone there.
+    size = {"memory-mb": "1024", "disk-mb": "2048"}
+    places = {"here": world.at.allocate("here", cpus="2", **size), "there": world.at.allocate("there", **size)}
     assert places["here"]["node_id"] != places["there"]["node_id"], places
     cluster = world.cluster("lab", 1, {}, "--allocation", "controller=here", "--allocation", "worker=there")
     assert cluster.slurm("srun", "hostname") == "lab-worker-1"
     began = time.monotonic()
-    cluster.said("member", "add", "lab", "worker", "--count", "2", "--wait", "--timeout", "90s")
+    cluster.said("member", "add", "lab", "worker", "--count", "2", "--cpus", "1", "--memory-mb", "1024", "--disk-mb", "1024", "--wait", "--timeout", "90s")
     added = time.monotonic() - began
     assert cluster.nodes() == ["lab-worker-1", "lab-worker-2", "lab-worker-3"], cluster.nodes()
     hosts = sorted(cluster.slurm("srun", "-N3", "hostname").split())
