@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo adapters test check bless bench chaos
+.PHONY: help setup demo adapters image publish test check bless bench chaos
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,6 +16,12 @@ demo: setup ## Build, start a server, walk through the API, and say how to go on
 
 adapters: setup ## Build the adapters, a workspace of their own that knows only the public API
 	cd adapters && cargo build --workspace
+
+image: setup ## Build the image of the Slurm app, as root, reproducibly (target/apps/slurm)
+	apps/slurm/build
+
+publish: image ## Push, sign, publish and promote the Slurm app: make publish KEY=signing.pem
+	apps/slurm/publish --key $(KEY)
 
 test: ## Everything that must pass, in stages with a time budget each (runs setup first)
 	@tools/test

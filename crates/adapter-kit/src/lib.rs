@@ -21,6 +21,7 @@ mod options;
 mod platform;
 mod publisher;
 mod run;
+mod share;
 mod step;
 mod stop;
 mod work;

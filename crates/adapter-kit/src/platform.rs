@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use muster_sdk::types::{
     AdapterStep, AdapterStepPage, AdapterTask, AdapterTaskCreate, Entitlement, EntitlementPage, Leased,
-    LeasedStep,
+    LeasedStep, RuntimeSecret, RuntimeSecretIssue, RuntimeSecretPage,
 };
 use muster_sdk::{Arguments, Connection, Error, describe::Description};
 use serde::Serialize;
@@ -96,15 +96,14 @@ impl Platform {
         body: &(impl Serialize + Sync),
     ) -> Result<T, Error> {
         let body = serde_json::to_value(body).map_err(|error| Error::Setup(error.to_string()))?;
-        self.ask(operation, path, Vec::new(), Some(body)).await
+        self.ask(operation, path, Arguments { body: Some(body), ..Arguments::default() }).await
     }
 
     async fn ask<T: DeserializeOwned>(
         &self,
         operation: &str,
         path: &[(&str, &str)],
-        query: Vec<(String, String)>,
-        body: Option<Value>,
+        arguments: Arguments,
     ) -> Result<T, Error> {
         let described = Description::embedded()
             .operation(operation)
@@ -112,7 +111,7 @@ impl Platform {
         let mut named: BTreeMap<String, String> =
             path.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         named.insert("project".to_owned(), self.project.clone());
-        let arguments = Arguments { path: named, query, body, ..Arguments::default() };
+        let arguments = Arguments { path: named, ..arguments };
         let before = self.renewals.load(Ordering::SeqCst);
         let answer = match self.connection().call(described, &arguments).await {
             Err(Error::Problem(problem)) if problem.status == 401 => {
@@ -172,12 +171,12 @@ impl Platform {
         wait: Duration,
     ) -> Result<AdapterTask, Error> {
         let query = vec![("wait_seconds".to_owned(), wait.as_secs().to_string())];
-        self.ask("adapter_task_get", &[("adapter_step", step), ("task", task)], query, None).await
+        self.ask("adapter_task_get", &[("adapter_step", step), ("task", task)], asking(query)).await
     }
 
     /// A step with the instance as it is now.
     pub(crate) async fn step(&self, step: &str) -> Result<LeasedStep, Error> {
-        self.ask("adapter_step_get", &[("adapter_step", step)], Vec::new(), None).await
+        self.ask("adapter_step_get", &[("adapter_step", step)], Arguments::default()).await
     }
 
     /// All steps that are not over: those that wait, and those that somebody holds.
@@ -186,7 +185,7 @@ impl Platform {
         loop {
             let mut query = page(token);
             query.push(("state".to_owned(), state.to_owned()));
-            let page: AdapterStepPage = self.ask("adapter_step_list", &[], query, None).await?;
+            let page: AdapterStepPage = self.ask("adapter_step_list", &[], asking(query)).await?;
             steps.extend(page.items);
             token = page.next_page_token;
             if token.is_none() {
@@ -201,7 +200,7 @@ impl Platform {
         loop {
             let mut query = page(token);
             query.push(("published".to_owned(), "true".to_owned()));
-            let page: EntitlementPage = self.ask("entitlement_list", &[], query, None).await?;
+            let page: EntitlementPage = self.ask("entitlement_list", &[], asking(query)).await?;
             all.extend(page.items);
             token = page.next_page_token;
             if token.is_none() {
@@ -209,6 +208,38 @@ impl Platform {
             }
         }
     }
+
+    /// What was issued in the project for members to share, without the material.
+    pub(crate) async fn bootstrap_secrets(&self) -> Result<Vec<RuntimeSecret>, Error> {
+        let (mut all, mut token) = (Vec::new(), None::<String>);
+        loop {
+            let mut query = page(token);
+            query.push(("purpose".to_owned(), "cluster_bootstrap".to_owned()));
+            let page: RuntimeSecretPage = self.ask("runtime_secret_list", &[], asking(query)).await?;
+            all.extend(page.items);
+            token = page.next_page_token;
+            if token.is_none() {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// Has material issued, the same one to whoever asks under the same key. The material itself is in the answer, and is let
+    /// go of at once.
+    pub(crate) async fn bootstrap_secret_issue(
+        &self,
+        wish: &RuntimeSecretIssue,
+        key: String,
+    ) -> Result<RuntimeSecret, Error> {
+        let body = serde_json::to_value(wish).map_err(|error| Error::Setup(error.to_string()))?;
+        let arguments = Arguments { body: Some(body), idempotency_key: Some(key), ..Arguments::default() };
+        let issued: RuntimeSecret = self.ask("runtime_secret_issue", &[], arguments).await?;
+        Ok(RuntimeSecret { value: None, ..issued })
+    }
+}
+
+fn asking(query: Vec<(String, String)>) -> Arguments {
+    Arguments { query, ..Arguments::default() }
 }
 
 fn page(token: Option<String>) -> Vec<(String, String)> {

@@ -27,7 +27,7 @@ pub struct StepCx {
 
 /// What stands behind a step.
 #[derive(Debug)]
-enum Under {
+pub(crate) enum Under {
     /// A lease: what is asked for is done.
     Lease { lease: std::sync::Arc<Lease>, keys: Keys, leased_at: Option<Timestamp> },
     /// Nothing: what would be asked for is written down.
@@ -53,6 +53,10 @@ impl StepCx {
             Under::Dry(deeds) => deeds.lock().expect("no holder of this lock can panic").clone(),
             Under::Lease { .. } => Vec::new(),
         }
+    }
+
+    pub(crate) fn stands_under(&self) -> &Under {
+        &self.under
     }
 
     /// The step.

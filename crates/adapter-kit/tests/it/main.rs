@@ -10,4 +10,5 @@ mod platform;
 mod projects;
 mod python;
 mod repeats;
+mod shared;
 mod stopping;

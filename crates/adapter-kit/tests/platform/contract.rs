@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use muster_adapter_kit::types::{
     AdapterStep, AdapterStepComplete, AdapterStepFail, AdapterStepHeartbeat, AdapterStepLease,
     AdapterStepProgress, AdapterStepState, AdapterTask, AdapterTaskCreate, AdapterTaskState,
-    OperatorTokenMint, TaskId,
+    OperatorTokenMint, RuntimeSecretIssue, TaskId,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -64,6 +64,24 @@ impl World {
             leased.push(self.with_snapshot(&step));
         }
         Ok(json!({"steps": leased}))
+    }
+
+    /// Issues material for members to share; who asks again under the same key is told of the same, without the material.
+    pub(super) fn issue(&mut self, who: &Who, key: &str, body: &Value) -> Answer {
+        if let Some(issued) = self.issued.get(key) {
+            return Ok(issued.clone());
+        }
+        let wish: RuntimeSecretIssue = read(body)?;
+        self.made += 1;
+        let secret = json!({
+            "id": format!("rts_{}", self.made), "tenant_id": "ten_1", "project_id": who.project, "purpose": wish.purpose,
+            "name": wish.name, "instance_id": wish.instance, "created_at": now(), "version": 1,
+        });
+        self.secrets.push(secret.clone());
+        self.issued.insert(key.to_owned(), secret.clone());
+        let mut answer = secret;
+        answer["value"] = json!("bWF0ZXJpYWw=");
+        Ok(answer)
     }
 
     pub(super) fn with_snapshot(&self, step: &AdapterStep) -> Value {

@@ -56,7 +56,11 @@ async fn answer(
         return given(&serde_json::from_str(muster_sdk_document()).unwrap());
     }
     let Some(who) = who else { return refused(401, "unauthenticated", "no valid credential was given") };
-    let answer = serve_one(platform, operation, &parts, uri.query().unwrap_or_default(), &who, &body).await;
+    let key = headers.get("idempotency-key").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let answer = match operation {
+        "runtime_secret_issue" => platform.world().issue(&who, key, &body),
+        _ => serve_one(platform, operation, &parts, uri.query().unwrap_or_default(), &who, &body).await,
+    };
     if let Some(Fault::LoseAnswer) = fault {
         // A body that breaks off is what a client sees of a connection that was lost.
         let broken = futures::stream::once(async { Err::<Bytes, _>(std::io::Error::other("lost")) });
@@ -83,6 +87,8 @@ fn operation(method: &Method, parts: &[&str]) -> &'static str {
         ("GET", ["v1", "projects", _, "adapter-steps", _, "tasks", _]) => "adapter_task_get",
         ("GET", ["v1", "projects", _, "entitlements"]) => "entitlement_list",
         ("POST", ["v1", "projects", _, "operator-tokens"]) => "operator_token_mint",
+        ("GET", ["v1", "projects", _, "runtime-secrets"]) => "runtime_secret_list",
+        ("POST", ["v1", "projects", _, "runtime-secrets"]) => "runtime_secret_issue",
         _ => "unknown",
     }
 }
@@ -145,6 +151,7 @@ async fn serve_one(
                 .find(|task| task.step == id && Some(&task.task.id.as_str()) == parts.get(6));
             task.map(|task| json!(task.task)).ok_or_else(not_found)
         }
+        "runtime_secret_list" => Ok(json!({"items": platform.world().secrets})),
         "entitlement_list" => Ok(platform.world().entitlements()),
         "operator_token_mint" => platform.world().mint(body),
         said => match said.strip_prefix("adapter_step_") {

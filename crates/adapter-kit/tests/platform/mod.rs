@@ -77,6 +77,9 @@ pub(crate) struct World {
     pub(crate) nodes_sleep: bool,
     /// The word that commands of other programs than the known ones end with.
     pub(crate) exits: HashMap<String, Vec<i32>>,
+    /// What was issued for members to share, without the material; and which keys it was asked for under.
+    pub(crate) secrets: Vec<Value>,
+    pub(crate) issued: HashMap<String, Value>,
 }
 
 /// A running platform.
@@ -87,7 +90,7 @@ pub(crate) struct Platform {
 }
 
 pub(crate) const PROJECT: &str = "prj_consumer";
-pub(crate) const OPERATES: [&str; 9] = [
+pub(crate) const OPERATES: [&str; 11] = [
     "adapter_step.lease",
     "adapter_step.list",
     "adapter_step.get",
@@ -97,6 +100,8 @@ pub(crate) const OPERATES: [&str; 9] = [
     "adapter_step.fail",
     "adapter_task.create",
     "adapter_task.get",
+    "runtime_secret.list",
+    "runtime_secret.issue",
 ];
 
 impl Platform {

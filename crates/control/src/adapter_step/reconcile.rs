@@ -65,9 +65,10 @@ async fn write(
     body: &AdapterStepComplete,
 ) -> muster_store::Result<(AdapterStep, bool)> {
     let manifest = &looked.manifest;
-    let ended = end(cx, tx, step, body).await?;
     let gone = || StoreError::Gone("instance".to_owned());
-    let instance = tx.instance_now(step.instance_id).await?.ok_or_else(gone)?;
+    // The instance's row first, as in the lease of a look: in opposite orders the two would wait for each other.
+    let instance = tx.instance_hold(step.instance_id).await?.ok_or_else(gone)?;
+    let ended = end(cx, tx, step, body).await?;
     let (members, mut told, mut changed) = reports(cx, tx, &instance, body).await?;
     if let Some(mode) = &body.topology_mode {
         changed |= tx.instance_topology(instance.id, mode, cx.now).await?;

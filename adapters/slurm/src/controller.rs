@@ -1,0 +1,117 @@
+//! The controller: slurmctld, and the accounting beside it.
+
+use muster_adapter_kit::types::{CommandOrder, File, SnapshotMember};
+use muster_adapter_kit::{Done, Failure, Outcome, StepCx, command, file};
+use serde_json::json;
+
+use crate::config::Config;
+use crate::places::{
+    ACCOUNTING_SERVICE, ACCOUNTS, CONTROLLER_SERVICE, DATABASE_SERVICE, MUNGE_SERVICE, SCONTROL, SLURM,
+    WORKER,
+};
+use crate::slurm::{self, SOON, good, timed};
+use crate::{gres, render};
+
+/// From the database up: slurmctld does not start for the first time without the accounting, and what is added to the accounting
+/// while slurmctld is not up may be lost to it.
+pub(crate) async fn join(cx: &StepCx) -> Outcome {
+    let member = cx.member()?;
+    let config = slurm::config(cx)?;
+    cx.progress(10, "writing the configuration").await;
+    slurm::write(cx, member, &config, files(cx, member, &config)?).await?;
+    cx.progress(20, "preparing the database").await;
+    let prepared = slurm::prepare(cx, member).await?;
+    cx.progress(40, "starting the accounting").await;
+    let (munge, database) =
+        futures::join!(cx.start_service(member, MUNGE_SERVICE), cx.start_service(member, DATABASE_SERVICE));
+    munge.and(database)?;
+    cx.start_service(member, ACCOUNTING_SERVICE).await?;
+    cx.progress(70, "starting the controller").await;
+    cx.start_service(member, CONTROLLER_SERVICE).await?;
+    cx.progress(90, "making the accounts known").await;
+    accounts(cx, member).await?;
+    let mut done = Done::saying(format!("{} runs {}", member.name, prepared.version));
+    done.detail.insert("version".to_owned(), json!(prepared.version));
+    done.topology_mode = Some(config.topology.as_str().to_owned());
+    Ok(done)
+}
+
+fn files(cx: &StepCx, member: &SnapshotMember, config: &Config) -> Result<Vec<File>, Failure> {
+    let cluster = slurm::cluster(cx, member)?;
+    let lines = known_gres(cx, config);
+    let private = File {
+        mode: Some("600".to_owned()),
+        uid: Some(SLURM),
+        gid: Some(SLURM),
+        ..file("/etc/slurm/slurmdbd.conf", render::slurmdbd_conf(&cluster))
+    };
+    let all: Vec<String> = lines.iter().map(|(_, line)| line.clone()).collect();
+    let mut files = vec![
+        file("/etc/slurm/slurm.conf", render::slurm_conf(&cluster, config)),
+        file("/etc/slurm/cgroup.conf", render::cgroup_conf()),
+        file("/etc/slurm/gres.conf", gres::conf(&all)),
+        file("/etc/slurm/accounts", render::accounts(config)),
+        private,
+    ];
+    files.extend(
+        lines.into_iter().map(|(node, line)| file(format!("/etc/slurm/gres.d/{node}"), format!("{line}\n"))),
+    );
+    Ok(files)
+}
+
+/// The GPUs of the workers that were there before this controller's cell was.
+fn known_gres(cx: &StepCx, config: &Config) -> Vec<(String, String)> {
+    let devices = |worker: &SnapshotMember| -> Vec<String> {
+        let said = worker.adapter_detail.get("gpus").and_then(|gpus| gpus.as_array());
+        said.into_iter().flatten().filter_map(|gpu| gpu.as_str().map(str::to_owned)).collect()
+    };
+    cx.members_of(WORKER)
+        .map(|worker| (worker.name.clone(), devices(worker)))
+        .filter(|(_, devices)| !devices.is_empty())
+        .map(|(name, devices)| {
+            let line = gres::line(&name, &devices, config.gpu_type.as_deref());
+            (name, line)
+        })
+        .collect()
+}
+
+/// Makes the accounts known, and sees that slurmctld itself would take a job of each user.
+pub(crate) async fn accounts(cx: &StepCx, controller: &SnapshotMember) -> Result<(), Failure> {
+    let order = CommandOrder { timeout_seconds: Some(300), ..command([ACCOUNTS]) };
+    good(cx.look(controller, order).await?, "the accounts are not usable").map(drop)
+}
+
+/// Nothing new starts, and nothing is half way out. Jobs that run go on: they are the workers', and a controller that comes back
+/// with its state finds them.
+pub(crate) async fn drain(cx: &StepCx) -> Outcome {
+    let member = cx.member()?;
+    set_partitions(cx, member, "DOWN").await?;
+    let ran =
+        cx.look(member, timed(["/usr/bin/squeue", "--noheader", "--states=CG,CF", "--format=%i"])).await?;
+    let busy = good(ran, "Slurm does not say what runs")?;
+    match busy.trim() {
+        "" => Ok(Done::saying("no job starts any more, and none is ending")),
+        jobs => Err(Failure::retry(
+            SOON,
+            "jobs_complete",
+            format!("these jobs are starting or ending: {}", jobs.replace('\n', ", ")),
+        )),
+    }
+}
+
+pub(crate) async fn resume(cx: &StepCx) -> Outcome {
+    set_partitions(cx, cx.member()?, "UP").await?;
+    Ok(Done::saying("jobs start again"))
+}
+
+async fn set_partitions(cx: &StepCx, member: &SnapshotMember, state: &str) -> Result<(), Failure> {
+    for partition in slurm::config(cx)?.partitions {
+        let name = format!("partitionname={}", partition.name);
+        let order = timed([SCONTROL.to_owned(), "update".to_owned(), name, format!("state={state}")]);
+        good(
+            cx.look(member, order).await?,
+            &format!("the partition {} could not be set {state}", partition.name),
+        )?;
+    }
+    Ok(())
+}

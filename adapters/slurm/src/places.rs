@@ -1,0 +1,24 @@
+//! Where things are in a cell, as the image and the manifest have them.
+
+/// Programs of the image's own.
+pub(crate) const PREPARE: &str = "/usr/lib/muster-slurm/prepare";
+pub(crate) const ACCOUNTS: &str = "/usr/lib/muster-slurm/accounts";
+pub(crate) const ACCOUNTS_USABLE: &str = "/usr/lib/muster-slurm/accounts-usable";
+pub(crate) const AWAIT_DRAINED: &str = "/usr/lib/muster-slurm/await-drained";
+pub(crate) const SCONTROL: &str = "/usr/bin/scontrol";
+
+/// Users of the image, by number: a file is given to them by that.
+pub(crate) const MUNGE: i32 = 120;
+pub(crate) const SLURM: i32 = 64_030;
+
+/// Services of the manifest.
+pub(crate) const MUNGE_SERVICE: &str = "munge";
+pub(crate) const DATABASE_SERVICE: &str = "database";
+pub(crate) const ACCOUNTING_SERVICE: &str = "accounting";
+pub(crate) const CONTROLLER_SERVICE: &str = "controller";
+pub(crate) const WORKER_SERVICE: &str = "worker";
+
+/// The keys of the components: what the manifest and this adapter agree on.
+pub(crate) const CONTROLLER: &str = "controller";
+pub(crate) const WORKER: &str = "worker";
+pub(crate) const LOGIN: &str = "login";

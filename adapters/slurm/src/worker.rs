@@ -1,0 +1,189 @@
+//! A worker: slurmd as a dynamic node, known to the cluster by the member's name.
+
+use std::time::Duration;
+
+use muster_adapter_kit::types::{CommandOrder, SnapshotMember};
+use muster_adapter_kit::{Done, Failure, Outcome, StepCx, command, file};
+use serde_json::json;
+
+use crate::node::{Drain, Node, reason};
+use crate::places::{AWAIT_DRAINED, MUNGE_SERVICE, SCONTROL, WORKER_SERVICE};
+use crate::slurm::{self, SOON, failed, good, timed};
+use crate::{gres, render};
+
+const GRES: &str = "/usr/lib/muster-slurm/gres";
+/// How long one look at a drain waits for its end.
+const DRAIN_LOOK: i32 = 15;
+/// When to look again at what a person has to decide.
+const PERSON: Duration = Duration::from_secs(10);
+
+pub(crate) async fn join(cx: &StepCx) -> Outcome {
+    let member = cx.member()?;
+    let controller = slurm::controller(cx)?;
+    let config = slurm::config(cx)?;
+    forget_former(cx, controller, member).await?;
+    cx.progress(20, "preparing the cell").await;
+    slurm::write(cx, member, &config, Vec::new()).await?;
+    let prepared = slurm::prepare(cx, member).await?;
+    let kind = config.gpu_type.as_deref();
+    let gres = gres::gres(&prepared.devices, kind);
+    if gres.is_some() {
+        let line = gres::line(&member.name, &prepared.devices, kind);
+        let said = cx.look(controller, timed([GRES, member.name.as_str(), line.as_str()])).await?;
+        good(said, "the controller does not take the worker's GPUs")?;
+    }
+    let server = format!("{}:6817\n", slurm::address(controller)?);
+    let node = render::node(member.cpus, member.memory_mb, gres.as_deref(), member.incarnation);
+    cx.write_files(
+        member,
+        vec![file("/etc/slurm/worker/server", server), file("/etc/slurm/worker/node", node)],
+    )
+    .await?;
+    cx.progress(60, "starting slurmd").await;
+    cx.start_service(member, MUNGE_SERVICE).await?;
+    cx.start_service(member, WORKER_SERVICE).await?;
+    let mut done = Done::saying(format!("{} runs {}", member.name, prepared.version));
+    done.detail.insert("version".to_owned(), json!(prepared.version));
+    done.detail.insert("gpus".to_owned(), json!(prepared.devices));
+    Ok(done)
+}
+
+/// A record of an earlier cell of this name would keep its address, its size and its jobs: it goes before the new one comes. That
+/// cell is gone by now, so whatever ran in it can be started elsewhere.
+async fn forget_former(
+    cx: &StepCx,
+    controller: &SnapshotMember,
+    member: &SnapshotMember,
+) -> Result<(), Failure> {
+    let Some(node) = slurm::node(cx, controller, &member.name).await? else { return Ok(()) };
+    if node.features.contains(&render::feature(member.incarnation)) {
+        return Ok(());
+    }
+    // With the record the drain would go too, and that is not ours to clear.
+    if let Drain::Theirs(why) = node.drain() {
+        return Err(drained_by_another(&node, &why));
+    }
+    delete(cx, controller, &node).await
+}
+
+/// Takes the record of a node away. Jobs that Slurm still counts on it are given up by its own rules: what may be run again is
+/// queued again. Whoever calls this has seen to it that nothing of the cell runs.
+async fn delete(cx: &StepCx, controller: &SnapshotMember, node: &Node) -> Result<(), Failure> {
+    let down = ["state=down".to_owned(), format!("reason={}", reason(&slurm::operation(cx)))];
+    slurm::update(cx, controller, &node.name, &down).await?;
+    let ran = cx.look(controller, timed([SCONTROL, "delete", &format!("nodename={}", node.name)])).await?;
+    if ran.exit == 0 || slurm::node(cx, controller, &node.name).await?.is_none() {
+        return Ok(());
+    }
+    Err(failed(&ran, &format!("Slurm does not forget {}", node.name)))
+}
+
+/// Nothing new comes, and what runs is waited for: nothing is ever killed here.
+pub(crate) async fn drain(cx: &StepCx) -> Outcome {
+    let member = cx.member()?;
+    let controller = slurm::controller(cx)?;
+    let Some(node) = slurm::node(cx, controller, &member.name).await? else {
+        return Err(Failure::retry(SOON, "unknown_node", format!("Slurm knows no node {}", member.name)));
+    };
+    // A reason can be overwritten without a word. Who drained it first has it, and nobody is waited for the less.
+    if node.drain() == Drain::None {
+        let token = reason(&slurm::operation(cx));
+        let drain = ["state=drain".to_owned(), format!("reason={token}")];
+        slurm::update(cx, controller, &member.name, &drain).await?;
+    }
+    loop {
+        let order = CommandOrder {
+            timeout_seconds: Some(DRAIN_LOOK + 30),
+            ..command([AWAIT_DRAINED.to_owned(), member.name.clone(), DRAIN_LOOK.to_string()])
+        };
+        let said =
+            good(cx.look(controller, order).await?, &format!("Slurm does not say what {} is", member.name))?;
+        let mut lines = said.lines();
+        let Some(node) = lines.next().and_then(Node::parse) else {
+            return Err(Failure::retry(SOON, "slurm_refused", format!("this is no node: {said}")));
+        };
+        let jobs: Vec<&str> = lines.filter(|line| !line.trim().is_empty()).collect();
+        if node.is_drained() && jobs.is_empty() {
+            return Ok(drained(&node));
+        }
+        if node.drain() == Drain::None {
+            return Err(Failure::retry(
+                SOON,
+                "undrained",
+                format!("somebody put {} back to work while it was drained", node.name),
+            ));
+        }
+        cx.progress(
+            50,
+            &format!("{} is {}; {} job(s) on it: {}", node.name, node.state(), jobs.len(), jobs.join(", ")),
+        )
+        .await;
+    }
+}
+
+fn drained(node: &Node) -> Done {
+    Done::saying(match node.drain() {
+        Drain::Theirs(why) => format!("{} is {}; somebody else drained it: {why}", node.name, node.state()),
+        Drain::Ours | Drain::None => format!("{} is {}", node.name, node.state()),
+    })
+}
+
+pub(crate) async fn resume(cx: &StepCx) -> Outcome {
+    let member = cx.member()?;
+    let controller = slurm::controller(cx)?;
+    let Some(node) = slurm::node(cx, controller, &member.name).await? else {
+        return Err(Failure::new(
+            "unknown_node",
+            format!("Slurm knows no node {}: recover or replace the member", member.name),
+        ));
+    };
+    match node.drain() {
+        Drain::None => Ok(Done::saying(format!("{} is {}", node.name, node.state()))),
+        Drain::Theirs(why) => Err(Failure { retry_after: None, ..drained_by_another(&node, &why) }),
+        Drain::Ours => {
+            slurm::update(cx, controller, &node.name, &["state=undrain".to_owned()]).await?;
+            Ok(Done::saying(format!("{} takes jobs again", node.name)))
+        }
+    }
+}
+
+fn drained_by_another(node: &Node, why: &str) -> Failure {
+    Failure::retry(
+        PERSON,
+        "drained_by_another",
+        format!(
+            "somebody drained {} and said {why:?}; that is not ours to clear: `scontrol update nodename={} state=resume` \
+             when it is over, then try again",
+            node.name, node.name
+        ),
+    )
+}
+
+/// Forgets a worker. Its cell may be gone; if it is not, slurmd is stopped first, or jobs would run in it that Slurm has given up.
+pub(crate) async fn remove(cx: &StepCx) -> Outcome {
+    let member = cx.member()?;
+    let Ok(controller) = slurm::controller(cx) else {
+        // An instance that is taken down takes its workers first; one whose controller never came has nobody to forget them.
+        let away = cx.members_of("controller").any(|controller| controller.unreachable);
+        return if away {
+            Err(Failure::retry(
+                SOON,
+                "no_controller",
+                "nobody hears from the controller, which counts on this worker",
+            ))
+        } else {
+            Ok(Done::saying("there is no controller that counts on it"))
+        };
+    };
+    if !member.unreachable
+        && let Err(why) = cx.stop_service(member, WORKER_SERVICE).await
+        && why.reason != "task_refused"
+    {
+        return Err(why);
+    }
+    if let Some(node) = slurm::node(cx, controller, &member.name).await? {
+        delete(cx, controller, &node).await?;
+    }
+    good(cx.look(controller, timed([GRES, member.name.as_str()])).await?, "its GPUs could not be forgotten")?;
+    Ok(Done::saying(format!("Slurm knows no {} any more", member.name)))
+}

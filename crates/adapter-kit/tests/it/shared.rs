@@ -1,0 +1,58 @@
+//! What members share: issued once for an instance, found by whoever asks later, issued anew after it was revoked.
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::json;
+
+use crate::person::{Person, done, start};
+use crate::platform::{Fault, Platform};
+
+/// Has a step ask for the material, and gives the id that it was told.
+async fn told(platform: &Platform) -> String {
+    let heard = Arc::new(Mutex::new(String::new()));
+    let step = platform.ask("join", Some("unit-1"));
+    let hear = heard.clone();
+    let running = start(
+        platform,
+        Person::new(move |cx| {
+            let hear = hear.clone();
+            Box::pin(async move {
+                *hear.lock().unwrap() = cx.shared_secret("gossip", 64).await?;
+                done()
+            })
+        }),
+    );
+    platform.until(&step, "done").await;
+    running.end().await;
+    let id = heard.lock().unwrap().clone();
+    id
+}
+
+#[tokio::test]
+async fn material_is_issued_once_and_found_afterwards() {
+    let platform = Platform::start().await;
+    // The answer that has the material in it is lost: whoever asks again must not make a second one.
+    platform.fault("runtime_secret_issue", Fault::LoseAnswer);
+    let first = told(&platform).await;
+    assert_eq!(told(&platform).await, first);
+    assert_eq!(platform.world().secrets.len(), 1);
+    let calls = platform.world().calls.clone();
+    let asked = calls.iter().find(|call| call.operation == "runtime_secret_issue").unwrap();
+    assert_eq!(asked.body["bytes"], json!(64));
+    assert_eq!(asked.body["instance"], json!("inst_1"));
+}
+
+#[tokio::test]
+async fn what_was_revoked_or_is_another_instances_is_not_used() {
+    let platform = Platform::start().await;
+    let another = json!({
+        "id": "rts_another", "tenant_id": "ten_1", "project_id": "prj_consumer", "purpose": "cluster_bootstrap",
+        "name": "gossip", "instance_id": "inst_2", "created_at": "2026-01-01T00:00:00Z", "version": 1,
+    });
+    platform.world().secrets.push(another);
+    let first = told(&platform).await;
+    assert_ne!(first, "rts_another");
+    platform.world().secrets[1]["revoked_at"] = json!("2026-01-01T00:00:00Z");
+    let second = told(&platform).await;
+    assert_ne!(second, first);
+}

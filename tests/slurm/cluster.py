@@ -1,0 +1,171 @@
+"""A Slurm cluster of a test's own: the app published, its adapter running with a publisher's token, and one instance."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cells"))
+from platform_under_test import BINARY, ROOT, die_with_parent  # noqa: E402
+
+import snapshot  # noqa: E402
+import world as cells  # noqa: E402
+
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+ADAPTER = TARGET / "debug" / "muster-adapter-slurm"
+IMAGE = ROOT / "target" / "apps" / "slurm"
+CONFIG = {"accounts": [{"name": "physics", "users": [{"name": "alice", "uid": 2000}, {"name": "bob", "uid": 2001}]}]}
+
+
+class World(cells.World):
+    """A platform with the Slurm app on its shelf and the adapter at work."""
+
+    def __init__(self):
+        super().__init__()
+        self.adapter = None
+
+    def ready(self, nodes, *words):
+        self.up(nodes, *words)
+        self.at = self.project()
+        self.publish()
+        shown = json.loads(self.at.said("-o", "json", "entitlement", "grant", "slurm", "--dry-run"))
+        consent = [word for permission in shown["permissions"] for word in ("--consent", permission)]
+        self.at.said("entitlement", "grant", "slurm", *consent)
+        self.start_adapter()
+        return self
+
+    def publish(self, version="0.2.0"):
+        key = self.folder / "signing.pem"
+        if not key.exists():
+            self.at.said("key", "generate", str(key))
+            self.at.said("key", "create", "builds", "--file", f"{key}.pub")
+        environment = {**self.clean_environment(), "MUSTER_BINARY": BINARY, "MUSTER_SERVER": f"http://127.0.0.1:{self.server.port}",
+                       "MUSTER_TOKEN": self.at.tokens["tenant_admin"], "MUSTER_PROJECT": self.at.project["id"]}
+        ran = subprocess.run([ROOT / "apps" / "slurm" / "publish", "--key", key, "--layout", IMAGE, "--version", version],
+                             env=environment, capture_output=True, text=True, timeout=120)
+        assert ran.returncode == 0, ran
+
+    def start_adapter(self):
+        """With a publisher's token, and nothing else."""
+        path, admin = f"/v1/projects/{self.at.project['id']}", self.at.tokens["tenant_admin"]
+        account = self.server.call(
+            "POST", f"{path}/service-accounts",
+            {"name": f"adapter-{uuid.uuid4().hex[:6]}", "permissions": ["operator_token.mint", "entitlement.list"]}, token=admin)
+        issued = self.server.call("POST", "/v1/tokens", {"name": "adapter", "service_account": account["id"]}, token=admin)
+        token = self.folder / "adapter.token"
+        token.write_text(issued["secret"])
+        token.chmod(0o600)
+        with open(self.folder / "adapter.log", "ab") as log:
+            self.adapter = subprocess.Popen(
+                [ADAPTER, "run", "--lease-seconds", "10", "--look-around-seconds", "1"], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                preexec_fn=die_with_parent,
+                env={"PATH": "/usr/bin:/bin", "MUSTER_SERVER": f"http://127.0.0.1:{self.server.port}", "MUSTER_TOKEN_FILE": str(token),
+                     "MUSTER_ADAPTER_NAME": "slurm-test"})
+
+    def stop_adapter(self):
+        if self.adapter and self.adapter.poll() is None:
+            self.adapter.kill()
+            self.adapter.wait()
+
+    def close(self):
+        self.stop_adapter()
+        super().close()
+
+    def logs(self):
+        file = self.folder / "adapter.log"
+        adapter = f"\n--- adapter\n{file.read_text(errors='replace')[-3000:]}" if file.exists() else ""
+        return super().logs() + adapter + self.services()
+
+    def services(self):
+        """The last of what the daemons wrote, also of those that are gone."""
+        said = ""
+        for file in sorted(self.data.glob("nodes/**/logs/**/*")) + sorted(self.data.glob("nodes/**/*.log")):
+            if file.is_file() and file.name != "agent.log":
+                said += f"\n--- {file.relative_to(self.data)}\n{file.read_text(errors='replace')[-1500:]}"
+        for cell in json.loads(self.at.said("-o", "json", "cell", "list"))["items"] if hasattr(self, "at") else []:
+            said += f"\n--- {cell['name']}\n{self.at.muster('logs', cell['name']).stdout[-3000:]}"
+        return said
+
+    def cluster(self, name="lab", workers=1, config=CONFIG, *words):
+        """A cluster that runs; how long that took is in `took`."""
+        cluster = Cluster(self, name)
+        began = time.monotonic()
+        cluster.said("instance", "create", "slurm", "--name", name, "--set", f"worker={workers}", "--config", json.dumps(config),
+                     *words, "--wait", "--timeout", "90s")
+        cluster.took = time.monotonic() - began
+        return cluster
+
+    def nothing_left(self):
+        """No node has anything that no row speaks of, and no row speaks of anything that is not there."""
+        for file in sorted(self.data.glob("nodes/*/node.json")):
+            self.audit(file.parent.name)
+        running = [line for line in snapshot.processes().values()
+                   if any(word in line for word in ("slurm", "munged", "mariadbd")) and "muster-adapter" not in line
+                   and "tests/slurm" not in line]
+        assert not running, running
+
+
+class Cluster:
+    """One instance, as its people have it: the command line, and Slurm's own commands through it."""
+
+    def __init__(self, world, name):
+        self.world, self.name = world, name
+        self.controller = f"{name}-controller-1"
+
+    def muster(self, *words, **rest):
+        return self.world.at.muster(*words, **{"timeout": 240, **rest})
+
+    def said(self, *words, **rest):
+        return self.world.at.said(*words, **{"timeout": 240, **rest})
+
+    def json(self, *words):
+        return json.loads(self.said("-o", "json", *words))
+
+    def exec(self, *command, cell=None, uid=0):
+        return self.muster("exec", cell or self.controller, "--uid", str(uid), "--gid", str(uid), "--", *command)
+
+    def slurm(self, *command, cell=None, uid=0):
+        """A command of Slurm's that must succeed, and what it wrote."""
+        ran = self.exec(*command, cell=cell, uid=uid)
+        assert ran.returncode == 0, (ran, self.world.logs())
+        return ran.stdout.strip()
+
+    def state(self, worker):
+        """Slurm's own words for a node."""
+        line = self.slurm("scontrol", "-o", "show", "node", worker)
+        return next(word.removeprefix("State=") for word in line.split() if word.startswith("State="))
+
+    def reason(self, worker):
+        line = self.slurm("scontrol", "-o", "show", "node", worker)
+        return line.partition(" Reason=")[2].rpartition(" [")[0]
+
+    def nodes(self):
+        return sorted(self.slurm("sinfo", "-h", "-N", "-o", "%N").split())
+
+    def submit(self, script, *words, uid=2000):
+        """A batch job; its number."""
+        return self.slurm("sbatch", "--parsable", "--output=/dev/null", "--chdir=/tmp", *words, "--wrap", script, uid=uid)
+
+    def job(self, number):
+        """The state of a job, by the accounting's own word."""
+        said = self.slurm("sacct", "-X", "-n", "-P", "-D", "-j", number, "-o", "state")
+        return said.split("\n")
+
+    def members(self, component="worker"):
+        found = self.json("member", "list", self.name)["items"]
+        return {member["name"]: member for member in found if member["component_key"] == component}
+
+    def do(self, verb, *words, timeout="120s"):
+        """An operation on members that must succeed."""
+        return self.said("member", verb, self.name, *words, "--wait", "--timeout", timeout)
+
+    def gone(self, *words):
+        """Decommissioned, with nothing left of it anywhere."""
+        began = time.monotonic()
+        self.said("instance", "decommission", self.name, *words, "--wait", "--timeout", "60s")
+        self.went = time.monotonic() - began
+        self.world.nothing_left()

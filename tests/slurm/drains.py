@@ -1,0 +1,79 @@
+"""Drains that never kill a job, that say whose they are, and that leave alone what a person set."""
+
+import time
+
+from cluster import cells
+
+
+def run(world):
+    world.ready(2)
+    cluster = world.cluster("lab", 2)
+    a_job_finishes(cluster)
+    a_drain_of_a_persons_stays(cluster)
+    a_person_who_drained_first_keeps_the_word(cluster)
+    cluster.gone()
+
+
+def a_job_finishes(cluster):
+    job = cluster.submit("sleep 8", "--nodelist=lab-worker-1")
+    cells.eventually(lambda: running(cluster, job))
+    began = time.monotonic()
+    asked = cluster.json("member", "drain", "lab", "lab-worker-1", "--reason", "maintenance")
+    operation = (asked.get("operation") or asked)["id"]
+    cells.eventually(lambda: is_(cluster.state("lab-worker-1"), "DRAIN"))
+    assert cluster.json("member", "get", "lab", "lab-worker-1")["state"] == "draining"
+    # The operation on the member itself is a part of the one that was asked for.
+    owner = cluster.reason("lab-worker-1")
+    assert owner.startswith("muster op_"), owner
+    cluster.said("operation", "watch", operation, timeout=90)
+    assert time.monotonic() - began > 4, "the drain did not wait for the job"
+    cells.eventually(lambda: is_(cluster.job(job)[0], "COMPLETED"))
+    assert cluster.state("lab-worker-1") == "IDLE+DRAIN+DYNAMIC_NORM", cluster.state("lab-worker-1")
+    member = cluster.json("member", "get", "lab", "lab-worker-1")
+    assert member["state"] == "drained" and member["drained_witness_id"], member
+    assert cluster.slurm("srun", "hostname") == "lab-worker-2"
+    cluster.do("resume", "lab-worker-1")
+    assert cluster.state("lab-worker-1") == "IDLE+DYNAMIC_NORM"
+    assert cluster.slurm("srun", "--nodelist=lab-worker-1", "hostname") == "lab-worker-1"
+    print(f"    the job of 8 s was COMPLETED, the drain was {owner!r}", flush=True)
+
+
+def a_drain_of_a_persons_stays(cluster):
+    """Drained by us, then drained anew by a person with another reason: a resume of ours does not clear it."""
+    cluster.do("drain", "lab-worker-1", "--reason", "maintenance")
+    cluster.slurm("scontrol", "update", "nodename=lab-worker-1", "state=drain", "reason=bad disk")
+    refused = cluster.muster("member", "resume", "lab", "lab-worker-1", "--wait", "--timeout", "60s")
+    assert refused.returncode != 0 and "bad disk" in refused.stdout + refused.stderr, refused
+    assert "DRAIN" in cluster.state("lab-worker-1") and cluster.reason("lab-worker-1") == "bad disk"
+    cluster.slurm("scontrol", "update", "nodename=lab-worker-1", "state=resume")
+    unparked(cluster)
+    if cluster.json("member", "get", "lab", "lab-worker-1")["state"] != "active":
+        cluster.do("resume", "lab-worker-1")
+
+
+def unparked(cluster):
+    """Whatever waits for a person is tried again."""
+    for operation in cluster.json("operation", "list", "--state", "parked")["items"]:
+        cluster.muster("operation", "unblock", operation["id"], "--choice", "retry")
+    cells.eventually(lambda: nothing_open(cluster), seconds=60)
+
+
+def nothing_open(cluster):
+    found = cluster.json("operation", "list")["items"]
+    still = [o["id"] for o in found if o["state"] not in ("succeeded", "failed", "cancelled", "superseded", "partial")]
+    assert not still, still
+
+
+def a_person_who_drained_first_keeps_the_word(cluster):
+    cluster.slurm("scontrol", "update", "nodename=lab-worker-2", "state=drain", "reason=mine")
+    cluster.do("drain", "lab-worker-2", "--reason", "maintenance")
+    assert cluster.reason("lab-worker-2") == "mine"
+    assert cluster.json("member", "get", "lab", "lab-worker-2")["state"] == "drained"
+
+
+def running(cluster, job):
+    assert cluster.slurm("squeue", "-h", "-j", job, "-o", "%T") == "RUNNING"
+
+
+def is_(text, word):
+    assert word in text, text
