@@ -106,9 +106,9 @@ statements! {
         "WITH RECURSIVE line (operation_id, top, above) AS (
             SELECT id, id, parent_id FROM operations WHERE id IN (SELECT operation_id FROM operation_touches
                 WHERE thing IN (SELECT thing FROM operation_touches WHERE operation_id = $1))
-            UNION ALL SELECT l.operation_id, o.id, o.parent_id FROM line l JOIN operations o ON o.id = l.above),
-         places (operation_id, top) AS (
-            SELECT operation_id, top FROM line WHERE NOT EXISTS (SELECT 1 FROM operations WHERE id = line.above))
+            UNION ALL SELECT operation_id, above, (SELECT o.parent_id FROM operations o WHERE o.id = above)
+                FROM line WHERE above IS NOT NULL),
+         places (operation_id, top) AS (SELECT operation_id, top FROM line WHERE above IS NULL)
          SELECT o.operation_id FROM operation_touches o JOIN operation_touches m ON m.thing = o.thing
             JOIN places po ON po.operation_id = o.operation_id JOIN places pm ON pm.operation_id = m.operation_id
          WHERE m.operation_id = $1 AND o.operation_id <> $1
