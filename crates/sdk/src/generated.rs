@@ -6105,11 +6105,16 @@ for this very incarnation of the cell.*/
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub address: ::std::option::Option<::std::string::String>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub allocation_id: ::std::option::Option<AllocationId>,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub app_version_id: ::std::option::Option<AppVersionId>,
         ///Of which component.
         pub component_key: ::std::string::String,
         ///Logical CPUs.
         pub cpus: i64,
+        ///Whether it was cut off because of that: the rest of its network has forgotten it, and what ran there is as good as gone.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub fenced: ::std::option::Option<bool>,
         ///What it holds.
         pub gpus: i64,
         pub health: Health,

@@ -3463,6 +3463,11 @@ class SnapshotMember(TypedDict):
     address: NotRequired[str]
     # Whether nobody hears from its node.
     unreachable: bool
+    # Whether it was cut off because of that: the rest of its network has forgotten it, and what ran there is as good as
+    # gone.
+    fenced: NotRequired[bool]
+    # The allocation that it is in; members that share one are on the same node.
+    allocation_id: NotRequired[AllocationId]
     # The release that really runs in it.
     app_version_id: NotRequired[AppVersionId]
     # What it holds.
