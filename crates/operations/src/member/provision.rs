@@ -279,13 +279,19 @@ fn spec_of(manifest: &Manifest, component: &Component, member: &Member, instance
 fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
     Box::pin(async move {
         let member = subject(cx).await?;
-        // What was there before stays, with what its member keeps in it; whoever comes next takes over what is under way there.
+        // What was there before stays, with what its member keeps in it.
         let children = cx.store.operation_children(cx.operation.id).await?;
         let made = |child: &OperationChild| {
             child.kind == CREATE.kind && member.cell_id.is_some_and(|cell| cell.uuid() == child.subject_id)
         };
         if !children.iter().any(made) {
-            return Ok(Verdict::said("its cell was there before, and stays").into());
+            // What is under way there comes to its end first. What cannot by itself is for whoever comes next to take over.
+            let moves =
+                |child: &&OperationChild| !child.state.is_final() && child.state != OperationState::Parked;
+            return Ok(match children.iter().find(moves) {
+                Some(child) => child::wait(cx, child),
+                None => Verdict::said("its cell was there before, and stays").into(),
+            });
         }
         // Whatever is still being made is taken over by its destruction, which looks for itself.
         super::take_down::take_down(cx, &member).await
