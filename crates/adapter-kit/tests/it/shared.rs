@@ -24,8 +24,7 @@ async fn told(platform: &Platform) -> String {
     );
     platform.until(&step, "done").await;
     running.end().await;
-    let id = heard.lock().unwrap().clone();
-    id
+    heard.lock().unwrap().clone()
 }
 
 #[tokio::test]

@@ -64,7 +64,9 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             .filter_map(|member| manifest.component(&member.component_key))
             .map(|component| component.drain_pace.at_once);
         let pace = usize::try_from(paces.min().unwrap_or(1)).unwrap_or(1).max(1);
-        let pace = pace.min(spared(cx, &instance, &manifest, &mut members).await?);
+        let spared = spared(cx, &instance, &manifest, &mut members).await?;
+        // The way back from a release that does not work stays open, one by one, also where few work: waiting mends nothing.
+        let pace = pace.min(if cx.operation.kind == "instance.rollback" { spared.max(1) } else { spared });
         let input = json!({"app_version_id": version});
         let planned: Vec<Planned> = members
             .into_iter()

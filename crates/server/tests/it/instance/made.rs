@@ -8,6 +8,7 @@ use muster_model::instance::{Component, Health, Instance, InstanceState, RepairM
 use muster_model::member::{Member, MemberState};
 use muster_model::task::{Task, TaskKind, TaskState};
 use muster_model::witness::{Transition, Witness, WitnessKind};
+use muster_node_api::task::CellAct;
 use muster_testkit::{Fixture, Kit};
 use serde_json::json;
 use uuid::Uuid;
@@ -164,6 +165,8 @@ pub(crate) async fn made(kit: &Kit, fixture: &mut Fixture) {
     let hour = SignedDuration::from_hours(1);
     let leased = tx.adapter_step_lease(instance.operator_account_id, "made", now, hour, 1).await.unwrap();
     assert_eq!(leased[0].generation, 1);
+    // The very task that the matrix asks for: under its key there is no other.
+    let act: CellAct = serde_json::from_value(json!({"command": {"command": ["/bin/true"]}})).unwrap();
     let task = Task {
         id: world.id(),
         node_id: fixture.id("machine").parse().unwrap(),
@@ -173,7 +176,7 @@ pub(crate) async fn made(kit: &Kit, fixture: &mut Fixture) {
         allocation_id: None,
         incarnation: 1,
         generation: 1,
-        payload: json!({}),
+        payload: json!({"act": act}),
         state: TaskState::Queued,
         result: None,
         message: None,

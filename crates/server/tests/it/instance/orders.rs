@@ -15,7 +15,7 @@ async fn a_resume_that_is_parked_does_not_keep_its_member_from_being_removed() {
     stage.scene.done(stage.order("drain", json!({"members": ["farm-worker-1"]})).await).await;
     adapter.stop().await;
     // No adapter is there, and it does not have much time.
-    let soon = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(1);
+    let soon = muster_ids::World::system().now() + jiff::SignedDuration::from_secs(1);
     let resume = json!({"members": ["farm-worker-1"], "ready_until": soon});
     let resume = stage.order("resume", resume).await.ok();
     let id = resume.body["operation"]["id"].as_str().unwrap();
@@ -39,7 +39,7 @@ async fn who_worked_and_failed_is_counted_out_when_it_goes() {
     let adapter = Good::start(&stage);
     stage.scene.done(stage.order("drain", json!({"members": ["farm-worker-1"]})).await).await;
     adapter.stop().await;
-    let soon = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(1);
+    let soon = muster_ids::World::system().now() + jiff::SignedDuration::from_secs(1);
     let resume = json!({"members": ["farm-worker-1"], "ready_until": soon});
     let resume = stage.order("resume", resume).await.ok();
     let operation = format!("/v1/operations/{}", resume.body["operation"]["id"].as_str().unwrap());
