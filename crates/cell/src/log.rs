@@ -276,27 +276,34 @@ impl Joined {
 /// The monitor has a bound of its own, for the time when there is no agent: it then begins a new file in the place of the old
 /// one, which would be lost. So the agent holds a second name of the file that is written to, and finds the old one by it.
 pub(crate) fn rotate(log: &Path, folder: &Path, limits: LogLimits) -> CellResult<()> {
-    let doing = || format!("put the log {} aside", log.display());
+    match try_rotate(log, folder, limits) {
+        // The monitor began a new file at this very moment, by its own bound: the next look finds that.
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        done => done.doing(|| format!("put the log {} aside", log.display())),
+    }
+}
+
+fn try_rotate(log: &Path, folder: &Path, limits: LogLimits) -> std::io::Result<()> {
     let held = aside(log, HELD);
     let seen = match fs::metadata(log) {
         Ok(seen) => seen,
         // Put aside by an agent that died before it could say so: the monitor still writes there.
         Err(error) if error.kind() == ErrorKind::NotFound && aside(log, 1).exists() => {
-            return reopen(folder).doing(doing);
+            return reopen(folder);
         }
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error).doing(doing),
+        Err(error) => return Err(error),
     };
     match inode(&held) {
-        None => fs::hard_link(log, &held).doing(doing),
+        None => fs::hard_link(log, &held),
         Some(number) if number != seen.ino() => {
-            shift(log, limits.count).doing(doing)?;
-            fs::hard_link(log, &held).doing(doing)
+            shift(log, limits.count)?;
+            fs::hard_link(log, &held)
         }
         Some(_) if seen.len() > limits.size => {
-            shift(log, limits.count).doing(doing)?;
-            fs::remove_file(log).doing(doing)?;
-            reopen(folder).doing(doing)
+            shift(log, limits.count)?;
+            fs::remove_file(log)?;
+            reopen(folder)
         }
         Some(_) => Ok(()),
     }

@@ -76,7 +76,7 @@ impl Model {
 
     fn demote(&mut self, at: usize, to: usize) -> bool {
         let allowed = match (self.artifacts[at].state, to) {
-            (2, 1) | (3, 4) => true,
+            (0 | 1, 5) | (2, 1) | (3, 4) => true,
             (4, 5) => !self.grace,
             _ => false,
         };

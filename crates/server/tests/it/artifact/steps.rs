@@ -16,7 +16,13 @@ async fn an_artifact_takes_the_steps_that_there_are_and_no_other() {
         shelf.rules(json!({"unsigned_up_to": "active", "grace_hours": 0})).await;
         let id = shelf.pushed("one").await;
         let forward = [("draft", "staged"), ("staged", "canary"), ("canary", "active")];
-        let back = [("canary", "staged"), ("active", "deprecated"), ("deprecated", "retired")];
+        let back = [
+            ("draft", "retired"),
+            ("staged", "retired"),
+            ("canary", "staged"),
+            ("active", "deprecated"),
+            ("deprecated", "retired"),
+        ];
         let way = ["draft", "staged", "canary", "staged", "canary", "active", "deprecated", "retired"];
         for (at, state) in way.iter().enumerate() {
             assert_eq!(shelf.state(&id).await, *state);
@@ -39,6 +45,14 @@ async fn an_artifact_takes_the_steps_that_there_are_and_no_other() {
                 stepped.body["canary_percent"],
                 if *next == "canary" { json!(10) } else { json!(null) }
             );
+        }
+        // What was offered to nobody yet can go at once.
+        for (content, is_staged) in [("two", false), ("three", true)] {
+            let id = shelf.pushed(content).await;
+            if is_staged {
+                shelf.promote(&id, "staged").await.ok();
+            }
+            assert_eq!(shelf.demote(&id, "retired").await.ok().text_of("state"), "retired");
         }
         shelf.kit.stop().await;
     }
