@@ -151,7 +151,7 @@ async fn an_artifact_moves_as_it_can_and_on_the_version_that_was_seen(store: Sto
     let (_, base) = base(&store).await;
     let first = draft(&store, &base, "sha256:m").await;
     for state in ArtifactState::ALL.iter().copied() {
-        let possible = matches!(state, ArtifactState::Draft | ArtifactState::Staged);
+        let possible = matches!(state, ArtifactState::Draft | ArtifactState::Staged | ArtifactState::Retired);
         if !possible {
             is_conflict(step(&store, &first, &to(&first, state)).await);
         }
@@ -207,11 +207,14 @@ async fn what_is_deprecated_has_been_so_since_a_time(store: Store) {
     is_conflict(step(&store, &seen, &Artifact { deprecated_at: None, ..after.clone() }).await);
     step(&store, &seen, &after).await.unwrap();
     let seen = look(&store, first.id).await;
-    let after = to(&seen, ArtifactState::Retired);
-    is_conflict(step(&store, &seen, &Artifact { deprecated_at: None, ..after.clone() }).await);
-    step(&store, &seen, &after).await.unwrap();
+    step(&store, &seen, &to(&seen, ArtifactState::Retired)).await.unwrap();
     let seen = look(&store, first.id).await;
+    assert!(seen.deprecated_at.is_some(), "it still says since when it was");
     is_conflict(step(&store, &seen, &to(&seen, ArtifactState::Active)).await);
+    // What was offered to nobody was never deprecated.
+    let second = draft(&store, &base, "sha256:n").await;
+    let gone = Artifact { deprecated_at: None, ..to(&second, ArtifactState::Retired) };
+    step(&store, &second, &gone).await.unwrap();
 }
 
 async fn a_line_has_one_active_artifact(store: Store) {
