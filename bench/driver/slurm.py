@@ -1,6 +1,6 @@
 """Figures 9: a Slurm cluster of a controller and two workers, made, grown by a worker and taken down, against a script that does it by hand.
 
-Both have the same image, already unpacked on this machine, the same daemons, configuration and users, all on one node. Ours is asked for
+Both have the same image, already unpacked on this machine, the same daemons, configuration and users. Ours is asked for
 over the public API, and is done when the platform has seen it; the script (slurm_by_hand) records, isolates and undoes nothing. A cluster is
 made when a job has run on all its workers, a worker is there when Slurm calls it idle, and a cluster is gone when nothing of it is left.
 """
@@ -22,6 +22,7 @@ ADAPTER = TARGET / "release/muster-adapter-slurm"
 LAYOUT = ROOT / "target/apps/slurm"
 BY_HAND = ROOT / "bench/driver/slurm_by_hand"
 WORKERS = 2
+NODES = 2  # as many as it takes: each has the machine's processors to give away
 USER = 2000
 CONFIG = {"accounts": [{"name": "physics", "users": [{"name": "alice", "uid": USER}]}]}
 VERBS = ("create", "add", "decommission")
@@ -172,7 +173,7 @@ def on_slurm(bench):
     images = bench.tmp / "no-images"
     images.mkdir()
     other = bench.keep(ByHand(bench.tmp / "by-hand"))
-    up = bench.keep(Up(bench, "cells-slurm", 1, images)).wait()
+    up = bench.keep(Up(bench, "cells-slurm", NODES, images)).wait()
     ours = Ours(bench, up)
     bench.say("slurm-create")
     watched = {"server": up.pids("server", "--stop-with-stdin")[0], "agent": up.pids("agent", "run")[0], "adapter": ours.adapter.pid}

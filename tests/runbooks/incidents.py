@@ -1,24 +1,27 @@
 """The troubles of the runbooks, really made; and what must be true when the runbook was followed to its end.
 
-Each is a generator: it makes the trouble, says by `yield` which ids the blocks speak of before each block (or None for nothing new), and
-looks at the end whether the trouble is gone.
+Each is a generator: it makes the trouble, yields before each block that is run, and looks at the end whether the trouble is gone. One
+that has nothing to do between its blocks yields `ALL` once.
 """
 
 import json
 
 from trouble import until
 
+ALL = "all blocks"
+
 
 def an_artifact_is_refused(world):
-    """Somebody pushed without signing, and it does not get staged."""
+    """Somebody pushed without signing, and it does not get beyond staged."""
     world.image("train/base", "2.1", "train")
     world.ada("key", "generate", "release.pem")
     world.ada("key", "create", "release", "--file", "release.pem.pub", "--project", "acme.train")
-    refused = world.run("ada", "artifact", "promote", "train/base:2.1", "--to", "staged", "--reason", "now", "--project", "acme.train")
+    world.forward("artifact", "train/base:2.1", to="staged", project="acme.train")
+    refused = world.run("ada", "artifact", "promote", "train/base:2.1", "--to", "canary", "--reason", "now", "--project", "acme.train")
     assert refused.returncode != 0 and "nobody signed it" in refused.stderr, refused
-    yield
+    yield ALL
     found = world.json("ada", "artifact", "get", "train/base:2.1", "--project", "acme.train")
-    assert found["state"] == "staged", found
+    assert found["state"] == "canary", found
 
 
 def a_release_is_refused(world):
@@ -31,8 +34,7 @@ def a_release_is_refused(world):
     manifest["artifacts"][0].update(repository="fake/next", digest=digest)
     (world.folder / "manifest.json").write_text(json.dumps(manifest))
     world.ada("app-version", "publish", "notebook", "--file", "manifest.json", "--project", "acme.apps")
-    # The same name again, which is never taken.
-    yield
+    yield ALL
     found = world.json("ada", "app-version", "get", "notebook", "2.0.0", "--project", "acme.apps")
     assert found["state"] == "staged", found
 
@@ -42,7 +44,7 @@ def an_app_is_not_in_the_catalog(world):
     world.on_the_shelf_hidden()
     asked = ["runtime_secret.list"]
     world.names["--consent PERMISSION"] = " ".join(f"--consent {permission}" for permission in asked)
-    yield
+    yield ALL
     shown = world.json("ada", "entitlement", "list", "--project", "acme.train")["items"]
     assert len(shown) == 1, shown
 
@@ -105,7 +107,7 @@ def a_platforms_app_is_stuck(world):
 def usage_does_not_add_up(world):
     """Somebody made an allocation by hand, and nobody gave it back."""
     world.ada("allocation", "create", "a1", "--gpus", "2", "--project", "acme.train", "--wait", "--timeout", "60s")
-    yield
+    yield ALL
     found = world.json("ada", "allocation", "get", "a1", "--project", "acme.train")
     assert found["state"] == "released", found
 
