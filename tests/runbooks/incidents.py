@@ -42,7 +42,8 @@ def a_release_is_refused(world):
 def an_app_is_not_in_the_catalog(world):
     """It is hidden, and no release of it is active."""
     world.on_the_shelf_hidden()
-    asked = ["runtime_secret.list"]
+    # The publisher's own project finds it, and is asked for the same.
+    asked = world.json("ada", "entitlement", "grant", "notebook", "--dry-run", "--project", "acme.apps")["permissions"]
     world.names["--consent PERMISSION"] = " ".join(f"--consent {permission}" for permission in asked)
     yield ALL
     shown = world.json("ada", "entitlement", "list", "--project", "acme.train")["items"]
