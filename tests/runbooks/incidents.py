@@ -108,8 +108,9 @@ def a_platforms_app_is_stuck(world):
 def usage_does_not_add_up(world):
     """Somebody made an allocation by hand, and nobody gave it back."""
     world.ada("allocation", "create", "a1", "--gpus", "2", "--project", "acme.train", "--wait", "--timeout", "60s")
+    world.names["alc_…"] = world.json("ada", "allocation", "get", "a1", "--project", "acme.train")["id"]
     yield ALL
-    found = world.json("ada", "allocation", "get", "a1", "--project", "acme.train")
+    found = world.json("ada", "allocation", "get", world.names["alc_…"], "--project", "acme.train")
     assert found["state"] == "released", found
 
 
