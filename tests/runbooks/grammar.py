@@ -5,7 +5,7 @@ import re
 import shlex
 import subprocess
 
-from document import blocks, inline
+from document import blocks, calls, inline
 from platform_under_test import BINARY
 
 # What runs for ever, or does something to the machine: only its words and flags are looked at.
@@ -37,7 +37,7 @@ class Grammar:
         """What is wrong with a command, or None. A whole one must parse; of an excerpt, and of what is not typed,
         only words and flags must be there."""
         self.judged += 1
-        words = shlex.split(filled(text.split(" |")[0]))[1:]
+        words = shlex.split(filled(calls(text)[0]))[1:]
         if whole and words[0] not in NOT_TYPED:
             said = self.run(*words)
             # A file that is not here, or a question that only a person can answer, is not a wrong word.
@@ -75,8 +75,8 @@ def faults(name, text, grammar):
     found = []
     for block in blocks(text):
         for command in block.commands:
-            for part in re.split(r"; (?=muster )", command.text):
-                if part.startswith("muster ") and (why := grammar.wrong(part, whole=True)):
+            for part in calls(command.text):
+                if why := grammar.wrong(part, whole=True):
                     found.append(f"{name}:{command.number}: {part}: {why}")
     for number, command in inline(text):
         if not command.startswith("muster …") and (why := grammar.wrong(command, whole=False)):

@@ -114,5 +114,53 @@ def usage_does_not_add_up(world):
     assert found["state"] == "released", found
 
 
+def nothing_gets_placed(world):
+    """Both nodes are cordoned, and somebody waits in line."""
+    node = cordoned(world)
+    world.ada("allocation", "create", "a1", "--gpus", "4", "--wait-until", "10m", "--project", "acme.train")
+    world.names["gpu-17"] = node
+    yield ALL
+    until(lambda: world.json("ada", "allocation", "get", "a1", "--project", "acme.train")["state"] == "active")
+
+
+def cordoned(world):
+    """All nodes; the name of one."""
+    nodes = [node["name"] for node in world.json("operator", "node", "list")["items"]]
+    for node in nodes:
+        world.operator("node", "cordon", node, "--reason", "a trial")
+    return nodes[0]
+
+
+def a_node_is_unreachable(world):
+    """Its cable is cut."""
+    world.names["gpu-17"] = node = world.json("operator", "node", "list")["items"][0]["name"]
+    assert world.agents.tell(f"partition {node}").startswith("ok")
+    until(lambda: world.json("operator", "node", "get", node)["state"] == "unreachable")
+    yield ALL
+    assert world.agents.tell(f"heal {node}").startswith("ok")
+    until(lambda: world.json("operator", "node", "get", node)["state"] == "ready")
+
+
+def a_slot_is_quarantined(world):
+    """An operator did it."""
+    world.names["gpu-17"] = node = world.json("operator", "node", "list")["items"][0]["name"]
+    slot = world.json("operator", "slot", "list", node)["items"][0]["id"]
+    world.operator("slot", "quarantine", slot, "--reason", "it is hot")
+    yield ALL
+
+
+def an_operation_is_parked(world):
+    """A node fails to wipe what was given back."""
+    world.ada("allocation", "create", "a1", "--gpus", "1", "--project", "acme.train", "--wait", "--timeout", "60s")
+    assert world.agents.tell("fail * 1").startswith("ok")
+    world.ada("allocation", "release", "a1", "--project", "acme.train")
+    found = until(lambda: world.json("operator", "operation", "list", "--platform", "--state", "parked")["items"], 60)
+    world.names["op_…"] = found[0]["id"]
+    assert world.agents.tell("fail * 0").startswith("ok")
+    yield ALL
+    until(lambda: world.json("operator", "operation", "get", world.names["op_…"])["state"] == "succeeded", 60)
+
+
 INCIDENTS = (an_artifact_is_refused, a_release_is_refused, an_app_is_not_in_the_catalog, an_instance_is_stuck,
-             a_platforms_app_is_stuck, usage_does_not_add_up)
+             a_platforms_app_is_stuck, usage_does_not_add_up, nothing_gets_placed, a_node_is_unreachable, a_slot_is_quarantined,
+             an_operation_is_parked)
