@@ -244,6 +244,13 @@ impl Cells {
         Ok(())
     }
 
+    /// Whether this incarnation was started and its first process is gone, and with that every other.
+    pub(crate) fn is_dead(&self, cell: CellId, incarnation: i64) -> CellResult<bool> {
+        let record = self.record(cell)?;
+        let alive = record.init.as_ref().is_some_and(Process::alive);
+        Ok(record.incarnation == incarnation && record.phase == Phase::Started && !alive)
+    }
+
     pub(crate) fn running(&self, cell: CellId) -> CellResult<std::sync::Arc<Record>> {
         let record = self.record(cell)?;
         if record.phase == Phase::Started && record.init.as_ref().is_some_and(Process::alive) {

@@ -41,6 +41,10 @@ impl Cells {
     /// the error says what was the matter. A stop is done when no process of the service is left.
     pub fn service_request(&self, cell: CellId, request: &Request<'_>) -> CellResult<()> {
         let until = request.patience.until();
+        if request.order.action == ServiceAction::Stop && self.is_dead(cell, request.incarnation)? {
+            // Whatever ran in it ended with its first process.
+            return Ok(());
+        }
         let record = self.running_as(cell, request.incarnation)?;
         let service = service(&record, &request.order.name)?;
         match request.order.action {

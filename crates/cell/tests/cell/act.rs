@@ -173,6 +173,20 @@ fn a_service_on_request_is_idle_until_it_is_asked_for_and_again_after() {
 }
 
 #[test]
+fn what_runs_in_a_dead_cell_has_stopped_and_does_not_start() {
+    let site = Site::new();
+    let spec = json!({ "services": [{ "name": "main", "restart": "always", "command": ["/bin/sleep", "1000"] }] });
+    let cell = site.run(1, spec);
+    let pid = site.until(cell, |seen| service(seen, "main").ready).pid;
+    let first = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    rustix::process::kill_process(first, rustix::process::Signal::KILL).unwrap();
+    site.until(cell, |seen| !seen.present);
+    ask(&site.cells, cell, "main", "stop", "t1", 10).unwrap();
+    assert!(ask(&site.cells, cell, "main", "start", "t2", 10).is_err());
+    assert!(ask(&site.cells, cell, "nothing", "stop", "t3", 10).is_ok(), "nothing of it is left either");
+}
+
+#[test]
 fn a_service_that_does_not_become_ready_is_ended_and_what_was_the_matter_is_said() {
     let site = Site::new();
     let cell = site.run(1, json!({ "services": [
