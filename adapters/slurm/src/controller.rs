@@ -51,6 +51,7 @@ fn files(cx: &StepCx, member: &SnapshotMember, config: &Config) -> Result<Vec<Fi
         file("/etc/slurm/cgroup.conf", render::cgroup_conf()),
         file("/etc/slurm/gres.conf", gres::conf(&all)),
         file("/etc/slurm/accounts", render::accounts(config)),
+        file("/etc/slurm/people-account", format!("{}\n", config.people_account)),
         private,
     ];
     files.extend(

@@ -15,6 +15,7 @@ use crate::cells::{Cells, lock};
 use crate::check;
 use crate::document;
 use crate::error::{CellResult, Doing, refused};
+use crate::file;
 use crate::log::{self, LogLine, LogQuery};
 use crate::monitor::Seen;
 use crate::process::{self, Process};
@@ -197,7 +198,12 @@ impl Cells {
         command.check()?;
         let record = self.running(cell)?;
         let terminal = matches!(streams, Streams::Terminal(_));
-        self.runner(cell).attach(&record, &command.started(terminal), streams)
+        let mut started = command.started(terminal);
+        // Who has a home starts there, if it exists.
+        started.working_directory = started.working_directory.or_else(|| {
+            command.environment.get("HOME").map(String::as_str).filter(|home| file::is_folder(&record, home))
+        });
+        self.runner(cell).attach(&record, &started, streams)
     }
 
     /// Runs a command by itself, under an id. The same id runs once, however often it is asked for and whatever crashed.

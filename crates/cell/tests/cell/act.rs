@@ -175,7 +175,8 @@ fn a_service_on_request_is_idle_until_it_is_asked_for_and_again_after() {
 #[test]
 fn what_runs_in_a_dead_cell_has_stopped_and_does_not_start() {
     let site = Site::new();
-    let spec = json!({ "services": [{ "name": "main", "restart": "always", "command": ["/bin/sleep", "1000"] }] });
+    let spec =
+        json!({ "services": [{ "name": "main", "restart": "always", "command": ["/bin/sleep", "1000"] }] });
     let cell = site.run(1, spec);
     let pid = site.until(cell, |seen| service(seen, "main").ready).pid;
     let first = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
