@@ -18,7 +18,7 @@ def run(world):
     world.stop_adapter()
     manifest = json.loads((world.app / "manifest.json").read_text())
     platform, wire = Real(world, manifest, "slurm"), Wire(world.server.port)
-    adapter = Adapter([ADAPTER, "run", "--lease-seconds", "5", "--look-around-seconds", "1"], platform, wire)
+    adapter = Adapter([ADAPTER, "run", "--lease-seconds", "5", "--look-around-seconds", "1", "--wait-seconds", "2"], platform, wire)
     try:
         suite = Suite(platform, adapter, wire, CONFIG, say=lambda line: print(line, flush=True))
         (suite.full if world.options.full else suite.short)()
