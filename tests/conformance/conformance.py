@@ -34,7 +34,7 @@ def main():
         try:
             wire = Wire(platform.server.port)
             adapter = Adapter(shlex.split(options.adapter), platform, wire, options.token)
-            suite = Suite(platform, adapter, wire, options.config, say=lambda line: print(line, flush=True))
+            suite = Suite(platform, adapter, wire, options.config, say=lambda line: print(f"  {platform.slug}: {line.strip()}", flush=True))
             (suite.full if options.full else suite.short)()
             platform.nothing_left()
         except Exception as error:
