@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cells"))
 from platform_under_test import BINARY, ROOT, die_with_parent  # noqa: E402
 
+import sabotage  # noqa: E402
 import snapshot  # noqa: E402
 import world as cells  # noqa: E402
 
@@ -24,19 +25,27 @@ CONFIG = {"accounts": [{"name": "physics", "users": [{"name": "alice", "uid": 20
 class World(cells.World):
     """A platform with the Slurm app on its shelf and the adapter at work."""
 
-    def __init__(self):
+    def __init__(self, nodes=3, *words, options=None):
         super().__init__()
+        self.shape, self.options = (nodes, words), options
         self.adapter = None
+        self.app, self.layout = ROOT / "apps" / "slurm", IMAGE
 
-    def ready(self, nodes, *words):
+    def ready(self, nodes):
+        """What a scenario begins with: so many nodes must be there."""
+        assert nodes <= self.shape[0], f"{nodes} nodes are wanted, and this platform has {self.shape[0]}"
+
+    def start(self):
+        nodes, words = self.shape
         self.up(nodes, *words)
         self.at = self.project()
+        if self.options and self.options.sabotage:
+            sabotage.plant(self)
         self.publish()
         shown = json.loads(self.at.said("-o", "json", "entitlement", "grant", "slurm", "--dry-run"))
         consent = [word for permission in shown["permissions"] for word in ("--consent", permission)]
         self.at.said("entitlement", "grant", "slurm", *consent)
         self.start_adapter()
-        return self
 
     def publish(self, version="0.2.0"):
         key = self.folder / "signing.pem"
@@ -45,7 +54,7 @@ class World(cells.World):
             self.at.said("key", "create", "builds", "--file", f"{key}.pub")
         environment = {**self.clean_environment(), "MUSTER_BINARY": BINARY, "MUSTER_SERVER": f"http://127.0.0.1:{self.server.port}",
                        "MUSTER_TOKEN": self.at.tokens["tenant_admin"], "MUSTER_PROJECT": self.at.project["id"]}
-        ran = subprocess.run([ROOT / "apps" / "slurm" / "publish", "--key", key, "--layout", IMAGE, "--version", version],
+        ran = subprocess.run([self.app / "publish", "--key", key, "--layout", self.layout, "--version", version],
                              env=environment, capture_output=True, text=True, timeout=120)
         assert ran.returncode == 0, ran
 
