@@ -1,0 +1,91 @@
+"""What a runbook asks a person to type: its fenced blocks, and the `muster …` between single ticks.
+
+The convention, which docs/runbooks/README.md tells the reader:
+
+- A block fenced as `sh` is run, line by line, on a platform that has the trouble. Its first line, `# as …`, says who types it.
+- A block without a word is not run, because it needs a machine or a trouble that no test has; its commands are parsed all the same.
+- `op_…`, `alc_…` and their like stand for the one id that is meant, CAPITALS for a word that the reader has to put in.
+- A line whose comment begins with `ends with N` must end with that exit code, every other with 0.
+"""
+
+import dataclasses
+import re
+
+PLACEHOLDER = re.compile(r"\b[a-z]{2,3}_…|(?<![\w$-])[A-Z][A-Z_]{2,}(?![\w-])")
+
+
+@dataclasses.dataclass
+class Command:
+    """A line to type."""
+
+    text: str
+    comment: str
+    number: int
+
+    @property
+    def ends_with(self):
+        said = re.match(r"ends with (\d+)", self.comment)
+        return int(said[1]) if said else 0
+
+
+@dataclasses.dataclass
+class Block:
+    """What stands between two fences."""
+
+    language: str
+    who: str
+    commands: list
+
+
+def commands(lines):
+    """The lines to type of a block, those that go on with a backslash joined."""
+    found, held, first = [], "", 0
+    for number, line in lines:
+        text, comment = split_comment(line)
+        if not text.strip() and not held:
+            continue
+        first = first if held else number
+        if text.rstrip().endswith(("\\", "|")):
+            held += text.rstrip().removesuffix("\\") + " "
+            continue
+        found.append(Command((held + text).strip(), comment, first))
+        held = ""
+    return found
+
+
+def split_comment(line):
+    """What is typed, and what is said beside it. A # inside quotes is no comment."""
+    quote = None
+    for at, letter in enumerate(line):
+        if quote:
+            quote = None if letter == quote else quote
+        elif letter in "'\"":
+            quote = letter
+        elif letter == "#" and (at == 0 or line[at - 1].isspace()):
+            return line[:at], line[at + 1:].strip()
+    return line, ""
+
+
+def blocks(text):
+    """The fenced blocks of a document, in order."""
+    found, inside, language = [], None, ""
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            if inside is None:
+                inside, language = [], line.strip()[3:].strip()
+            else:
+                who = next((comment[3:] for _, line in inside for comment in [split_comment(line)[1]]
+                            if comment.startswith("as ") and not split_comment(line)[0].strip()), "")
+                found.append(Block(language, who, commands(inside)))
+                inside = None
+        elif inside is not None:
+            inside.append((number, line))
+    assert inside is None, "a fence is not closed"
+    return found
+
+
+def inline(text):
+    """(line, command) of each `muster …` between single ticks, also where it goes on in the next line."""
+    outside = re.sub(r"^\s*```.*?^\s*```", lambda block: "\n" * block[0].count("\n"), text, flags=re.S | re.M)
+    for match in re.finditer(r"`(muster [^`]*)`", outside):
+        yield outside[:match.start()].count("\n") + 1, " ".join(match[1].split())

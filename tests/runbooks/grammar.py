@@ -1,0 +1,85 @@
+"""Every `muster …` that a runbook names exists: its noun, its verb, its flags; and a whole line parses as the program parses it."""
+
+import os
+import re
+import shlex
+import subprocess
+
+from document import blocks, inline
+from platform_under_test import BINARY
+
+# What runs for ever, or does something to the machine: only its words and flags are looked at.
+NOT_TYPED = ("server", "agent", "up", "down")
+# The exit code of a command line that the program does not take, by docs/reference/cli.md.
+USAGE = 2
+# Nobody listens there.
+NOWHERE = {"MUSTER_SERVER": "http://127.0.0.1:9", "MUSTER_TOKEN": "mst_none", "MUSTER_PROJECT": "acme.train", "PATH": os.environ["PATH"]}
+
+
+class Grammar:
+    """The program's own words, asked for once each."""
+
+    def __init__(self, folder):
+        self.environment = {**NOWHERE, "HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}
+        self.helps, self.judged = {}, 0
+
+    def run(self, *words):
+        return subprocess.run([BINARY, *words], env=self.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=30)
+
+    def help(self, *words):
+        if words not in self.helps:
+            said = self.run(*words, "--help")
+            self.helps[words] = said.stdout if said.returncode == 0 else None
+        return self.helps[words]
+
+    def wrong(self, text, whole):
+        """What is wrong with a command, or None. A whole one must parse; of an excerpt only words and flags must be there."""
+        self.judged += 1
+        words = shlex.split(filled(text.split(" |")[0]))[1:]
+        path = self.path(words)
+        if path is None:
+            return f"there is no `muster {' '.join(words[:2])}`"
+        flags = [word.split("=")[0] for word in words if re.match(r"--?[a-z]", word)]
+        flags = flags[:words.index("--")] if "--" in words else flags
+        known = set(re.findall(r"(?<![\w-])--?[a-z][a-z0-9-]*", self.help(*path)))
+        unknown = [flag for flag in flags if flag not in known]
+        if unknown:
+            return f"`muster {' '.join(path)}` has no {', '.join(unknown)}"
+        if whole and path[0] not in NOT_TYPED:
+            said = self.run(*words)
+            # A question that only a person can answer is not a wrong word.
+            if said.returncode == USAGE and "no terminal" not in said.stderr:
+                return said.stderr.strip().splitlines()[0]
+        return None
+
+    def path(self, words):
+        """The noun and, where it has verbs, the verb that a command begins with."""
+        if not words or self.help(words[0]) is None:
+            return None
+        if "\nCommands:" not in self.help(words[0]) or len(words) == 1 or words[1].startswith("-"):
+            return (words[0],)
+        if self.help(words[0], words[1]) is None:
+            # A noun that is a command by itself takes a word that is no verb.
+            return None if re.search(r"^Usage: .*<COMMAND>", self.help(words[0]), re.M) else (words[0],)
+        return (words[0], words[1])
+
+
+def filled(text):
+    """With something in the place of each …"""
+    text = re.sub(r"\b([a-z]{2,3})_…", r"\1_01m7fjvyj8emk9p4cab3ddwt0a", text)
+    return text.replace("sha256:…", "sha256:" + "0" * 64).replace("…", "some")
+
+
+def faults(name, text, grammar):
+    """A sentence for each command of a document that is not there."""
+    found = []
+    for block in blocks(text):
+        for command in block.commands:
+            for part in re.split(r"; (?=muster )", command.text):
+                if part.startswith("muster ") and (why := grammar.wrong(part, whole=True)):
+                    found.append(f"{name}:{command.number}: {part}: {why}")
+    for number, command in inline(text):
+        if "muster … " not in command and (why := grammar.wrong(command, whole=False)):
+            found.append(f"{name}:{number}: `{command}`: {why}")
+    return found

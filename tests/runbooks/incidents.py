@@ -1,0 +1,114 @@
+"""The troubles of the runbooks, really made; and what must be true when the runbook was followed to its end.
+
+Each is a generator: it makes the trouble, says by `yield` which ids the blocks speak of before each block (or None for nothing new), and
+looks at the end whether the trouble is gone.
+"""
+
+import json
+
+from trouble import until
+
+
+def an_artifact_is_refused(world):
+    """Somebody pushed without signing, and it does not get staged."""
+    world.image("train/base", "2.1", "train")
+    world.ada("key", "generate", "release.pem")
+    world.ada("key", "create", "release", "--file", "release.pem.pub", "--project", "acme.train")
+    refused = world.run("ada", "artifact", "promote", "train/base:2.1", "--to", "staged", "--reason", "now", "--project", "acme.train")
+    assert refused.returncode != 0 and "nobody signed it" in refused.stderr, refused
+    yield
+    found = world.json("ada", "artifact", "get", "train/base:2.1", "--project", "acme.train")
+    assert found["state"] == "staged", found
+
+
+def a_release_is_refused(world):
+    """The artifact of a release is a draft, and so the release stays one."""
+    world.on_the_shelf()
+    digest = world.image("fake/next", "2")
+    world.sign("fake/next:2")
+    manifest = json.loads((world.folder / "manifest.json").read_text())
+    manifest["version"] = "2.0.0"
+    manifest["artifacts"][0].update(repository="fake/next", digest=digest)
+    (world.folder / "manifest.json").write_text(json.dumps(manifest))
+    world.ada("app-version", "publish", "notebook", "--file", "manifest.json", "--project", "acme.apps")
+    # The same name again, which is never taken.
+    yield
+    found = world.json("ada", "app-version", "get", "notebook", "2.0.0", "--project", "acme.apps")
+    assert found["state"] == "staged", found
+
+
+def an_app_is_not_in_the_catalog(world):
+    """It is hidden, and no release of it is active."""
+    world.on_the_shelf_hidden()
+    asked = ["runtime_secret.list"]
+    world.names["--consent PERMISSION"] = " ".join(f"--consent {permission}" for permission in asked)
+    yield
+    shown = world.json("ada", "entitlement", "list", "--project", "acme.train")["items"]
+    assert len(shown) == 1, shown
+
+
+def an_instance_is_stuck(world):
+    """Its adapter says that a unit works, and it does not; then a drain that never ends holds up its decommission."""
+    world.on_the_shelf()
+    world.entitle()
+    world.start_adapter()
+    world.ada("instance", "create", "notebook", "--name", "lab", "--set", "unit=1", "--project", "acme.train", "--wait", "--timeout", "60s")
+    world.ada("member", "drain", "lab", "lab-unit-1", "--project", "acme.train", "--wait", "--timeout", "60s")
+    world.start_adapter(FAKE_LIE="resume")
+    world.ada("member", "resume", "lab", "lab-unit-1", "--project", "acme.train")
+    parked = until(lambda: parked_part(world), 60)
+    world.names["op_…"] = parked
+    yield
+    yield  # the member itself
+    world.start_adapter(FAKE_STUBBORN="drain")
+    yield  # retried
+    world.ada("instance", "decommission", "lab", "--project", "acme.train")
+    until(lambda: draining(world))
+    world.start_adapter(FAKE_STUBBORN="drain")
+    yield  # forced
+    found = world.json("ada", "instance", "get", "lab", "--project", "acme.train")
+    assert found["state"] == "stopped", found
+
+
+def parked_part(world):
+    """The operation on the member itself, which is what is parked."""
+    found = world.json("ada", "operation", "list", "--state", "parked", "--project", "acme.train")["items"]
+    return next((operation["id"] for operation in found if operation["kind"].startswith("member.")), None)
+
+
+def draining(world):
+    found = world.json("ada", "member", "list", "lab", "--project", "acme.train")["items"]
+    return any(member["state"] == "draining" for member in found)
+
+
+def a_platforms_app_is_stuck(world):
+    """Nobody runs the adapter."""
+    world.on_the_shelf()
+    world.entitle()
+    world.adapter_token()
+    account = world.json("ada", "service-account", "get", "adapter", "--project", "acme.apps")["id"]
+    world.ada("instance", "create", "notebook", "--name", "lab", "--set", "unit=1", "--project", "acme.train")
+    created = world.json("ada", "operation", "list", "--project", "acme.train")["items"]
+    world.names["op_…"] = next(operation["id"] for operation in created if operation["kind"] == "instance.create")
+    world.names["SERVICE_ACCOUNT"] = account
+    until(lambda: "no adapter has asked" in world.operator("operation", "list", "--platform", "--all"), 60)
+    yield
+    yield  # its account and its token
+    yield  # another token
+    world.start_adapter()
+    yield  # it goes on
+    yield  # what an operator may
+    found = world.json("ada", "instance", "get", "lab", "--project", "acme.train")
+    assert found["state"] == "running", found
+
+
+def usage_does_not_add_up(world):
+    """Somebody made an allocation by hand, and nobody gave it back."""
+    world.ada("allocation", "create", "a1", "--gpus", "2", "--project", "acme.train", "--wait", "--timeout", "60s")
+    yield
+    found = world.json("ada", "allocation", "get", "a1", "--project", "acme.train")
+    assert found["state"] == "released", found
+
+
+INCIDENTS = (an_artifact_is_refused, a_release_is_refused, an_app_is_not_in_the_catalog, an_instance_is_stuck,
+             a_platforms_app_is_stuck, usage_does_not_add_up)

@@ -1,0 +1,75 @@
+"""The runbooks, followed: each trouble is made on a platform of its own, and what its runbook says is typed, word for word."""
+
+import argparse
+import sys
+import tempfile
+import time
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from trouble import World  # noqa: E402
+
+import incidents  # noqa: E402
+from document import blocks  # noqa: E402
+from grammar import Grammar, faults  # noqa: E402
+from platform_under_test import ROOT, Folder  # noqa: E402
+
+RUNBOOKS = ROOT / "docs" / "runbooks"
+ALL = [*sorted(RUNBOOKS.glob("*.md")), *sorted(ROOT.glob("adapters/*/RUNBOOK.md"))]
+
+
+def parsed():
+    """Every command of every runbook is one that the program takes."""
+    with tempfile.TemporaryDirectory(prefix="muster-runbooks-") as folder, ThreadPoolExecutor(4) as pool:
+        grammar = Grammar(folder)
+        found = [fault for some in pool.map(lambda file: faults(file.relative_to(ROOT), file.read_text(), grammar), ALL) for fault in some]
+        assert not found, "\n" + "\n".join(found)
+        return f"{grammar.judged} commands of {len(ALL)} runbooks"
+
+
+def followed(incident):
+    """The blocks to run of one runbook, in order, on a platform with its trouble."""
+    file = RUNBOOKS / f"{incident.__name__.replace('_', '-')}.md"
+    typed = 0
+    with Folder() as folder:
+        world = World(folder)
+        try:
+            trouble = incident(world)
+            next(trouble)
+            for number, block in enumerate(block for block in blocks(file.read_text()) if block.language == "sh"):
+                if number:
+                    next(trouble, None)
+                for command in block.commands:
+                    ran = world.type(block.who, command)
+                    typed += 1
+                    assert ran.returncode == command.ends_with, (
+                        f"{file.name}:{command.number}: {command.text}\n  ended with {ran.returncode}, not {command.ends_with}:\n"
+                        f"{ran.stdout}{ran.stderr}{world.logs()}")
+            for _ in trouble:
+                pass
+        finally:
+            world.close()
+    return f"{typed} commands typed: {incident.__doc__}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", help="this one alone: parse, or the name of a runbook")
+    options = parser.parse_args()
+    every = {"parse": parsed, **{one.__name__.replace("_", "-"): lambda one=one: followed(one) for one in incidents.INCIDENTS}}
+    broken = 0
+    for name, play in every.items():
+        if options.only in (None, name):
+            began = time.monotonic()
+            try:
+                said = play()
+                print(f"  ok {time.monotonic() - began:5.1f} s  {name}: {said}", flush=True)
+            except Exception:
+                broken += 1
+                print(f"  BROKEN  {name}\n{traceback.format_exc()}", flush=True)
+    sys.exit(1 if broken else 0)
+
+
+main()
