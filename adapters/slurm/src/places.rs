@@ -5,6 +5,7 @@ pub(crate) const PREPARE: &str = "/usr/lib/muster-slurm/prepare";
 pub(crate) const ACCOUNTS: &str = "/usr/lib/muster-slurm/accounts";
 pub(crate) const ACCOUNTS_USABLE: &str = "/usr/lib/muster-slurm/accounts-usable";
 pub(crate) const AWAIT_DRAINED: &str = "/usr/lib/muster-slurm/await-drained";
+pub(crate) const FORGET: &str = "/usr/lib/muster-slurm/forget";
 pub(crate) const SCONTROL: &str = "/usr/bin/scontrol";
 
 /// Users of the image, by number: a file is given to them by that.
