@@ -165,7 +165,8 @@ class Cluster:
         return said.split("\n")
 
     def members(self, component="worker"):
-        found = self.json("member", "list", self.name)["items"]
+        path = f"/v1/projects/{self.world.at.project['id']}/app-instances/{self.name}/members?page_size=200"
+        found = self.world.server.call("GET", path, token=self.world.at.tokens["tenant_admin"])["items"]
         return {member["name"]: member for member in found if member["component_key"] == component}
 
     def do(self, verb, *words, timeout="120s"):
