@@ -100,11 +100,12 @@ class World(cells.World):
         return said
 
     def cluster(self, name="lab", workers=1, config=CONFIG, *words):
-        """A cluster that runs; how long that took is in `took`."""
+        """A cluster that runs; how long that took is in `took`. A node unpacks the image when its first cell comes, so more workers
+        may take longer."""
         cluster = Cluster(self, name)
         began = time.monotonic()
         cluster.said("instance", "create", "slurm", "--name", name, "--set", f"worker={workers}", "--config", json.dumps(config),
-                     *words, "--wait", "--timeout", "90s")
+                     *words, "--wait", "--timeout", f"{60 + 30 * workers}s", timeout=90 + 30 * workers)
         cluster.took = time.monotonic() - began
         return cluster
 
@@ -126,10 +127,10 @@ class Cluster:
         self.controller = f"{name}-controller-1"
 
     def muster(self, *words, **rest):
-        return self.world.at.muster(*words, **{"timeout": 240, **rest})
+        return self.world.at.muster(*words, **{"timeout": 270, **rest})
 
     def said(self, *words, **rest):
-        return self.world.at.said(*words, **{"timeout": 240, **rest})
+        return self.world.at.said(*words, **{"timeout": 270, **rest})
 
     def json(self, *words):
         return json.loads(self.said("-o", "json", *words))

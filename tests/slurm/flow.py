@@ -91,9 +91,9 @@ class Flow:
                 continue
             try:
                 if verb == "add":
-                    self.cluster.said("member", "add", "lab", "worker", "--wait", "--timeout", "120s")
+                    self.cluster.said("member", "add", "lab", "worker", "--wait", "--timeout", "240s", timeout=270)
                 else:
-                    self.cluster.do(verb, name, "--reason", "flow")
+                    self.cluster.do(verb, name, "--reason", "flow", timeout="240s")
                 self.done[verb] += 1
             except Exception as fault:
                 self.faults.append(f"{verb} {name}: {fault}")
