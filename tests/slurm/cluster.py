@@ -31,9 +31,12 @@ class World(cells.World):
         self.adapter = None
         self.app, self.layout = ROOT / "apps" / "slurm", IMAGE
 
-    def ready(self, nodes):
-        """What a scenario begins with: so many nodes must be there."""
-        assert nodes <= self.shape[0], f"{nodes} nodes are wanted, and this platform has {self.shape[0]}"
+    def ready(self, nodes, *flags):
+        """What a scenario begins with: so many nodes must be there, and the platform be told how often it hears from them, if that matters."""
+        there, words = self.shape
+        assert nodes <= there, f"{nodes} nodes are wanted, and this platform has {there}"
+        missing = [flag for flag in flags if flag.startswith("--") and flag not in words]
+        assert not missing, f"{missing} are wanted, and this platform was started with {words}: put the scenario into the other lane"
 
     def start(self):
         nodes, words = self.shape
