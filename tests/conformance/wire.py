@@ -56,6 +56,9 @@ class Wire(ThreadingHTTPServer):
         self.under_way = set()
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
+    def handle_error(self, *_):
+        """A process that was killed hangs up in the middle of a word."""
+
     @property
     def port(self):
         return self.server_address[1]

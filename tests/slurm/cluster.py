@@ -31,9 +31,12 @@ class World(cells.World):
         self.adapter = None
         self.app, self.layout = ROOT / "apps" / "slurm", IMAGE
 
-    def ready(self, nodes):
-        """What a scenario begins with: so many nodes must be there."""
-        assert nodes <= self.shape[0], f"{nodes} nodes are wanted, and this platform has {self.shape[0]}"
+    def ready(self, nodes, *flags):
+        """What a scenario begins with: so many nodes must be there, and the platform be told how often it hears from them, if that matters."""
+        there, words = self.shape
+        assert nodes <= there, f"{nodes} nodes are wanted, and this platform has {there}"
+        missing = [flag for flag in flags if flag.startswith("--") and flag not in words]
+        assert not missing, f"{missing} are wanted, and this platform was started with {words}: put the scenario into the other lane"
 
     def start(self):
         nodes, words = self.shape
@@ -100,11 +103,12 @@ class World(cells.World):
         return said
 
     def cluster(self, name="lab", workers=1, config=CONFIG, *words):
-        """A cluster that runs; how long that took is in `took`."""
+        """A cluster that runs; how long that took is in `took`. A node unpacks the image when its first cell comes, so more workers
+        may take longer."""
         cluster = Cluster(self, name)
         began = time.monotonic()
         cluster.said("instance", "create", "slurm", "--name", name, "--set", f"worker={workers}", "--config", json.dumps(config),
-                     *words, "--wait", "--timeout", "90s")
+                     *words, "--wait", "--timeout", f"{60 + 30 * workers}s", timeout=90 + 30 * workers)
         cluster.took = time.monotonic() - began
         return cluster
 
@@ -126,10 +130,10 @@ class Cluster:
         self.controller = f"{name}-controller-1"
 
     def muster(self, *words, **rest):
-        return self.world.at.muster(*words, **{"timeout": 240, **rest})
+        return self.world.at.muster(*words, **{"timeout": 270, **rest})
 
     def said(self, *words, **rest):
-        return self.world.at.said(*words, **{"timeout": 240, **rest})
+        return self.world.at.said(*words, **{"timeout": 270, **rest})
 
     def json(self, *words):
         return json.loads(self.said("-o", "json", *words))
@@ -165,7 +169,8 @@ class Cluster:
         return said.split("\n")
 
     def members(self, component="worker"):
-        found = self.json("member", "list", self.name)["items"]
+        path = f"/v1/projects/{self.world.at.project['id']}/app-instances/{self.name}/members?page_size=200"
+        found = self.world.server.call("GET", path, token=self.world.at.tokens["tenant_admin"])["items"]
         return {member["name"]: member for member in found if member["component_key"] == component}
 
     def do(self, verb, *words, timeout="120s"):

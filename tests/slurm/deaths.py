@@ -7,7 +7,7 @@ from partition import cut
 
 
 def run(world):
-    world.ready(3)
+    world.ready(3, "--nodes-heartbeat-seconds", "1")
     cluster = world.cluster("lab", 1)
     a_failed_bootstrap_is_recovered(world, cluster)
     a_dead_node_is_replaced(world, cluster)

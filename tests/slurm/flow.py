@@ -66,8 +66,8 @@ class Flow:
         """All jobs, as fast as the cluster takes them."""
         while len(self.accepted) < self.jobs:
             most = min(25, self.jobs - len(self.accepted))
-            # One in twenty takes long enough for a drain that does not wait to be seen.
-            lengths = [f"{5 if self.chance.random() < 0.05 else self.chance.uniform(0.1, 1.0):.1f}" for _ in range(most)]
+            # One in four takes long enough for a drain that does not wait to be seen.
+            lengths = [f"{self.chance.uniform(*((4, 6) if self.chance.random() < 0.25 else (0.1, 1.0))):.1f}" for _ in range(most)]
             said = self.cluster.slurm("sh", "-c", SUBMIT, "submit", *lengths, uid=2000).split("\n")
             refused = [line for line in said if not line.isdigit()]
             assert not refused, refused
@@ -91,9 +91,9 @@ class Flow:
                 continue
             try:
                 if verb == "add":
-                    self.cluster.said("member", "add", "lab", "worker", "--wait", "--timeout", "120s")
+                    self.cluster.said("member", "add", "lab", "worker", "--wait", "--timeout", "240s", timeout=270)
                 else:
-                    self.cluster.do(verb, name, "--reason", "flow")
+                    self.cluster.do(verb, name, "--reason", "flow", timeout="240s")
                 self.done[verb] += 1
             except Exception as fault:
                 self.faults.append(f"{verb} {name}: {fault}")

@@ -87,6 +87,7 @@ pub use replica::Replica;
 pub use repository::{BlobPlace, ExternalSource, PullRight, TagRow};
 pub use seal::{SealBatch, UnsealedRow};
 pub use sealing_key::SealingKey;
+pub use ssh_key::People;
 pub use slot::{Candidate, FitCount, Hold, Room};
 pub use sql::Sql;
 pub use stream::Stream;

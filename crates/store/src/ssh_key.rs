@@ -13,6 +13,9 @@ macro_rules! columns {
     };
 }
 
+/// People with their keys.
+pub type People = Vec<(Login, Vec<String>)>;
+
 statements! {
     SSH_KEY_INSERT = both(concat!("INSERT INTO ssh_keys (", columns!(), ")
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 1)"));
@@ -62,8 +65,8 @@ impl Store {
     }
 
     /// The people of each cell on a node that has people, with their keys, in order; cells with nobody are there too.
-    pub async fn people_of_node(&self, node: NodeId) -> Result<Vec<(CellId, Vec<(Login, Vec<String>)>)>> {
-        let mut cells: Vec<(CellId, Vec<(Login, Vec<String>)>)> = Vec::new();
+    pub async fn people_of_node(&self, node: NodeId) -> Result<Vec<(CellId, People)>> {
+        let mut cells: Vec<(CellId, People)> = Vec::new();
         for row in self.fetch_all(&PEOPLE_OF_NODE, args![node]).await? {
             let cell: CellId = row.get(0)?;
             if cells.last().is_none_or(|(last, _)| *last != cell) {
