@@ -10,7 +10,7 @@ help: ## Show this list
 setup: ## Install what this machine lacks, saying what and why
 	@tools/setup
 
-demo: setup ## Build, start a server, walk through the API, and say how to go on
+demo: setup ## A real Slurm cluster on three nodes of this machine, from nothing and back (KEEP=1 leaves it)
 	cargo build --bin muster
 	@tools/demo
 

@@ -126,6 +126,15 @@ def step_lines(name, figure):
     yield f"- {name}, p50 of each step, ms: {parts}."
 
 
+def timeline_lines(name, figure):
+    """When each step of an operation and of its parts began and ended, in the round whose time is the middle one."""
+    rounds = sorted(figure["ours"]["rounds"], key=lambda seen: seen["ms"])
+    seen = rounds[len(rounds) // 2]
+    parts = [f"{entry['what']} {number(entry['from_ms'])} → {number(entry['to_ms'])}" for entry in seen["timeline"]
+             if entry["to_ms"] - entry["from_ms"] >= 50]
+    yield f"- {name}, a round of {number(seen['ms'])} ms: {'; '.join(parts)}."
+
+
 def held_lines(name, figure):
     for when, held in figure["held"].items():
         yield (f"- {name}, {when}: {held['rss_mb']} MB resident; {held['anon_mb']} its own, "
@@ -229,6 +238,8 @@ def sections(run):
                       for name, figure in those_with(key) for line in tell(name, figure)],
         "Cells": [line for key, tell in {"steps": step_lines, "held": held_lines}.items()
                   for name, figure in those_with(key) for line in tell(name, figure)],
+        "Slurm, step by step, ms since the operation was accepted": [
+            line for name, figure in those_with("slurm") for line in timeline_lines(name, figure)],
         "The registry": registry_note(run) + [
             line for key, tell in {"streamed": streamed_lines, "decisions": decision_lines}.items()
             for name, figure in those_with(key) for line in tell(name, figure)],

@@ -1,6 +1,6 @@
 """Figures 9: a Slurm cluster of a controller and two workers, made, grown by a worker and taken down, against a script that does it by hand.
 
-Both have the same image, already unpacked on this machine, the same daemons, configuration and users, all on one node. Ours is asked for
+Both have the same image, already unpacked on this machine, the same daemons, configuration and users. Ours is asked for
 over the public API, and is done when the platform has seen it; the script (slurm_by_hand) records, isolates and undoes nothing. A cluster is
 made when a job has run on all its workers, a worker is there when Slurm calls it idle, and a cluster is gone when nothing of it is left.
 """
@@ -8,20 +8,22 @@ made when a job has run on all its workers, a worker is there when Slurm calls i
 import itertools
 import json
 import os
+import statistics
 import sys
 import time
 
-from .cells import figure
+from .cells import only, timed
 from .cycles import Client, instant
 from .muster import call, make_tenant
 from .processes import ROOT, TARGET, Broken, Process, output_of, wait_for
-from .rounds import metered
+from .rounds import metered, noise
 from .up import ENVIRONMENT, Up
 
 ADAPTER = TARGET / "release/muster-adapter-slurm"
 LAYOUT = ROOT / "target/apps/slurm"
 BY_HAND = ROOT / "bench/driver/slurm_by_hand"
 WORKERS = 2
+NODES = 2  # as many as it takes: each has the machine's processors to give away
 USER = 2000
 CONFIG = {"accounts": [{"name": "physics", "users": [{"name": "alice", "uid": USER}]}]}
 VERBS = ("create", "add", "decommission")
@@ -51,7 +53,6 @@ class Ours:
         consent = self.post("/entitlements", {"app": "slurm", "dry_run": True})["permissions"]
         self.post("/entitlements", {"app": "slurm", "consent": consent})
         self.adapter = bench.keep(self.start_adapter())
-        self.steps = {}
 
     def muster(self, *words):
         return output_of([self.up.binary, *words], env=self.environment)
@@ -71,19 +72,19 @@ class Ours:
         wait_for("the adapter", adapter, lambda: call(self.up.address, "GET", f"{self.base}/adapters", token=self.token)[0]["items"] or None)
         return adapter
 
-    def started(self, verb, path, body):
+    def started(self, path, body):
         """An operation to its end, and what it did when."""
         client = Client(self.up.address, self.token)
         try:
             operation, seconds = client.started(self.base + path, body, f"slurm-{next(KEYS)}")
             self.timeline = list(timeline(client, operation))
-            return operation, seconds
+            return seconds
         finally:
             client.connection.close()
 
     def create(self):
         components = [{"component_key": "worker", "count": WORKERS}]
-        _, seconds = self.started("create", "/app-instances", {"name": "lab", "app": "slurm", "components": components, "config": CONFIG})
+        seconds = self.started("/app-instances", {"name": "lab", "app": "slurm", "components": components, "config": CONFIG})
         began = time.perf_counter()
         said = self.muster("exec", "lab-controller-1", "--terminal=never", "--uid", USER, "--gid", USER, "--", "srun", "--chdir=/tmp",
                            f"--nodes={WORKERS}", "hostname")
@@ -93,11 +94,11 @@ class Ours:
         return seconds + srun
 
     def add(self):
-        _, seconds = self.started("add", "/app-instances/lab/member-operations/add", {"component_key": "worker"})
+        seconds = self.started("/app-instances/lab/member-operations/add", {"component_key": "worker"})
         return seconds
 
     def decommission(self):
-        _, seconds = self.started("decommission", "/app-instances/lab/decommission", {})
+        seconds = self.started("/app-instances/lab/decommission", {})
         return seconds
 
 
@@ -162,17 +163,25 @@ def round_of(maker):
     seen = {"ok": 1}
     for verb in VERBS:
         seconds = getattr(maker, verb)()
-        steps = getattr(maker, "timeline", None)
-        told = {entry["what"]: entry["to_ms"] - entry["from_ms"] for entry in steps or []}
-        seen[verb] = {"ms": seconds * 1000, "all_ms": [round(seconds * 1000, 1)], "steps": [told] if told else [], "timeline": steps}
+        seen[verb] = {"ms": seconds * 1000, "timeline": getattr(maker, "timeline", None)}
     return seen
+
+
+def figure(pairs, verb, cores):
+    """How much longer ours takes: a ratio for each block."""
+    pairs = [(only(ours, verb), only(other, verb)) for ours, other in pairs]
+    ratios = [sum(seen["ms"] for seen in ours) / sum(seen["ms"] for seen in other) for ours, other in pairs]
+    sides = {"ours": timed([seen for ours, _ in pairs for seen in ours]),
+             "other": timed([seen for _, other in pairs for seen in other])}
+    return {"ratio": {"median": statistics.median(ratios), "min": min(ratios), "max": max(ratios), "blocks": ratios}, **sides,
+            "slurm": verb, "noise": noise(sides, cores)}
 
 
 def on_slurm(bench):
     images = bench.tmp / "no-images"
     images.mkdir()
     other = bench.keep(ByHand(bench.tmp / "by-hand"))
-    up = bench.keep(Up(bench, "cells-slurm", 1, images)).wait()
+    up = bench.keep(Up(bench, "cells-slurm", NODES, images)).wait()
     ours = Ours(bench, up)
     bench.say("slurm-create")
     watched = {"server": up.pids("server", "--stop-with-stdin")[0], "agent": up.pids("agent", "run")[0], "adapter": ours.adapter.pid}

@@ -38,15 +38,19 @@ class Block:
 
 
 def commands(lines):
-    """The lines to type of a block, those that go on with a backslash joined."""
+    """The lines to type of a block; those that go on with a backslash or a pipe, and loops, are one."""
     found, held, first = [], "", 0
     for number, line in lines:
         text, comment = split_comment(line)
         if not text.strip() and not held:
             continue
         first = first if held else number
+        whole = held + text
         if text.rstrip().endswith(("\\", "|")):
             held += text.rstrip().removesuffix("\\") + " "
+            continue
+        if re.search(r"\bdo\s", whole + " ") and not re.search(r"^done", text.strip()):
+            held += text + "\n"
             continue
         found.append(Command((held + text).strip(), comment, first))
         held = ""
@@ -89,3 +93,18 @@ def inline(text):
     outside = re.sub(r"^\s*```.*?^\s*```", lambda block: "\n" * block[0].count("\n"), text, flags=re.S | re.M)
     for match in re.finditer(r"`(muster [^`]*)`", outside):
         yield outside[:match.start()].count("\n") + 1, " ".join(match[1].split())
+
+
+def calls(text):
+    """Each call of `muster` in a line of shell: after a semicolon, a pipe or a parenthesis too, but not inside quotes."""
+    parts, quote = [""], None
+    for letter in text:
+        if quote:
+            quote = None if letter == quote else quote
+        elif letter in "'\"":
+            quote = letter
+        elif letter in ";|()&\n":
+            parts.append("")
+            continue
+        parts[-1] += letter
+    return [part.strip() for part in parts if part.strip().startswith("muster ")]

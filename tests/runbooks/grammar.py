@@ -5,7 +5,7 @@ import re
 import shlex
 import subprocess
 
-from document import blocks, inline
+from document import blocks, calls, inline
 from platform_under_test import BINARY
 
 # What runs for ever, or does something to the machine: only its words and flags are looked at.
@@ -34,24 +34,23 @@ class Grammar:
         return self.helps[words]
 
     def wrong(self, text, whole):
-        """What is wrong with a command, or None. A whole one must parse; of an excerpt only words and flags must be there."""
+        """What is wrong with a command, or None. A whole one must parse; of an excerpt, and of what is not typed,
+        only words and flags must be there."""
         self.judged += 1
-        words = shlex.split(filled(text.split(" |")[0]))[1:]
+        words = shlex.split(filled(calls(text)[0]))[1:]
+        if whole and words[0] not in NOT_TYPED:
+            said = self.run(*words)
+            # A file that is not here, or a question that only a person can answer, is not a wrong word.
+            wrong = said.returncode == USAGE and "For more information, try" in said.stderr
+            return said.stderr.strip().splitlines()[0] if wrong else None
         path = self.path(words)
         if path is None:
             return f"there is no `muster {' '.join(words[:2])}`"
-        flags = [word.split("=")[0] for word in words if re.match(r"--?[a-z]", word)]
-        flags = flags[:words.index("--")] if "--" in words else flags
+        typed = words[:words.index("--")] if "--" in words else words
+        flags = [word.split("=")[0] for word in typed if re.match(r"--?[a-z]", word)]
         known = set(re.findall(r"(?<![\w-])--?[a-z][a-z0-9-]*", self.help(*path)))
         unknown = [flag for flag in flags if flag not in known]
-        if unknown:
-            return f"`muster {' '.join(path)}` has no {', '.join(unknown)}"
-        if whole and path[0] not in NOT_TYPED:
-            said = self.run(*words)
-            # A question that only a person can answer is not a wrong word.
-            if said.returncode == USAGE and "no terminal" not in said.stderr:
-                return said.stderr.strip().splitlines()[0]
-        return None
+        return f"`muster {' '.join(path)}` has no {', '.join(unknown)}" if unknown else None
 
     def path(self, words):
         """The noun and, where it has verbs, the verb that a command begins with."""
@@ -76,10 +75,10 @@ def faults(name, text, grammar):
     found = []
     for block in blocks(text):
         for command in block.commands:
-            for part in re.split(r"; (?=muster )", command.text):
-                if part.startswith("muster ") and (why := grammar.wrong(part, whole=True)):
+            for part in calls(command.text):
+                if why := grammar.wrong(part, whole=True):
                     found.append(f"{name}:{command.number}: {part}: {why}")
     for number, command in inline(text):
-        if "muster … " not in command and (why := grammar.wrong(command, whole=False)):
+        if not command.startswith("muster …") and (why := grammar.wrong(command, whole=False)):
             found.append(f"{name}:{number}: `{command}`: {why}")
     return found

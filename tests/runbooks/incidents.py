@@ -1,24 +1,27 @@
 """The troubles of the runbooks, really made; and what must be true when the runbook was followed to its end.
 
-Each is a generator: it makes the trouble, says by `yield` which ids the blocks speak of before each block (or None for nothing new), and
-looks at the end whether the trouble is gone.
+Each is a generator: it makes the trouble, yields before each block that is run, and looks at the end whether the trouble is gone. One
+that has nothing to do between its blocks yields `ALL` once.
 """
 
 import json
 
 from trouble import until
 
+ALL = "all blocks"
+
 
 def an_artifact_is_refused(world):
-    """Somebody pushed without signing, and it does not get staged."""
+    """Somebody pushed without signing, and it does not get beyond staged."""
     world.image("train/base", "2.1", "train")
     world.ada("key", "generate", "release.pem")
     world.ada("key", "create", "release", "--file", "release.pem.pub", "--project", "acme.train")
-    refused = world.run("ada", "artifact", "promote", "train/base:2.1", "--to", "staged", "--reason", "now", "--project", "acme.train")
+    world.forward("artifact", "train/base:2.1", to="staged", project="acme.train")
+    refused = world.run("ada", "artifact", "promote", "train/base:2.1", "--to", "canary", "--reason", "now", "--project", "acme.train")
     assert refused.returncode != 0 and "nobody signed it" in refused.stderr, refused
-    yield
+    yield ALL
     found = world.json("ada", "artifact", "get", "train/base:2.1", "--project", "acme.train")
-    assert found["state"] == "staged", found
+    assert found["state"] == "canary", found
 
 
 def a_release_is_refused(world):
@@ -31,8 +34,7 @@ def a_release_is_refused(world):
     manifest["artifacts"][0].update(repository="fake/next", digest=digest)
     (world.folder / "manifest.json").write_text(json.dumps(manifest))
     world.ada("app-version", "publish", "notebook", "--file", "manifest.json", "--project", "acme.apps")
-    # The same name again, which is never taken.
-    yield
+    yield ALL
     found = world.json("ada", "app-version", "get", "notebook", "2.0.0", "--project", "acme.apps")
     assert found["state"] == "staged", found
 
@@ -40,9 +42,10 @@ def a_release_is_refused(world):
 def an_app_is_not_in_the_catalog(world):
     """It is hidden, and no release of it is active."""
     world.on_the_shelf_hidden()
-    asked = ["runtime_secret.list"]
+    # The publisher's own project finds it, and is asked for the same.
+    asked = world.json("ada", "entitlement", "grant", "notebook", "--dry-run", "--project", "acme.apps")["permissions"]
     world.names["--consent PERMISSION"] = " ".join(f"--consent {permission}" for permission in asked)
-    yield
+    yield ALL
     shown = world.json("ada", "entitlement", "list", "--project", "acme.train")["items"]
     assert len(shown) == 1, shown
 
@@ -105,10 +108,59 @@ def a_platforms_app_is_stuck(world):
 def usage_does_not_add_up(world):
     """Somebody made an allocation by hand, and nobody gave it back."""
     world.ada("allocation", "create", "a1", "--gpus", "2", "--project", "acme.train", "--wait", "--timeout", "60s")
-    yield
-    found = world.json("ada", "allocation", "get", "a1", "--project", "acme.train")
+    world.names["alc_…"] = world.json("ada", "allocation", "get", "a1", "--project", "acme.train")["id"]
+    yield ALL
+    found = world.json("ada", "allocation", "get", world.names["alc_…"], "--project", "acme.train")
     assert found["state"] == "released", found
 
 
+def nothing_gets_placed(world):
+    """Both nodes are cordoned, and somebody waits in line."""
+    node = cordoned(world)
+    world.ada("allocation", "create", "a1", "--gpus", "4", "--wait-until", "10m", "--project", "acme.train")
+    world.names["gpu-17"] = node
+    yield ALL
+    until(lambda: world.json("ada", "allocation", "get", "a1", "--project", "acme.train")["state"] == "active")
+
+
+def cordoned(world):
+    """All nodes; the name of one."""
+    nodes = [node["name"] for node in world.json("operator", "node", "list")["items"]]
+    for node in nodes:
+        world.operator("node", "cordon", node, "--reason", "a trial")
+    return nodes[0]
+
+
+def a_node_is_unreachable(world):
+    """Its cable is cut."""
+    world.names["gpu-17"] = node = world.json("operator", "node", "list")["items"][0]["name"]
+    assert world.agents.tell(f"partition {node}").startswith("ok")
+    until(lambda: world.json("operator", "node", "get", node)["state"] == "unreachable")
+    yield ALL
+    assert world.agents.tell(f"heal {node}").startswith("ok")
+    until(lambda: world.json("operator", "node", "get", node)["state"] == "ready")
+
+
+def a_slot_is_quarantined(world):
+    """An operator did it."""
+    world.names["gpu-17"] = node = world.json("operator", "node", "list")["items"][0]["name"]
+    slot = world.json("operator", "slot", "list", node)["items"][0]["id"]
+    world.operator("slot", "quarantine", slot, "--reason", "it is hot")
+    yield ALL
+
+
+def an_operation_is_parked(world):
+    """A node fails to wipe what was given back."""
+    world.ada("allocation", "create", "a1", "--gpus", "1", "--project", "acme.train", "--wait", "--timeout", "60s")
+    assert world.agents.tell("fail * 1").startswith("ok")
+    world.ada("allocation", "release", "a1", "--project", "acme.train")
+    found = until(lambda: world.json("operator", "operation", "list", "--platform", "--state", "parked")["items"], 60)
+    world.names["op_…"] = found[0]["id"]
+    assert world.agents.tell("fail * 0").startswith("ok")
+    yield ALL
+    until(lambda: world.json("operator", "operation", "get", world.names["op_…"])["state"] == "succeeded", 60)
+
+
 INCIDENTS = (an_artifact_is_refused, a_release_is_refused, an_app_is_not_in_the_catalog, an_instance_is_stuck,
-             a_platforms_app_is_stuck, usage_does_not_add_up)
+             a_platforms_app_is_stuck, usage_does_not_add_up, nothing_gets_placed, a_node_is_unreachable, a_slot_is_quarantined,
+             an_operation_is_parked)

@@ -37,10 +37,10 @@ def followed(incident):
         world = World(folder)
         try:
             trouble = incident(world)
-            next(trouble)
+            whole = next(trouble) == incidents.ALL
             for number, block in enumerate(block for block in blocks(file.read_text()) if block.language == "sh"):
-                if number:
-                    next(trouble, None)
+                if number and not whole:
+                    next(trouble)
                 for command in block.commands:
                     ran = world.type(block.who, command)
                     typed += 1

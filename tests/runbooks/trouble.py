@@ -135,7 +135,7 @@ class World:
         digest = self.image("fake/base", "1")
         self.sign("fake/base:1")
         self.forward("artifact", "fake/base:1")
-        self.ada("app", "create", "notebook", "--audience", audience, "--project", "acme.apps")
+        self.ada("app", "create", "notebook", "--display-name", "Notebook", "--audience", audience, "--project", "acme.apps")
         self.ada("app-version", "publish", "notebook", "--file", self.manifest(digest), "--project", "acme.apps")
         self.forward("app-version", "notebook", "1.0.0")
 
@@ -144,7 +144,7 @@ class World:
         digest = self.image("fake/base", "1")
         self.sign("fake/base:1")
         self.forward("artifact", "fake/base:1")
-        self.ada("app", "create", "notebook", "--audience", "project", "--project", "acme.apps")
+        self.ada("app", "create", "notebook", "--display-name", "Notebook", "--audience", "project", "--project", "acme.apps")
         manifest = self.manifest(digest, permissions=["runtime_secret.list"])
         self.ada("app-version", "publish", "notebook", "--file", manifest, "--project", "acme.apps")
         self.forward("app-version", "notebook", "1.0.0", to="staged")
