@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from cluster import World, cells, snapshot  # noqa: E402
 
 # One file each, with `def run(world) -> None`, which raises if something is wrong.
-SCENARIOS = ("single_node", "split", "gpus", "drains", "accounting", "deaths", "releases", "scale_in", "rotation")
+SCENARIOS = ("single_node", "split", "gpus", "drains", "accounting", "deaths", "releases", "scale_in", "rotation", "login")
 
 
 def play(name):

@@ -3,6 +3,7 @@
 use muster_adapter_kit::{Done, Outcome, StepCx, file};
 use serde_json::json;
 
+use crate::places::SSH_SERVICE;
 use crate::{key, render, slurm};
 
 pub(crate) async fn join(cx: &StepCx) -> Outcome {
@@ -15,6 +16,7 @@ pub(crate) async fn join(cx: &StepCx) -> Outcome {
     slurm::write(cx, member, &config, &key, files).await?;
     let prepared = slurm::prepare(cx, member).await?;
     slurm::start_munge(cx, member, &key).await?;
+    cx.start_service(member, SSH_SERVICE).await?;
     let mut done = Done::saying(format!("{} has the commands of {}", member.name, prepared.version));
     done.detail.insert("version".to_owned(), json!(prepared.version));
     key::noted(&mut done.detail, member, &key);

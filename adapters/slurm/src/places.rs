@@ -22,6 +22,7 @@ pub(crate) const DATABASE_SERVICE: &str = "database";
 pub(crate) const ACCOUNTING_SERVICE: &str = "accounting";
 pub(crate) const CONTROLLER_SERVICE: &str = "controller";
 pub(crate) const WORKER_SERVICE: &str = "worker";
+pub(crate) const SSH_SERVICE: &str = "ssh";
 
 /// The keys of the components: what the manifest and this adapter agree on.
 pub(crate) const CONTROLLER: &str = "controller";
