@@ -172,6 +172,7 @@ impl Fake {
         };
         Ok(MemberReport {
             adapter_detail: Default::default(),
+            free_at: None,
             health,
             incarnation: member.incarnation,
             member_id: member.id.clone(),

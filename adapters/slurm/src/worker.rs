@@ -7,9 +7,9 @@ use muster_adapter_kit::{Done, Failure, Outcome, StepCx, command, file};
 use serde_json::json;
 
 use crate::node::{Drain, Node, reason};
-use crate::places::{AWAIT_DRAINED, FORGET, MUNGE_SERVICE, WORKER_SERVICE};
+use crate::places::{AWAIT_DRAINED, FORGET, WORKER_SERVICE};
 use crate::slurm::{self, SOON, good, timed};
-use crate::{gres, render};
+use crate::{gres, key, render};
 
 const GRES: &str = "/usr/lib/muster-slurm/gres";
 /// How long one look at a drain waits for its end.
@@ -21,9 +21,10 @@ pub(crate) async fn join(cx: &StepCx) -> Outcome {
     let member = cx.member()?;
     let controller = slurm::controller(cx)?;
     let config = slurm::config(cx)?;
+    let key = key::of_cluster(cx, controller).await?;
     forget_former(cx, controller, member).await?;
     cx.progress(20, "preparing the cell").await;
-    slurm::write(cx, member, &config, Vec::new()).await?;
+    slurm::write(cx, member, &config, &key, Vec::new()).await?;
     let prepared = slurm::prepare(cx, member).await?;
     let kind = config.gpu_type.as_deref();
     let gres = gres::gres(&prepared.devices, kind);
@@ -40,11 +41,12 @@ pub(crate) async fn join(cx: &StepCx) -> Outcome {
     )
     .await?;
     cx.progress(60, "starting slurmd").await;
-    cx.start_service(member, MUNGE_SERVICE).await?;
+    slurm::start_munge(cx, member, &key).await?;
     cx.start_service(member, WORKER_SERVICE).await?;
     let mut done = Done::saying(format!("{} runs {}", member.name, prepared.version));
     done.detail.insert("version".to_owned(), json!(prepared.version));
     done.detail.insert("gpus".to_owned(), json!(prepared.devices));
+    key::noted(&mut done.detail, member, &key);
     Ok(done)
 }
 

@@ -3604,6 +3604,10 @@ the device they belong to says how many there are.*/
         pub failure_reason: ::std::option::Option<::std::string::String>,
         ///Whether the rest of its network was told to forget it, because nobody hears from its node.
         pub fenced: bool,
+        /**When what it does now is expected to be over, as its adapter said at its last look; in the past if it did nothing then, and
+absent where nobody knows. Whoever is free first goes first when fewer are wanted.*/
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub free_at: ::std::option::Option<::jiff::Timestamp>,
         pub health: Health,
         ///Why that is so.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
@@ -3741,6 +3745,10 @@ the device they belong to says how many there are.*/
             ::std::string::String,
             ::serde_json::Value,
         >,
+        /**When what it does now is expected to be over: now or earlier if it does nothing, and nothing if that is unknown. When fewer
+members are wanted, those go first that are free first. A report without it takes back what was said before.*/
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub free_at: ::std::option::Option<::jiff::Timestamp>,
         pub health: Health,
         ///Which incarnation of it: what is said of another one does not count.
         pub incarnation: i64,
@@ -6093,6 +6101,10 @@ for this very incarnation of the cell.*/
         pub manifest: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
         ///Its members, those that are removed not among them.
         pub members: ::std::vec::Vec<SnapshotMember>,
+        /**When a member last left without anybody having seen its end: it was cut off with its node, or an operator's word stands in
+for the evidence. What was shared with the members before that may be in other hands. Absent if that never happened.*/
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub unwitnessed_at: ::std::option::Option<::jiff::Timestamp>,
     }
     ///A member, as an adapter needs to know it.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]

@@ -2048,6 +2048,9 @@ class Member(TypedDict):
     health: Health
     # Why that is so.
     health_message: NotRequired[str]
+    # When what it does now is expected to be over, as its adapter said at its last look; in the past if it did nothing
+    # then, and absent where nobody knows. Whoever is free first goes first when fewer are wanted.
+    free_at: NotRequired[str]
     # Raised whenever its cell is made.
     incarnation: int
     # The allocation that it is in.
@@ -2177,6 +2180,10 @@ class MemberReport(TypedDict):
     health: Health
     # Why.
     message: NotRequired[str]
+    # When what it does now is expected to be over: now or earlier if it does nothing, and nothing if that is unknown.
+    # When fewer members are wanted, those go first that are free first. A report without it takes back what was said
+    # before.
+    free_at: NotRequired[str]
     # What there is to say of it, for people; it replaces what was said before.
     adapter_detail: NotRequired[dict[str, Any]]
 
@@ -3445,6 +3452,10 @@ class Snapshot(TypedDict):
     manifest: dict[str, Any]
     # Its members, those that are removed not among them.
     members: list[SnapshotMember]
+    # When a member last left without anybody having seen its end: it was cut off with its node, or an operator's word
+    # stands in for the evidence. What was shared with the members before that may be in other hands. Absent if that
+    # never happened.
+    unwitnessed_at: NotRequired[str]
 
 
 class SnapshotMember(TypedDict):
