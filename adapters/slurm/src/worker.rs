@@ -22,10 +22,17 @@ pub(crate) async fn join(cx: &StepCx) -> Outcome {
     let controller = slurm::controller(cx)?;
     let config = slurm::config(cx)?;
     let key = key::of_cluster(cx, controller).await?;
-    forget_former(cx, controller, member).await?;
     cx.progress(20, "preparing the cell").await;
-    slurm::write(cx, member, &config, &key, Vec::new()).await?;
-    let prepared = slurm::prepare(cx, member).await?;
+    let server = file("/etc/slurm/worker/server", format!("{}:6817\n", slurm::address(controller)?));
+    // What does not wait for each other happens at once: a worker is wanted soon.
+    let ready = async {
+        slurm::write(cx, member, &config, &key, vec![server]).await?;
+        let (prepared, munge) =
+            futures::join!(slurm::prepare(cx, member), slurm::start_munge(cx, member, &key));
+        munge.and(prepared)
+    };
+    let (forgotten, prepared) = futures::join!(forget_former(cx, controller, member), ready);
+    let prepared = forgotten.and(prepared)?;
     let kind = config.gpu_type.as_deref();
     let gres = gres::gres(&prepared.devices, kind);
     if gres.is_some() {
@@ -33,15 +40,9 @@ pub(crate) async fn join(cx: &StepCx) -> Outcome {
         let said = cx.look(controller, timed([GRES, member.name.as_str(), line.as_str()])).await?;
         good(said, "the controller does not take the worker's GPUs")?;
     }
-    let server = format!("{}:6817\n", slurm::address(controller)?);
     let node = render::node(member.cpus, member.memory_mb, gres.as_deref(), member.incarnation);
-    cx.write_files(
-        member,
-        vec![file("/etc/slurm/worker/server", server), file("/etc/slurm/worker/node", node)],
-    )
-    .await?;
+    cx.write_files(member, vec![file("/etc/slurm/worker/node", node)]).await?;
     cx.progress(60, "starting slurmd").await;
-    slurm::start_munge(cx, member, &key).await?;
     cx.start_service(member, WORKER_SERVICE).await?;
     let mut done = Done::saying(format!("{} runs {}", member.name, prepared.version));
     done.detail.insert("version".to_owned(), json!(prepared.version));
