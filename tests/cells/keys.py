@@ -5,6 +5,7 @@ import json
 from world import eventually
 
 KEYS = "/etc/muster/authorized_keys"
+PEOPLE = "/etc/muster/passwd"
 # Nobody has the private halves.
 ADMINS = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA0E2h3L3HJv6cqCgJ2oHfRnvC4TfZyXh8Hbqz2yq1m7"
 VIEWERS = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIC0E2h3L3HJv6cqCgJ2oHfRnvC4TfZyXh8Hbqz2yq1m7"
@@ -15,7 +16,7 @@ def run(world):
     project = world.project()
     for name, asks in (("asks", True), ("does-not", False)):
         project.allocate(name)
-        project.cell(name, name, world.spec(ssh_keys=asks))
+        project.cell(name, name, world.spec(people=asks))
     add(world, project, "tenant_admin", ADMINS)
     # Who may only look is not let in this way either; once they may do more, they are.
     refused = world.muster(*adding(VIEWERS), token=project.tokens["project_viewer"], project=project.project["id"])
@@ -61,5 +62,10 @@ def promote(project):
 
 
 def has(project, cell, keys):
+    """A line is the key and whose it is; everybody whose key is there is somebody there."""
     said = project.exec(cell, "cat", KEYS)
-    assert said.returncode == 0 and set(said.stdout.split("\n")) - {""} == keys, said
+    assert said.returncode == 0, said
+    found = dict(line.rsplit(" ", 1) for line in said.stdout.splitlines())
+    assert set(found) == keys, said
+    people = {line.split(":")[0] for line in project.exec(cell, "cat", PEOPLE).stdout.splitlines()}
+    assert set(found.values()) <= people, (found, people)

@@ -1,62 +1,126 @@
-"""From the first instant in which the instance says that it runs, and across restarts of the daemons, nobody's account is invalid."""
+"""From the first instant in which the instance says that it runs, and across restarts of the daemons, nobody's account is invalid.
+
+People submit in tight loops from before that instant on. What is refused before it says nothing; from then on an account must never be
+the reason for a no, though slurmctld and slurmdbd are ended again and again, and users are added meanwhile.
+"""
 
 import json
 import threading
 import time
+from datetime import datetime
 
-from cluster import CONFIG, Cluster, cells
+from cluster import Cluster, cells
+
+# Each added to the accounting on its own: the more there are, the more can be lost to a slurmctld that starts just then.
+PEOPLE = [{"name": f"person{number}", "uid": 2000 + number} for number in range(12)]
+CONFIG = {"accounts": [{"name": "physics", "users": PEOPLE[:6]}, {"name": "biology", "users": PEOPLE[6:]}]}
+# Who submits: the first and the last of those who are added.
+LOUD = (2000, 2005, 2011)
+# slurmctld writes its queue down some seconds late: killed outright it forgets what it took last, whoever runs it. So it is told to end.
+RESTARTS = (("slurmctld", "TERM"), ("slurmdbd", "TERM"), ("slurmctld", "TERM"), ("slurmdbd", "KILL"), ("slurmctld", "TERM"))
+WORDS = ("ccount", "ssociation")
+
+LOOP = r"""
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin; taken=0
+until [ -e /tmp/enough ]; do
+    began=$(date +%s.%N)
+    if said=$(timeout 20 sbatch --parsable --output=/dev/null --chdir=/tmp --mem=10 --wrap true 2>&1); then taken=$((taken + 1))
+    else echo "$began $said" | tr '\n' ' '; echo; fi
+done
+echo "taken $taken"
+"""
+# As soon as an account is being added, slurmctld ends: what is pushed to it just then is lost to it, though sacctmgr says that all is
+# well.
+DISTURB = r"""
+for wait in 0.05 0.15; do
+    until pgrep -x sacctmgr >/dev/null; do sleep 0.01; done
+    sleep "$wait"; pkill -TERM -x slurmctld; sleep 1.5
+done
+"""
+# A person adds users by hand, which has slurmdbd push to slurmctld all the time.
+ADD = r"""
+number=0
+until [ -e /tmp/enough ]; do
+    number=$((number + 1)); timeout 20 sacctmgr -i add user "guest$number" account=physics >/dev/null 2>&1 || sleep 0.2
+done
+echo "added $number"
+"""
 
 
 def run(world):
     world.ready(1)
     cluster = Cluster(world, "lab")
     cluster.said("instance", "create", "slurm", "--name", "lab", "--set", "worker=1", "--config", json.dumps(CONFIG))
-    began = time.monotonic()
-    while cluster.json("instance", "get", "lab")["state"] != "running":
-        assert time.monotonic() - began < 90, cluster.said("instance", "get", "lab")
-        time.sleep(0.02)
-    accepted = storm(cluster, 5)
-    for service in ("slurmctld", "slurmdbd"):
-        # The supervisor starts it again; submissions go on meanwhile, and may find nobody, but never an invalid account.
+    results = {}
+    cells.eventually(lambda: succeeds(cluster.exec("true")), seconds=60)
+    background = [threading.Thread(target=disturb, args=(cluster,))]
+    background += [threading.Thread(target=submit, args=(cluster, uid, results)) for uid in LOUD]
+    for thread in background:
+        thread.start()
+    since = first_instant(world, cluster)
+    background[0].join()
+    background.append(threading.Thread(target=lambda: results.update(guests=cluster.exec("sh", "-c", ADD))))
+    background[-1].start()
+    time.sleep(2)
+    for service, signal in RESTARTS:
         before = cluster.slurm("pgrep", "-x", service)
-        stopper = threading.Timer(0.5, lambda name=service: cluster.exec("pkill", "-TERM", "-x", name))
-        stopper.start()
-        accepted += storm(cluster, 8)
-        stopper.join()
-        cells.eventually(lambda name=service, old=before: restarted(cluster, name, old))
-    cells.eventually(lambda: counted(cluster, accepted), seconds=30)
+        cluster.slurm("pkill", f"-{signal}", "-x", service)
+        cells.eventually(lambda name=service, old=before: restarted(cluster, name, old), seconds=40)
+        time.sleep(1)
+    cluster.slurm("touch", "/tmp/enough")
+    for thread in background:
+        thread.join()
+    accepted = judge(results, since)
+    everybody_is_taken(cluster)
+    cells.eventually(lambda: counted(cluster, accepted), seconds=60)
     states = set(states_of(cluster))
     assert states <= {"COMPLETED", "RUNNING", "PENDING"}, states
-    print(f"    {accepted} jobs accepted, all of them in the accounting ({' '.join(sorted(states))}), none refused for its account", flush=True)
+    print(f"    {accepted} jobs accepted over {len(RESTARTS)} restarts, all of them in the accounting ({' '.join(sorted(states))}), none "
+          f"refused for its account; meanwhile a person {results['guests'].stdout.strip()} users", flush=True)
     cluster.gone("--force", "--reason", "the test is over")
 
 
-LOOP = r"""
-end=$(($(date +%s) + $1)); taken=0
-while [ "$(date +%s)" -lt "$end" ]; do
-    if said=$(timeout 10 sbatch --parsable --output=/dev/null --chdir=/tmp --wrap true 2>&1); then taken=$((taken + 1)); else
-        case $said in *ccount*|*ssociation*) echo "REFUSED $said"; exit 1 ;; esac
-    fi
-done
-echo $taken
-"""
+def disturb(cluster):
+    cluster.exec("timeout", "60", "sh", "-c", DISTURB)
 
 
-def storm(cluster, seconds):
-    """Submits in a tight loop as two people at once; how many were taken. Only an account must never be the reason for a no."""
-    results = {}
+def submit(cluster, uid, results):
+    results[uid] = cluster.exec("sh", "-c", LOOP, uid=uid)
 
-    def submit(uid):
-        results[uid] = cluster.exec("sh", "-c", LOOP, "storm", str(seconds), uid=uid)
 
-    threads = [threading.Thread(target=submit, args=(uid,)) for uid in (2000, 2001)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for ran in results.values():
-        assert ran.returncode == 0 and "REFUSED" not in ran.stdout, ran
-    return sum(int(ran.stdout) for ran in results.values())
+def first_instant(world, cluster):
+    """When the instance began to say that it runs, by the platform's own clock, which is the cells' too."""
+    path, began = f"/v1/projects/{world.at.project['id']}/app-instances/lab", time.monotonic()
+    while True:
+        found = world.server.call("GET", path, token=world.at.tokens["tenant_admin"])
+        if found["state"] == "running":
+            return datetime.fromisoformat(found["updated_at"]).timestamp()
+        assert time.monotonic() - began < 120, cluster.said("instance", "get", "lab")
+        time.sleep(0.02)
+
+
+def judge(results, since):
+    """How many were taken; who was refused for an account after that instant."""
+    taken = 0
+    for uid in LOUD:
+        ran = results[uid]
+        lines = ran.stdout.strip().split("\n")
+        assert ran.returncode == 0 and lines[-1].startswith("taken "), ran
+        taken += int(lines[-1].split()[1])
+        late = [line for line in lines[:-1] if float(line.split()[0]) >= since and any(word in line for word in WORDS)]
+        assert not late, f"after {since} {uid} was refused {len(late)} times: {late[:3]}"
+    assert taken > 20, f"only {taken} jobs were taken: {results}"
+    return taken
+
+
+def everybody_is_taken(cluster):
+    """Also of those who were silent."""
+    for person in PEOPLE:
+        cluster.submit("true", "--mem=10", uid=person["uid"])
+
+
+def succeeds(ran):
+    assert ran.returncode == 0, ran
 
 
 def restarted(cluster, service, before):

@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cells"))
 from platform_under_test import BINARY, ROOT, die_with_parent  # noqa: E402
 
+import sabotage  # noqa: E402
 import snapshot  # noqa: E402
 import world as cells  # noqa: E402
 
@@ -24,19 +25,30 @@ CONFIG = {"accounts": [{"name": "physics", "users": [{"name": "alice", "uid": 20
 class World(cells.World):
     """A platform with the Slurm app on its shelf and the adapter at work."""
 
-    def __init__(self):
+    def __init__(self, nodes=3, *words, options=None):
         super().__init__()
+        self.shape, self.options = (nodes, words), options
         self.adapter = None
+        self.app, self.layout = ROOT / "apps" / "slurm", IMAGE
 
-    def ready(self, nodes, *words):
+    def ready(self, nodes, *flags):
+        """What a scenario begins with: so many nodes must be there, and the platform be told how often it hears from them, if that matters."""
+        there, words = self.shape
+        assert nodes <= there, f"{nodes} nodes are wanted, and this platform has {there}"
+        missing = [flag for flag in flags if flag.startswith("--") and flag not in words]
+        assert not missing, f"{missing} are wanted, and this platform was started with {words}: put the scenario into the other lane"
+
+    def start(self):
+        nodes, words = self.shape
         self.up(nodes, *words)
         self.at = self.project()
+        if self.options and self.options.sabotage:
+            sabotage.plant(self)
         self.publish()
         shown = json.loads(self.at.said("-o", "json", "entitlement", "grant", "slurm", "--dry-run"))
         consent = [word for permission in shown["permissions"] for word in ("--consent", permission)]
         self.at.said("entitlement", "grant", "slurm", *consent)
         self.start_adapter()
-        return self
 
     def publish(self, version="0.2.0"):
         key = self.folder / "signing.pem"
@@ -45,7 +57,7 @@ class World(cells.World):
             self.at.said("key", "create", "builds", "--file", f"{key}.pub")
         environment = {**self.clean_environment(), "MUSTER_BINARY": BINARY, "MUSTER_SERVER": f"http://127.0.0.1:{self.server.port}",
                        "MUSTER_TOKEN": self.at.tokens["tenant_admin"], "MUSTER_PROJECT": self.at.project["id"]}
-        ran = subprocess.run([ROOT / "apps" / "slurm" / "publish", "--key", key, "--layout", IMAGE, "--version", version],
+        ran = subprocess.run([self.app / "publish", "--key", key, "--layout", self.layout, "--version", version],
                              env=environment, capture_output=True, text=True, timeout=120)
         assert ran.returncode == 0, ran
 
@@ -91,11 +103,12 @@ class World(cells.World):
         return said
 
     def cluster(self, name="lab", workers=1, config=CONFIG, *words):
-        """A cluster that runs; how long that took is in `took`."""
+        """A cluster that runs; how long that took is in `took`. A node unpacks the image when its first cell comes, so more workers
+        may take longer."""
         cluster = Cluster(self, name)
         began = time.monotonic()
         cluster.said("instance", "create", "slurm", "--name", name, "--set", f"worker={workers}", "--config", json.dumps(config),
-                     *words, "--wait", "--timeout", "90s")
+                     *words, "--wait", "--timeout", f"{60 + 30 * workers}s", timeout=90 + 30 * workers)
         cluster.took = time.monotonic() - began
         return cluster
 
@@ -117,10 +130,10 @@ class Cluster:
         self.controller = f"{name}-controller-1"
 
     def muster(self, *words, **rest):
-        return self.world.at.muster(*words, **{"timeout": 240, **rest})
+        return self.world.at.muster(*words, **{"timeout": 270, **rest})
 
     def said(self, *words, **rest):
-        return self.world.at.said(*words, **{"timeout": 240, **rest})
+        return self.world.at.said(*words, **{"timeout": 270, **rest})
 
     def json(self, *words):
         return json.loads(self.said("-o", "json", *words))
@@ -156,7 +169,8 @@ class Cluster:
         return said.split("\n")
 
     def members(self, component="worker"):
-        found = self.json("member", "list", self.name)["items"]
+        path = f"/v1/projects/{self.world.at.project['id']}/app-instances/{self.name}/members?page_size=200"
+        found = self.world.server.call("GET", path, token=self.world.at.tokens["tenant_admin"])["items"]
         return {member["name"]: member for member in found if member["component_key"] == component}
 
     def do(self, verb, *words, timeout="120s"):

@@ -23,5 +23,7 @@ def run(world):
     assert cluster.nodes() == ["lab-worker-1", "lab-worker-3"], cluster.nodes()
     assert sorted(cluster.slurm("srun", "-N2", "hostname").split()) == ["lab-worker-1", "lab-worker-3"]
     cluster.gone()
+    for place in places:
+        world.at.release(place)
     print(f"    created in {cluster.took:.1f} s, two added in {added:.1f} s, decommissioned in {cluster.went:.1f} s",
           flush=True)

@@ -52,6 +52,9 @@ impl Fake {
         if self.modes.wrong.has(verb) {
             return self.do_wrong(cx).await;
         }
+        if self.modes.add.has(verb) {
+            return self.add_a_line(cx).await;
+        }
         let outcome = effect.await;
         self.die(verb, Point::After);
         outcome
@@ -97,6 +100,17 @@ impl Fake {
             cx.write_files(hub, vec![file(path(cx.member()?), "WRONG\n")]).await?;
         }
         Ok(Done::saying("something was done"))
+    }
+
+    /// Right when it is run once: a second run adds a second line.
+    async fn add_a_line(&self, cx: &StepCx) -> Outcome {
+        if let Some(hub) = hub(cx) {
+            let member = cx.member()?;
+            let ran = cx.look(hub, command(["/bin/cat".to_owned(), path(member)])).await?;
+            let so_far = if ran.exit == 0 { ran.stdout } else { String::new() };
+            cx.write_files(hub, vec![file(path(member), format!("{so_far}UP\n"))]).await?;
+        }
+        Ok(Done::saying("a line was added"))
     }
 
     /// Has the member's file say this.
@@ -158,6 +172,7 @@ impl Fake {
         };
         Ok(MemberReport {
             adapter_detail: Default::default(),
+            free_at: None,
             health,
             incarnation: member.incarnation,
             member_id: member.id.clone(),

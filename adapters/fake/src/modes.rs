@@ -5,6 +5,7 @@
 //! | `FAKE_SLOW` | `join=2000,drain=500` | waits so many milliseconds before it does anything |
 //! | `FAKE_LIE` | `drain,remove` | says that it is done, and did nothing |
 //! | `FAKE_WRONG` | `join` | does something else than was asked for, and says that it is done |
+//! | `FAKE_ADD` | `join` | adds a line to the member's file instead of having it say one: not safe to run again |
 //! | `FAKE_FORGE` | `drain` | replaces `/bin/cat` and `/bin/test` in the hub's cell, and says that it is done |
 //! | `FAKE_FAIL` | `join=no_license` | fails with that reason |
 //! | `FAKE_FAIL_RETRY_SECONDS` | `2` | and says that it may work after so long |
@@ -62,6 +63,7 @@ pub(crate) struct Modes {
     slow: Verbs,
     pub(crate) lie: Verbs,
     pub(crate) wrong: Verbs,
+    pub(crate) add: Verbs,
     pub(crate) forge: Verbs,
     pub(crate) fail: Verbs,
     pub(crate) fail_retry: Option<Duration>,
@@ -88,6 +90,7 @@ impl Modes {
             slow,
             lie: verbs("FAKE_LIE")?,
             wrong: verbs("FAKE_WRONG")?,
+            add: verbs("FAKE_ADD")?,
             forge: verbs("FAKE_FORGE")?,
             fail: verbs("FAKE_FAIL")?,
             fail_retry: number("FAKE_FAIL_RETRY_SECONDS")?.map(Duration::from_secs),

@@ -52,9 +52,9 @@ pub(crate) const ALLOWED: &[&str] = &[
     "WaitTime",
 ];
 
-/// The first uid of people. Those below are the image's daemons; 64030 is Slurm's own, and nobody's number is the kernel's.
+/// The first uid of the configuration's users. Those below are the image's daemons; from 30,000 on they are the platform's people.
 const FIRST_UID: u32 = 1000;
-const LAST_UID: u32 = 59_999;
+const LAST_UID: u32 = 29_999;
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -62,6 +62,7 @@ pub(crate) struct Config {
     pub(crate) topology: Topology,
     pub(crate) partitions: Vec<Partition>,
     pub(crate) accounts: Vec<Account>,
+    pub(crate) people_account: String,
     pub(crate) default_mem_per_cpu_mb: Option<u32>,
     pub(crate) gpu_type: Option<String>,
     pub(crate) slurm_conf: BTreeMap<String, String>,
@@ -78,6 +79,7 @@ impl Default for Config {
                 default_time_minutes: None,
             }],
             accounts: Vec::new(),
+            people_account: "people".to_owned(),
             default_mem_per_cpu_mb: None,
             gpu_type: None,
             slurm_conf: BTreeMap::new(),
@@ -151,7 +153,8 @@ impl Config {
         each_once("user", self.users().map(|(user, _)| user.name.as_str()))?;
         let accounts = self.accounts.iter().map(|account| account.name.as_str());
         let users = self.users().map(|(user, _)| user.name.as_str());
-        for word in names().chain(accounts).chain(users).chain(self.gpu_type.as_deref()) {
+        let people = Some(self.people_account.as_str()).filter(|account| !account.is_empty());
+        for word in names().chain(accounts).chain(users).chain(people).chain(self.gpu_type.as_deref()) {
             if !is_name(word) {
                 return Err(format!(
                     "{word:?} is no name: it begins with a letter and has lower-case letters, digits, _ and -, 32 at the most"
@@ -250,6 +253,7 @@ mod tests {
         refused(users(json!({"name": "x", "uid": 2000}), json!({"name": "y", "uid": 2000})), "twice");
         refused(users(json!({"name": "x", "uid": 2000}), json!({"name": "x", "uid": 2001})), "twice");
         refused(users(json!({"name": "x", "uid": 120}), json!({"name": "y", "uid": 2001})), "120");
+        refused(json!({"people_account": "a b"}), "no name");
         refused(json!({"unknown": 1}), "unknown");
     }
 

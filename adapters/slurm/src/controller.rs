@@ -6,11 +6,10 @@ use serde_json::json;
 
 use crate::config::Config;
 use crate::places::{
-    ACCOUNTING_SERVICE, ACCOUNTS, CONTROLLER_SERVICE, DATABASE_SERVICE, MUNGE_SERVICE, SCONTROL, SLURM,
-    WORKER,
+    ACCOUNTING_SERVICE, ACCOUNTS, CONTROLLER_SERVICE, DATABASE_SERVICE, SCONTROL, SLURM, SQUEUE, WORKER,
 };
 use crate::slurm::{self, SOON, good, timed};
-use crate::{gres, render};
+use crate::{gres, key, render};
 
 /// From the database up: slurmctld does not start for the first time without the accounting, and what is added to the accounting
 /// while slurmctld is not up may be lost to it.
@@ -18,20 +17,24 @@ pub(crate) async fn join(cx: &StepCx) -> Outcome {
     let member = cx.member()?;
     let config = slurm::config(cx)?;
     cx.progress(10, "writing the configuration").await;
-    slurm::write(cx, member, &config, files(cx, member, &config)?).await?;
+    let key = key::of_controller(cx).await?;
+    slurm::write(cx, member, &config, &key, files(cx, member, &config)?).await?;
     cx.progress(20, "preparing the database").await;
     let prepared = slurm::prepare(cx, member).await?;
     cx.progress(40, "starting the accounting").await;
     let (munge, database) =
-        futures::join!(cx.start_service(member, MUNGE_SERVICE), cx.start_service(member, DATABASE_SERVICE));
+        futures::join!(slurm::start_munge(cx, member, &key), cx.start_service(member, DATABASE_SERVICE));
     munge.and(database)?;
     cx.start_service(member, ACCOUNTING_SERVICE).await?;
     cx.progress(70, "starting the controller").await;
     cx.start_service(member, CONTROLLER_SERVICE).await?;
     cx.progress(90, "making the accounts known").await;
     accounts(cx, member).await?;
+    // A change of the key that the cell before this one did not see the end of.
+    key::release(cx, member).await?;
     let mut done = Done::saying(format!("{} runs {}", member.name, prepared.version));
     done.detail.insert("version".to_owned(), json!(prepared.version));
+    key::noted(&mut done.detail, member, &key);
     done.topology_mode = Some(config.topology.as_str().to_owned());
     Ok(done)
 }
@@ -51,6 +54,7 @@ fn files(cx: &StepCx, member: &SnapshotMember, config: &Config) -> Result<Vec<Fi
         file("/etc/slurm/cgroup.conf", render::cgroup_conf()),
         file("/etc/slurm/gres.conf", gres::conf(&all)),
         file("/etc/slurm/accounts", render::accounts(config)),
+        file("/etc/slurm/people-account", format!("{}\n", config.people_account)),
         private,
     ];
     files.extend(
@@ -86,8 +90,7 @@ pub(crate) async fn accounts(cx: &StepCx, controller: &SnapshotMember) -> Result
 pub(crate) async fn drain(cx: &StepCx) -> Outcome {
     let member = cx.member()?;
     set_partitions(cx, member, "DOWN").await?;
-    let ran =
-        cx.look(member, timed(["/usr/bin/squeue", "--noheader", "--states=CG,CF", "--format=%i"])).await?;
+    let ran = cx.look(member, timed([SQUEUE, "--noheader", "--states=CG,CF", "--format=%i"])).await?;
     let busy = good(ran, "Slurm does not say what runs")?;
     match busy.trim() {
         "" => Ok(Done::saying("no job starts any more, and none is ending")),

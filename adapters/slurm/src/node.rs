@@ -1,5 +1,9 @@
 //! What Slurm says of a node, in its own words. Pure. What is not understood is never taken for a yes.
 
+use jiff::Timestamp;
+
+use crate::queue::seconds;
+
 /// The prefix of a reason that says that a drain is the platform's: behind it stands the operation.
 const OURS: &str = "muster ";
 
@@ -14,6 +18,8 @@ pub(crate) struct Node {
     pub(crate) version: Option<String>,
     pub(crate) allocated_cpus: i64,
     pub(crate) cpus: i64,
+    /// When it last had work, if that was said in seconds.
+    pub(crate) last_busy: Option<Timestamp>,
 }
 
 /// Whose a drain is.
@@ -58,6 +64,7 @@ impl Node {
             version: word("Version").map(str::to_owned),
             allocated_cpus: number("CPUAlloc"),
             cpus: number("CPUTot"),
+            last_busy: word("LastBusyTime").and_then(seconds),
         })
     }
 

@@ -1,45 +1,150 @@
 //! A look at a whole cluster: the accounts are mended where slurmctld lost one, and each member's health is what Slurm says of it.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use muster_adapter_kit::types::{Health, MemberReport, MemberState, SnapshotMember};
+use jiff::Timestamp;
+use muster_adapter_kit::types::{CommandOrder, Health, MemberReport, MemberState, SnapshotMember};
 use muster_adapter_kit::{Done, Failure, Outcome, StepCx};
 use serde_json::{Map, Value, json};
 
 use crate::controller::accounts;
+use crate::key;
 use crate::node::{Drain, Node};
-use crate::places::{ACCOUNTS_USABLE, CONTROLLER, SCONTROL, WORKER};
+use crate::places::{ACCOUNTS_USABLE, LOGIN, SCONTROL, SQUEUE, WORKER};
+use crate::queue::{self, End};
 use crate::slurm::{self, timed};
+
+/// When to look again after something was said that has to be done.
+const AT_ONCE: Duration = Duration::from_secs(1);
+/// When to look again after the key was changed.
+const AFTER_A_CHANGE: Duration = Duration::from_secs(3);
 
 pub(crate) async fn reconcile(cx: &StepCx) -> Outcome {
     let Ok(controller) = slurm::controller(cx) else {
         return Ok(Done::saying("no controller works, and nobody else can say how the members do"));
+    };
+    let wanted = key::wanted(cx).await?;
+    if key::held(controller) != Some(&wanted) && !key::is_announced(controller, &wanted) {
+        return Ok(announced(controller, &wanted));
+    }
+    let changed = keys(cx, controller, &wanted).await?;
+    let noted = |member: &SnapshotMember, mut detail: Map<String, Value>| {
+        if changed.members.contains(&member.id.to_string()) {
+            key::noted(&mut detail, member, &wanted);
+        }
+        detail
     };
     let mut members = Vec::new();
     let accounting = usable(cx, controller).await;
     members.push(report(
         controller,
         match accounting {
-            Ok(()) => (Health::Healthy, "slurmctld takes jobs of every user".to_owned()),
+            Ok(()) if changed.without.is_empty() => {
+                (Health::Healthy, "slurmctld takes jobs of every user".to_owned())
+            }
+            Ok(()) => (
+                Health::Degraded,
+                format!("these have not the cluster's key: {}", changed.without.join("; ")),
+            ),
             Err(why) => (Health::Degraded, why.message),
         },
-        controller.adapter_detail.clone(),
+        noted(controller, controller.adapter_detail.clone()),
     ));
-    let ran = cx.look(controller, timed([SCONTROL, "-o", "show", "node"])).await?;
+    let ran = cx.look(controller, in_seconds([SCONTROL, "-o", "show", "node"])).await?;
     // Without any node scontrol says so and ends well; with an error nothing is known of anybody.
     if ran.exit != 0 {
         let why = format!("slurmctld does not answer: {}", ran.stderr.trim());
-        members[0] = report(controller, (Health::Unhealthy, why), controller.adapter_detail.clone());
+        let detail = noted(controller, controller.adapter_detail.clone());
+        members[0] = report(controller, (Health::Unhealthy, why), detail);
         return Ok(Done { members, ..Done::default() });
     }
     let nodes: BTreeMap<String, Node> =
         ran.stdout.lines().filter_map(Node::parse).map(|node| (node.name.clone(), node)).collect();
-    let seen = |worker: &&SnapshotMember| matches!(worker.state, MemberState::Active | MemberState::Drained);
+    let ends = ends(cx, controller).await?;
+    let seen = |worker: &&SnapshotMember| {
+        matches!(worker.state, MemberState::Active | MemberState::Draining | MemberState::Drained)
+    };
     for worker in cx.members_of(WORKER).filter(seen) {
         let node = nodes.get(&worker.name);
-        members.push(report(worker, health(worker, node), detail(worker, node)));
+        let free_at = node.and_then(|node| free_at(node, ends.as_ref()?));
+        members.push(MemberReport {
+            free_at,
+            ..report(worker, health(worker, node), noted(worker, detail(worker, node)))
+        });
     }
-    Ok(Done { members, ..Done::default() })
+    for login in cx.members_of(LOGIN).filter(|login| login.state == MemberState::Active && !login.unreachable)
+    {
+        members.push(report(login, pinged(cx, login).await?, noted(login, login.adapter_detail.clone())));
+    }
+    if changed.members.is_empty() && changed.without.is_empty() {
+        return Ok(Done { members, ..Done::default() });
+    }
+    let mut message = format!("{} member(s) were given the cluster's key", changed.members.len());
+    if !changed.hanging.is_empty() {
+        let jobs = &changed.hanging;
+        message.push_str(&format!(
+            "; these jobs did not end meanwhile, and Slurm asks for them again in a minute: {jobs}"
+        ));
+    }
+    // The former key is worth nothing to anybody by now. It goes last: until here whoever comes after us would need it. An account
+    // that may not have it revoked has changed the key all the same.
+    if let Err(why) = cx.shared_secret_only(key::NAME, &wanted).await {
+        message.push_str(&format!("; the former one was not revoked: {}", why.message));
+    }
+    // Soon again: somebody may have joined with the former key while it was changed.
+    Ok(Done { members, message: Some(message), reconcile_after: Some(AFTER_A_CHANGE), ..Done::default() })
+}
+
+/// A command that says times in seconds since 1970.
+fn in_seconds<const N: usize>(words: [&str; N]) -> CommandOrder {
+    let mut order = timed(words);
+    order.environment.insert("SLURM_TIME_FORMAT".to_owned(), "%s".to_owned());
+    order
+}
+
+/// When each node that has work is free; nothing where the queue cannot be read.
+async fn ends(cx: &StepCx, controller: &SnapshotMember) -> Result<Option<BTreeMap<String, End>>, Failure> {
+    let ran = cx.look(controller, in_seconds([SQUEUE, "--noheader", "--format", queue::FORMAT])).await?;
+    Ok(if ran.exit == 0 && !ran.timed_out && !ran.truncated { queue::ends(&ran.stdout) } else { None })
+}
+
+/// When a node is free: since it last had work if it has none, and when the last of its jobs is over if it has.
+fn free_at(node: &Node, ends: &BTreeMap<String, End>) -> Option<Timestamp> {
+    match ends.get(&node.name) {
+        Some(End::At(at)) => Some(*at),
+        Some(End::Unknown) => None,
+        None if node.is("IDLE") && !node.is("COMPLETING") => node.last_busy,
+        None => None,
+    }
+}
+
+/// The key is about to be changed, and people are told of that before it is: as the controller's health.
+fn announced(controller: &SnapshotMember, key: &str) -> Done {
+    let mut detail = controller.adapter_detail.clone();
+    key::announced(&mut detail, key);
+    let why = "the key of the cluster was revoked, or a member left unseen: it is being changed, and new jobs wait until then";
+    let members = vec![report(controller, (Health::Degraded, why.to_owned()), detail)];
+    Done { members, message: Some(why.to_owned()), reconcile_after: Some(AT_ONCE), ..Done::default() }
+}
+
+/// Sees to it that every cell has the cluster's key.
+async fn keys(cx: &StepCx, controller: &SnapshotMember, key: &str) -> Result<key::Changed, Failure> {
+    if key::held(controller) != Some(key) {
+        return key::change(cx, controller, key).await;
+    }
+    let late = key::others(cx, key);
+    if late.is_empty() { Ok(key::Changed::default()) } else { key::catch_up(cx, controller, key, late).await }
+}
+
+/// How a login does: it is of use as long as slurmctld answers it.
+async fn pinged(cx: &StepCx, login: &SnapshotMember) -> Result<(Health, String), Failure> {
+    let ran = cx.look(login, timed([SCONTROL, "ping"])).await?;
+    Ok(if ran.exit == 0 && ran.stdout.contains("is UP") {
+        (Health::Healthy, "slurmctld answers it".to_owned())
+    } else {
+        (Health::Degraded, format!("slurmctld does not answer it: {}", ran.stderr.trim()))
+    })
 }
 
 async fn usable(cx: &StepCx, controller: &SnapshotMember) -> Result<(), Failure> {
@@ -58,7 +163,7 @@ fn health(worker: &SnapshotMember, node: Option<&Node>) -> (Health, String) {
             format!("Slurm says {state}: {}", node.reason.as_deref().unwrap_or("no reason given")),
         ),
         Drain::Theirs(why) => (Health::Degraded, format!("somebody drained it and said {why:?}")),
-        Drain::Ours if worker.state == MemberState::Drained => {
+        Drain::Ours if worker.state != MemberState::Active => {
             (Health::Healthy, format!("Slurm says {state}"))
         }
         Drain::Ours => (Health::Degraded, format!("Slurm says {state}, and it should take jobs")),
@@ -85,12 +190,12 @@ fn report(
     (health, message): (Health, String),
     adapter_detail: Map<String, Value>,
 ) -> MemberReport {
-    debug_assert!([CONTROLLER, WORKER].contains(&member.component_key.as_str()));
     MemberReport {
         member_id: member.id.clone(),
         incarnation: member.incarnation,
         health,
         message: Some(message),
         adapter_detail,
+        free_at: None,
     }
 }

@@ -41,6 +41,7 @@ TaskPlugin=task/none
 JobAcctGatherType=jobacct_gather/linux
 MpiDefault=pmix
 MailProg=/bin/true
+Prolog=/usr/lib/muster-slurm/prolog
 ReturnToService=1
 MaxNodeCount={most}
 TreeWidth=65533

@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use muster_adapter_kit::types::{
-    CommandOrder, File, FilesOrder, MemberState, Ran, SecretFile, SnapshotMember,
-};
+use muster_adapter_kit::types::{CommandOrder, File, FilesOrder, MemberState, Ran, SnapshotMember};
 use muster_adapter_kit::{Failure, StepCx, command, file};
 
 use crate::config::Config;
+use crate::key;
 use crate::node::Node;
-use crate::places::{CONTROLLER, MUNGE, PREPARE, SCONTROL, WORKER};
+use crate::places::{CONTROLLER, MUNGE_SERVICE, PREPARE, SCONTROL, WORKER};
 use crate::render::{self, Cluster};
 
 /// How long a command of Slurm's may take. Some wait for ever by default.
@@ -62,12 +61,25 @@ pub(crate) async fn write(
     cx: &StepCx,
     member: &SnapshotMember,
     config: &Config,
+    key: &str,
     mut files: Vec<File>,
 ) -> Result<(), Failure> {
-    let secret = cx.shared_secret("munge", 128).await?;
     files.push(file("/etc/slurm/users", render::users(config)));
-    let key = SecretFile { secret, file: "munge.key".to_owned(), uid: Some(MUNGE), gid: Some(MUNGE) };
-    cx.files(member, FilesOrder { write: files, remove: Vec::new(), secrets: vec![key] }).await
+    let secrets = vec![key::file(key)];
+    cx.files(member, FilesOrder { write: files, remove: Vec::new(), secrets }).await?;
+    // Said at once: should the cluster's key change while this member joins, it is known which one it was given.
+    let mut detail = member.adapter_detail.clone();
+    key::noted(&mut detail, member, key);
+    cx.detail(detail).await;
+    Ok(())
+}
+
+/// Starts what the key is for. A step that is run again with another key starts it again.
+pub(crate) async fn start_munge(cx: &StepCx, member: &SnapshotMember, key: &str) -> Result<(), Failure> {
+    match key::held(member) {
+        Some(held) if held != key => cx.restart_service_anew(member, MUNGE_SERVICE).await,
+        _ => cx.start_service(member, MUNGE_SERVICE).await,
+    }
 }
 
 /// What a prepared cell said of itself.

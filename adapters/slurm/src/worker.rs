@@ -7,9 +7,9 @@ use muster_adapter_kit::{Done, Failure, Outcome, StepCx, command, file};
 use serde_json::json;
 
 use crate::node::{Drain, Node, reason};
-use crate::places::{AWAIT_DRAINED, MUNGE_SERVICE, SCONTROL, WORKER_SERVICE};
-use crate::slurm::{self, SOON, failed, good, timed};
-use crate::{gres, render};
+use crate::places::{AWAIT_DRAINED, FORGET, WORKER_SERVICE};
+use crate::slurm::{self, SOON, good, timed};
+use crate::{gres, key, render};
 
 const GRES: &str = "/usr/lib/muster-slurm/gres";
 /// How long one look at a drain waits for its end.
@@ -21,10 +21,18 @@ pub(crate) async fn join(cx: &StepCx) -> Outcome {
     let member = cx.member()?;
     let controller = slurm::controller(cx)?;
     let config = slurm::config(cx)?;
-    forget_former(cx, controller, member).await?;
+    let key = key::of_cluster(cx, controller).await?;
     cx.progress(20, "preparing the cell").await;
-    slurm::write(cx, member, &config, Vec::new()).await?;
-    let prepared = slurm::prepare(cx, member).await?;
+    let server = file("/etc/slurm/worker/server", format!("{}:6817\n", slurm::address(controller)?));
+    // What does not wait for each other happens at once: a worker is wanted soon.
+    let ready = async {
+        slurm::write(cx, member, &config, &key, vec![server]).await?;
+        let (prepared, munge) =
+            futures::join!(slurm::prepare(cx, member), slurm::start_munge(cx, member, &key));
+        munge.and(prepared)
+    };
+    let (forgotten, prepared) = futures::join!(forget_former(cx, controller, member), ready);
+    let prepared = forgotten.and(prepared)?;
     let kind = config.gpu_type.as_deref();
     let gres = gres::gres(&prepared.devices, kind);
     if gres.is_some() {
@@ -32,19 +40,14 @@ pub(crate) async fn join(cx: &StepCx) -> Outcome {
         let said = cx.look(controller, timed([GRES, member.name.as_str(), line.as_str()])).await?;
         good(said, "the controller does not take the worker's GPUs")?;
     }
-    let server = format!("{}:6817\n", slurm::address(controller)?);
     let node = render::node(member.cpus, member.memory_mb, gres.as_deref(), member.incarnation);
-    cx.write_files(
-        member,
-        vec![file("/etc/slurm/worker/server", server), file("/etc/slurm/worker/node", node)],
-    )
-    .await?;
+    cx.write_files(member, vec![file("/etc/slurm/worker/node", node)]).await?;
     cx.progress(60, "starting slurmd").await;
-    cx.start_service(member, MUNGE_SERVICE).await?;
     cx.start_service(member, WORKER_SERVICE).await?;
     let mut done = Done::saying(format!("{} runs {}", member.name, prepared.version));
     done.detail.insert("version".to_owned(), json!(prepared.version));
     done.detail.insert("gpus".to_owned(), json!(prepared.devices));
+    key::noted(&mut done.detail, member, &key);
     Ok(done)
 }
 
@@ -63,39 +66,28 @@ async fn forget_former(
     if let Drain::Theirs(why) = node.drain() {
         return Err(drained_by_another(&node, &why));
     }
-    delete(cx, controller, &node).await
+    forget(cx, controller, &node.name).await
 }
 
-/// Takes the record of a node away. Jobs that Slurm still counts on it are given up by its own rules: what may be run again is
-/// queued again. Whoever calls this has seen to it that nothing of the cell runs.
-async fn delete(cx: &StepCx, controller: &SnapshotMember, node: &Node) -> Result<(), Failure> {
-    let down = ["state=down".to_owned(), format!("reason={}", reason(&slurm::operation(cx)))];
-    slurm::update(cx, controller, &node.name, &down).await?;
-    let ran = cx.look(controller, timed([SCONTROL, "delete", &format!("nodename={}", node.name)])).await?;
-    if ran.exit == 0 || slurm::node(cx, controller, &node.name).await?.is_none() {
-        return Ok(());
-    }
-    Err(failed(&ran, &format!("Slurm does not forget {}", node.name)))
+/// Takes the record of a node away, and what is known of its GPUs. Whoever calls this has seen to it that nothing of the cell runs.
+async fn forget(cx: &StepCx, controller: &SnapshotMember, name: &str) -> Result<(), Failure> {
+    let order = CommandOrder {
+        timeout_seconds: Some(90),
+        ..command([FORGET.to_owned(), name.to_owned(), reason(&slurm::operation(cx))])
+    };
+    good(cx.look(controller, order).await?, &format!("Slurm does not forget {name}")).map(drop)
 }
 
 /// Nothing new comes, and what runs is waited for: nothing is ever killed here.
 pub(crate) async fn drain(cx: &StepCx) -> Outcome {
     let member = cx.member()?;
     let controller = slurm::controller(cx)?;
-    let Some(node) = slurm::node(cx, controller, &member.name).await? else {
-        return Err(Failure::retry(SOON, "unknown_node", format!("Slurm knows no node {}", member.name)));
-    };
-    // A reason can be overwritten without a word. Who drained it first has it, and nobody is waited for the less.
-    if node.drain() == Drain::None {
-        let token = reason(&slurm::operation(cx));
-        let drain = ["state=drain".to_owned(), format!("reason={token}")];
-        slurm::update(cx, controller, &member.name, &drain).await?;
-    }
+    let mut words = vec![AWAIT_DRAINED.to_owned(), member.name.clone(), DRAIN_LOOK.to_string()];
+    // Only the first look drains it: whoever puts it back to work meanwhile is not overruled.
+    words.push(reason(&slurm::operation(cx)));
     loop {
-        let order = CommandOrder {
-            timeout_seconds: Some(DRAIN_LOOK + 30),
-            ..command([AWAIT_DRAINED.to_owned(), member.name.clone(), DRAIN_LOOK.to_string()])
-        };
+        let order = CommandOrder { timeout_seconds: Some(DRAIN_LOOK + 30), ..command(words.clone()) };
+        words.truncate(3);
         let said =
             good(cx.look(controller, order).await?, &format!("Slurm does not say what {} is", member.name))?;
         let mut lines = said.lines();
@@ -181,9 +173,6 @@ pub(crate) async fn remove(cx: &StepCx) -> Outcome {
     {
         return Err(why);
     }
-    if let Some(node) = slurm::node(cx, controller, &member.name).await? {
-        delete(cx, controller, &node).await?;
-    }
-    good(cx.look(controller, timed([GRES, member.name.as_str()])).await?, "its GPUs could not be forgotten")?;
+    forget(cx, controller, &member.name).await?;
     Ok(Done::saying(format!("Slurm knows no {} any more", member.name)))
 }

@@ -48,6 +48,7 @@ impl Adapter for HubAndUnits {
                 health: if up { Health::Healthy } else { Health::Unhealthy },
                 message: Some(format!("the hub says {:?}", ran.stdout.trim())),
                 adapter_detail: Default::default(),
+                free_at: None,
             });
         }
         Ok(Done { members, ..Done::default() })

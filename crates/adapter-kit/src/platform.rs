@@ -236,6 +236,17 @@ impl Platform {
         let issued: RuntimeSecret = self.ask("runtime_secret_issue", &[], arguments).await?;
         Ok(RuntimeSecret { value: None, ..issued })
     }
+
+    /// Has material revoked. Its id is its key: it is revoked once, and who asks again is told of that.
+    pub(crate) async fn bootstrap_secret_revoke(&self, secret: &str) -> Result<(), Error> {
+        let body = json!({"reason": "every member has been given another"});
+        let arguments = Arguments {
+            body: Some(body),
+            idempotency_key: Some(format!("revoke-{secret}")),
+            ..Arguments::default()
+        };
+        self.ask::<Value>("runtime_secret_revoke", &[("runtime_secret", secret)], arguments).await.map(drop)
+    }
 }
 
 fn asking(query: Vec<(String, String)>) -> Arguments {

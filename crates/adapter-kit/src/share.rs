@@ -1,10 +1,12 @@
 //! What the members of an instance share to join each other: made by the platform, named by reference, held by cells alone.
 
+use jiff::Timestamp;
 use muster_sdk::types::{Purpose, RuntimeSecret, RuntimeSecretIssue};
 use serde_json::json;
 
 use crate::StepCx;
 use crate::adapter::Failure;
+use crate::backoff::Backoff;
 use crate::lease::Lease;
 use crate::platform::{Then, then};
 use crate::step::Under;
@@ -16,6 +18,18 @@ impl StepCx {
     /// The adapter's account needs `runtime_secret.issue`, `runtime_secret.cluster_bootstrap` and `runtime_secret.list`, so the
     /// manifest lists them.
     pub async fn shared_secret(&self, name: &str, bytes: u16) -> Result<String, Failure> {
+        self.shared_secret_after(name, bytes, None).await
+    }
+
+    /// The same, but never material that was issued before this moment: it may be in other hands since. With the snapshot's
+    /// `unwitnessed_at` whoever asks has another as soon as a member left whose end nobody saw. It is for the adapter to see
+    /// that every member has it then, and to have the former one revoked when that is so: [`StepCx::shared_secret_only`].
+    pub async fn shared_secret_after(
+        &self,
+        name: &str,
+        bytes: u16,
+        after: Option<Timestamp>,
+    ) -> Result<String, Failure> {
         match self.stands_under() {
             Under::Dry(deeds) => {
                 let deed = json!({"shared_secret": {"name": name, "bytes": bytes}});
@@ -24,49 +38,96 @@ impl StepCx {
             }
             Under::Lease { lease, .. } => {
                 let instance = self.snapshot().instance_id.to_string();
-                shared(lease, &instance, name, bytes).await
+                let wish = Wish { instance: &instance, name, bytes, after };
+                let mut backoff = lease.backoff();
+                loop {
+                    match found_or_issued(lease, &wish).await {
+                        Ok(secret) => return Ok(secret.id.to_string()),
+                        Err(error) => again(lease, &mut backoff, &error).await?,
+                    }
+                }
+            }
+        }
+    }
+
+    /// Has all material of this name revoked but this: nobody needs it any more. The adapter's account needs
+    /// `runtime_secret.revoke`.
+    pub async fn shared_secret_only(&self, name: &str, keep: &str) -> Result<(), Failure> {
+        match self.stands_under() {
+            Under::Dry(deeds) => {
+                let deed = json!({"shared_secret_only": {"name": name, "keep": keep}});
+                deeds.lock().expect("no holder of this lock can panic").push(deed);
+                Ok(())
+            }
+            Under::Lease { lease, .. } => {
+                let instance = self.snapshot().instance_id.to_string();
+                let mut backoff = lease.backoff();
+                while let Err(error) = revoke_others(lease, &instance, name, keep).await {
+                    again(lease, &mut backoff, &error).await?;
+                }
+                Ok(())
             }
         }
     }
 }
 
-async fn shared(lease: &Lease, instance: &str, name: &str, bytes: u16) -> Result<String, Failure> {
-    let mut backoff = lease.backoff();
-    loop {
-        match found_or_issued(lease, instance, name, bytes).await {
-            Ok(secret) => return Ok(secret.id.to_string()),
-            Err(error) => match then(&error) {
-                Then::Again(after) => {
-                    tracing::debug!(step = %lease.step, %error, "shared material was not heard of");
-                    backoff.pause(after).await;
-                }
-                Then::Refused(why) => {
-                    lease.must_be_ours().await;
-                    return Err(Failure::new("secret_refused", why));
-                }
-            },
+/// Waits before the platform is asked again; fails where it refused.
+async fn again(lease: &Lease, backoff: &mut Backoff, error: &muster_sdk::Error) -> Result<(), Failure> {
+    match then(error) {
+        Then::Again(after) => {
+            tracing::debug!(step = %lease.step, %error, "shared material was not heard of");
+            backoff.pause(after).await;
+            Ok(())
+        }
+        Then::Refused(why) => {
+            lease.must_be_ours().await;
+            Err(Failure::new("secret_refused", why))
         }
     }
 }
 
-async fn found_or_issued(
-    lease: &Lease,
-    instance: &str,
-    name: &str,
+/// What is wanted.
+struct Wish<'w> {
+    instance: &'w str,
+    name: &'w str,
     bytes: u16,
-) -> Result<RuntimeSecret, muster_sdk::Error> {
+    after: Option<Timestamp>,
+}
+
+/// All that was ever issued to the instance under this name.
+async fn known(lease: &Lease, instance: &str, name: &str) -> Result<Vec<RuntimeSecret>, muster_sdk::Error> {
     let mut known = lease.platform.bootstrap_secrets().await?;
     known.retain(|secret| {
         secret.name == name && secret.instance_id.as_ref().is_some_and(|id| **id == *instance)
     });
-    let revoked = known.iter().filter(|secret| secret.revoked_at.is_some()).count();
-    known.retain(|secret| secret.revoked_at.is_none());
+    Ok(known)
+}
+
+async fn revoke_others(
+    lease: &Lease,
+    instance: &str,
+    name: &str,
+    keep: &str,
+) -> Result<(), muster_sdk::Error> {
+    for secret in known(lease, instance, name).await? {
+        if secret.revoked_at.is_none() && *secret.id != *keep {
+            lease.platform.bootstrap_secret_revoke(&secret.id).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn found_or_issued(lease: &Lease, wish: &Wish<'_>) -> Result<RuntimeSecret, muster_sdk::Error> {
+    let Wish { instance, name, bytes, after } = *wish;
+    let mut known = known(lease, instance, name).await?;
+    let issued = known.len();
+    known.retain(|secret| secret.revoked_at.is_none() && after.is_none_or(|after| secret.created_at > after));
     if let Some(secret) = known.into_iter().max_by_key(|secret| secret.created_at) {
         return Ok(secret);
     }
-    // Two steps that find none at the same moment must come by the same one, and one that follows a revoked one must not come
-    // by that again.
-    let key = format!("{instance}-{name}-{revoked}");
+    // Two steps that find none at the same moment must come by the same one, and one that follows others must not come by one
+    // of these again.
+    let key = format!("{instance}-{name}-{issued}");
     let wish = RuntimeSecretIssue {
         purpose: Purpose::ClusterBootstrap,
         name: name.to_owned(),

@@ -165,6 +165,13 @@ impl StepCx {
         self.service(member, name, ServiceAction::Restart).await
     }
 
+    /// The same, also where it was done under an earlier lease of this step: for what reads at its start what may have been
+    /// written since.
+    pub async fn restart_service_anew(&self, member: &SnapshotMember, name: &str) -> Result<(), Failure> {
+        let order = ServiceOrder { name: name.to_owned(), action: ServiceAction::Restart };
+        self.have_done(member, CellTask::Service(order), Memory::Fresh).await.map(drop)
+    }
+
     async fn service(
         &self,
         member: &SnapshotMember,

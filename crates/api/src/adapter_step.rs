@@ -121,6 +121,10 @@ pub struct Snapshot {
     pub manifest: Object,
     /// Its members, those that are removed not among them.
     pub members: Vec<SnapshotMember>,
+    /// When a member last left without anybody having seen its end: it was cut off with its node, or an operator's word stands in
+    /// for the evidence. What was shared with the members before that may be in other hands. Absent if that never happened.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub unwitnessed_at: Option<Timestamp>,
 }
 
 /// A member, as an adapter needs to know it.
@@ -250,6 +254,9 @@ pub struct MemberReport {
     /// Why.
     #[schema(max_length = 1000)]
     pub message: Option<String>,
+    /// When what it does now is expected to be over: now or earlier if it does nothing, and nothing if that is unknown. When fewer
+    /// members are wanted, those go first that are free first. A report without it takes back what was said before.
+    pub free_at: Option<Timestamp>,
     /// What there is to say of it, for people; it replaces what was said before.
     pub adapter_detail: Option<Object>,
 }

@@ -53,6 +53,10 @@ pub struct Member {
     /// Why that is so.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub health_message: Option<String>,
+    /// When what it does now is expected to be over, as its adapter said at its last look; in the past if it did nothing then, and
+    /// absent where nobody knows. Whoever is free first goes first when fewer are wanted.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub free_at: Option<Timestamp>,
     /// Raised whenever its cell is made.
     pub incarnation: i64,
     /// The allocation that it is in.

@@ -19,6 +19,12 @@ pub struct User {
     pub tenant_id: Option<TenantId>,
     /// The address, unique on the platform.
     pub email: String,
+    /// What the person is called inside of cells that have the project's people; made from the address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub login: Option<String>,
+    /// The person's number there, user and group alike: the same in every cell, and never given to another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uid: Option<i64>,
     /// What people read.
     pub display_name: String,
     /// A disabled person can neither log in nor use a token.

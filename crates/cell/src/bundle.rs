@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::check;
+use crate::people;
 use crate::range::SIZE;
 use crate::record::{Place, Record, RootSource};
 use crate::seccomp;
@@ -103,8 +104,8 @@ fn environment(record: &Record, own: Option<&BTreeMap<String, String>>, terminal
 pub(crate) fn etc_files(record: &Record) -> Vec<(&'static str, &'static str)> {
     let mut files =
         vec![("hosts", "/etc/hosts"), ("hostname", "/etc/hostname"), ("resolv.conf", "/etc/resolv.conf")];
-    if record.spec.ssh_keys {
-        files.push(("authorized_keys", "/etc/muster/authorized_keys"));
+    if record.spec.people {
+        files.extend(people::PLACES);
     }
     files
 }

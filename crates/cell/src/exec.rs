@@ -15,6 +15,7 @@ use crate::cells::{Cells, lock};
 use crate::check;
 use crate::document;
 use crate::error::{CellResult, Doing, refused};
+use crate::file;
 use crate::log::{self, LogLine, LogQuery};
 use crate::monitor::Seen;
 use crate::process::{self, Process};
@@ -197,7 +198,12 @@ impl Cells {
         command.check()?;
         let record = self.running(cell)?;
         let terminal = matches!(streams, Streams::Terminal(_));
-        self.runner(cell).attach(&record, &command.started(terminal), streams)
+        let mut started = command.started(terminal);
+        // Who has a home starts there, if it exists.
+        started.working_directory = started.working_directory.or_else(|| {
+            command.environment.get("HOME").map(String::as_str).filter(|home| file::is_folder(&record, home))
+        });
+        self.runner(cell).attach(&record, &started, streams)
     }
 
     /// Runs a command by itself, under an id. The same id runs once, however often it is asked for and whatever crashed.
@@ -242,6 +248,13 @@ impl Cells {
             process.signal(Signal::KILL);
         }
         Ok(())
+    }
+
+    /// Whether this incarnation was started and its first process is gone, and with that every other.
+    pub(crate) fn is_dead(&self, cell: CellId, incarnation: i64) -> CellResult<bool> {
+        let record = self.record(cell)?;
+        let alive = record.init.as_ref().is_some_and(Process::alive);
+        Ok(record.incarnation == incarnation && record.phase == Phase::Started && !alive)
     }
 
     pub(crate) fn running(&self, cell: CellId) -> CellResult<std::sync::Arc<Record>> {

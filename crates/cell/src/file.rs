@@ -15,6 +15,7 @@ use crate::cells::Cells;
 use crate::check;
 use crate::error::{CellError, CellResult, Doing, refused};
 use crate::process::Process;
+use crate::record::Record;
 
 /// A file to write.
 pub struct NewFile<'a> {
@@ -159,6 +160,16 @@ fn plain(file: &OwnedFd, path: &str) -> CellResult<()> {
     } else {
         refused(format!("{path} is not a plain file"))
     }
+}
+
+/// Whether a cell has a folder there.
+pub(crate) fn is_folder(record: &Record, path: &str) -> bool {
+    let Some(init) = record.init.as_ref().filter(|init| init.alive() && check::path(path).is_ok()) else {
+        return false;
+    };
+    let look =
+        || inside(&root(init)?, path, OFlags::PATH | OFlags::DIRECTORY).doing(|| format!("look at {path}"));
+    as_root_of(record.ids, look).is_ok()
 }
 
 pub(crate) fn foreign(file: &OwnedFd, path: &str) -> CellResult<()> {

@@ -28,6 +28,7 @@ mod make;
 mod monitor;
 mod mount_attr;
 mod patience;
+mod people;
 mod plan;
 mod probe;
 mod process;

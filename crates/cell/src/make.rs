@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use muster_ids::{AllocationId, CellId};
-use muster_node_api::cell::CellSpec;
+use muster_node_api::cell::{CellSpec, Person};
 
 use crate::bundle;
 use crate::cells::{Cells, lock};
@@ -14,6 +14,7 @@ use crate::destroy::Reason;
 use crate::document;
 use crate::error::{CellError, CellResult, refused};
 use crate::file::{self, NewFile};
+use crate::people;
 use crate::process::{self, Process};
 use crate::record::{Device, Phase, Place, Record, RootSource, Trace};
 use crate::root;
@@ -228,13 +229,17 @@ impl Cells {
         root::write_etc(&self.place(cell), "resolv.conf", text, self.record(cell)?.ids)
     }
 
-    /// Rewrites the keys in the cell's `/etc/muster/authorized_keys`, also while it runs.
-    pub fn write_keys(&self, cell: CellId, text: &str) -> CellResult<()> {
+    /// Rewrites who the cell's people are, also while it runs.
+    pub fn write_people(&self, cell: CellId, people: &[Person]) -> CellResult<()> {
         let record = self.record(cell)?;
-        if !record.spec.ssh_keys {
-            return refused(format!("{cell} did not ask for keys"));
+        if !record.spec.people {
+            return refused(format!("{cell} did not ask for people"));
         }
-        root::write_etc(&self.place(cell), "authorized_keys", text, record.ids)
+        let place = self.place(cell);
+        for (name, text) in people::files(people) {
+            root::write_etc(&place, name, &text, record.ids)?;
+        }
+        Ok(())
     }
 
     /// Runs runc for a cell. The container's first process inherits what runc has, so its output goes nowhere, and what runc

@@ -132,6 +132,11 @@ pub(crate) fn restarts(view: &View<'_>) -> bool {
     }
 }
 
+/// Whether a service that ended has ended so often in a row, and each time so soon, that another try would end like these.
+pub(crate) fn is_hopeless(view: &View<'_>, often: u32) -> bool {
+    matches!(&view.seen, Seen::Ended { ran, .. } if *ran < STEADY) && view.run.streak + 1 >= often
+}
+
 /// Whether others may count on it: it runs and said so, or it had one thing to do and has done it.
 pub(crate) fn is_ready(view: &View<'_>) -> bool {
     if !is_wanted(view) || view.run.number < asked_for(view) {

@@ -13,6 +13,7 @@ use rustix::process::Signal;
 
 use crate::cells::{Cells, lock};
 use crate::error::{CellError, CellResult, refused};
+use crate::log::LogQuery;
 use crate::monitor::Seen;
 use crate::patience::Patience;
 use crate::plan;
@@ -21,6 +22,11 @@ use crate::record::{Record, Wish};
 use crate::service::{MARK, Run};
 
 const PAUSE: Duration = Duration::from_millis(20);
+/// A service that ended so often in a row, each time soon, is not waited for any longer: another try would end like these.
+const HOPELESS: u32 = 4;
+/// So many of the last lines of a service's log are told, and no more of them than so many characters: all of it is in its log.
+const LAST_LINES: usize = 5;
+const LAST_WORDS: usize = 600;
 /// How long what was killed may take to be gone.
 const GONE: Duration = Duration::from_secs(10);
 
@@ -41,6 +47,10 @@ impl Cells {
     /// the error says what was the matter. A stop is done when no process of the service is left.
     pub fn service_request(&self, cell: CellId, request: &Request<'_>) -> CellResult<()> {
         let until = request.patience.until();
+        if request.order.action == ServiceAction::Stop && self.is_dead(cell, request.incarnation)? {
+            // Whatever ran in it ended with its first process.
+            return Ok(());
+        }
         let record = self.running_as(cell, request.incarnation)?;
         let service = service(&record, &request.order.name)?;
         match request.order.action {
@@ -102,6 +112,7 @@ impl Cells {
         let Some(run) = run else {
             return refused(format!("{} was ended before it was ready", service.name));
         };
+        let (began, since) = (Instant::now(), (request.patience.now)());
         let why = loop {
             request.patience.check()?;
             self.supervise_cell(cell, (request.patience.now)())?;
@@ -117,25 +128,30 @@ impl Cells {
                 return Ok(());
             }
             let over = matches!(view.seen, Seen::Ended { .. }) && !plan::restarts(view);
-            if view.run.number >= run && over {
-                break match &view.seen {
-                    Seen::Ended { exit: Some(exit), .. } => format!("it ended with {exit}"),
-                    Seen::Ended { why: Some(why), .. } => why.clone(),
-                    _ => "it ended".to_owned(),
-                };
-            }
-            if Instant::now() >= until {
+            let late = Instant::now() >= until;
+            if view.run.number >= run && (over || plan::is_hopeless(view, HOPELESS)) || late {
                 let found = self.service_findings(&record)?;
                 let said = found.into_iter().find(|found| found.name == service.name);
-                break said.and_then(|found| found.message).map_or_else(
-                    || "it was not ready in time".to_owned(),
-                    |said| format!("it was not ready in time: {said}"),
-                );
+                let ended = matches!(view.seen, Seen::Ended { .. });
+                break Unready {
+                    waited: began.elapsed(),
+                    ends: view.run.number.saturating_sub(run) + u32::from(ended && view.run.number >= run),
+                    exit: match &view.seen {
+                        Seen::Ended { exit, .. } => *exit,
+                        _ => None,
+                    },
+                    said: said.and_then(|found| found.message),
+                    words: Vec::new(),
+                };
             }
             std::thread::sleep(PAUSE);
         };
         self.take_back(cell, service, request)?;
-        refused(format!("{} did not become ready: {why}; its log may say more", service.name))
+        // Read after its end, when all of it is there. A log that cannot be read is no reason to keep the rest to oneself.
+        let query = LogQuery { tail: Some(LAST_LINES), since: Some(since), contains: None };
+        let lines = self.logs(cell, &service.name, &query).unwrap_or_default();
+        let words = lines.into_iter().map(|line| line.text).collect();
+        refused(format!("{} did not become ready {}", service.name, Unready { words, ..why }.told()))
     }
 
     /// Takes back a wish that did not come true, and kills what there is of it: what failed must not come about later.
@@ -221,6 +237,48 @@ impl Cells {
     }
 }
 
+/// What is known of a service that did not become ready.
+struct Unready {
+    waited: Duration,
+    /// How often it ended meanwhile.
+    ends: u32,
+    /// With what it ended last, if it has ended.
+    exit: Option<i32>,
+    /// What the platform found of it: the answer to its probe, or why it does not run.
+    said: Option<String>,
+    /// The last of what it wrote.
+    words: Vec<String>,
+}
+
+impl Unready {
+    fn told(&self) -> String {
+        let mut told = format!("in {} s", self.waited.as_secs().max(1));
+        let last = self.exit.map(|exit| exit.to_string());
+        match (self.ends, last) {
+            (0, _) => {}
+            (1, Some(last)) => told.push_str(&format!("; it ended with {last}")),
+            (1, None) => told.push_str("; it ended"),
+            (often, Some(last)) => told.push_str(&format!("; it ended {often} times, last with {last}")),
+            (often, None) => told.push_str(&format!("; it ended {often} times")),
+        }
+        if let Some(said) = &self.said {
+            told.push_str(&format!("; {said}"));
+        }
+        let words = self.words.join(" | ");
+        let words: String = words.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let over = words.chars().count().saturating_sub(LAST_WORDS);
+        match (words.trim(), over) {
+            ("", _) => told.push_str("; it wrote nothing"),
+            (words, 0) => told.push_str(&format!("; its last words: {words}")),
+            (words, over) => {
+                told.push_str("; its last words: …");
+                told.extend(words.chars().skip(over));
+            }
+        }
+        told
+    }
+}
+
 fn service<'a>(record: &'a Record, name: &str) -> CellResult<&'a Service> {
     record.spec.services.iter().find(|service| service.name == name).map_or_else(
         || {
@@ -230,4 +288,29 @@ fn service<'a>(record: &'a Record, name: &str) -> CellResult<&'a Service> {
         },
         Ok,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_did_not_become_ready_says_why() {
+        let of = |ends, exit, said: Option<&str>, words: &[&str]| {
+            let words = words.iter().map(|word| (*word).to_owned()).collect();
+            Unready { waited: Duration::from_secs(30), ends, exit, said: said.map(str::to_owned), words }
+                .told()
+        };
+        assert_eq!(
+            of(4, Some(1), None, &["error: no such file", "bye"]),
+            "in 30 s; it ended 4 times, last with 1; its last words: error: no such file | bye"
+        );
+        assert_eq!(of(1, Some(3), None, &[]), "in 30 s; it ended with 3; it wrote nothing");
+        assert_eq!(
+            of(0, None, Some("nothing listens on port 81"), &["a\u{1b}[31m"]),
+            "in 30 s; nothing listens on port 81; its last words: a [31m"
+        );
+        let long = of(0, None, None, &["x".repeat(5000).as_str(), "the end"]);
+        assert!(long.chars().count() < 700 && long.ends_with("the end"), "{long}");
+    }
 }

@@ -41,8 +41,8 @@ pub(crate) fn command() -> Command {
                 .require_equals(true)
                 .help("Whether the command gets a terminal; auto: if there is one here"),
         )
-        .arg(number("uid", "As which user of the cell [default: 0]"))
-        .arg(number("gid", "As which group of the cell [default: 0]"))
+        .arg(number("uid", "As which user of the cell [default: oneself where the cell has the project's people, else 0]"))
+        .arg(number("gid", "As which group of the cell [default: the user's number]"))
         .arg(Arg::new("directory").long("directory").short('w').value_name("PATH").help("Where in the cell it starts"))
         .arg(
             Arg::new("env")

@@ -38,6 +38,7 @@ pub async fn first_start(
         id: world.id::<UserId>(),
         tenant_id: None,
         email: "operator@localhost".to_owned(),
+        login: None,
         display_name: "Operator".to_owned(),
         password_hash: None,
         disabled: false,

@@ -182,10 +182,10 @@ pub struct Runtime {
     #[serde(default)]
     #[schema(required = false, max_items = 32)]
     pub secrets: Vec<SecretFile>,
-    /// Whether the SSH keys of the project's people are kept in it.
+    /// Whether it has the project's people, with names, numbers and SSH keys.
     #[serde(default)]
     #[schema(required = false)]
-    pub ssh_keys: bool,
+    pub people: bool,
 }
 
 /// Where a file system comes from.

@@ -76,8 +76,8 @@ pub struct Cell {
     pub member_id: Option<MemberId>,
     /// Whether its neighbours were told to forget it.
     pub fenced: bool,
-    /// Whether it is given the keys of the project's people.
-    pub ssh_keys: bool,
+    /// Whether it has the project's people.
+    pub people: bool,
     /// Its place among the addresses of its network.
     pub host: i64,
     /// What it is.

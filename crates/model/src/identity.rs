@@ -63,6 +63,8 @@ pub struct User {
     pub tenant_id: Option<TenantId>,
     /// The address, lower case, unique on the platform.
     pub email: String,
+    /// Who the person is inside of cells; platform people are nobody there.
+    pub login: Option<Login>,
     /// What people read.
     pub display_name: String,
     /// Argon2id in PHC form; absent until a password was set.
@@ -83,6 +85,56 @@ impl User {
     /// Where the person is administered.
     pub fn scope(&self) -> Scope {
         self.tenant_id.map_or(Scope::Platform, Scope::Tenant)
+    }
+}
+
+/// Who a person is inside of cells: one name and one number, the same in every cell of the tenant's. A number is given once and never
+/// again: what belonged to somebody who left is nobody's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Login {
+    /// As it stands in a passwd file.
+    pub name: String,
+    /// User and group alike.
+    pub uid: i64,
+}
+
+/// Names that images have for accounts of their own. Whoever would be called so is told from them by a number.
+const TAKEN: [&str; 20] = [
+    "root",
+    "daemon",
+    "bin",
+    "sys",
+    "sync",
+    "games",
+    "man",
+    "lp",
+    "mail",
+    "news",
+    "uucp",
+    "proxy",
+    "backup",
+    "list",
+    "irc",
+    "nobody",
+    "sshd",
+    "messagebus",
+    "adm",
+    "operator",
+];
+
+impl Login {
+    /// The longest name: some tools take no longer one, and a number may follow.
+    const LONGEST: usize = 24;
+
+    /// What somebody with this address would best be called, and what else if that is taken.
+    pub fn names(email: &str, uid: i64) -> (Option<String>, String) {
+        let local = email.split('@').next().unwrap_or_default().to_lowercase();
+        let fits = |c: char| if c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' { c } else { '-' };
+        let name: String = local.chars().map(fits).collect();
+        let name = name.trim_start_matches(|c: char| !c.is_ascii_lowercase()).trim_end_matches('-');
+        let name = if name.is_empty() { "user" } else { &name[..name.len().min(Self::LONGEST)] };
+        let free = name != "user" && !TAKEN.contains(&name);
+        (free.then(|| name.to_owned()), format!("{name}-{uid}"))
     }
 }
 
@@ -117,5 +169,29 @@ impl ServiceAccount {
     /// Where it lives.
     pub fn scope(&self) -> Scope {
         Scope::Project(self.tenant_id, self.project_id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_gives_a_name_that_no_image_has() {
+        for (email, best, other) in [
+            ("ada@acme.example", Some("ada"), "ada-30000"),
+            ("Ada.Lovelace+ml@acme.example", Some("ada-lovelace-ml"), "ada-lovelace-ml-30000"),
+            ("root@acme.example", None, "root-30000"),
+            ("007@acme.example", None, "user-30000"),
+            ("-x:0:0@acme.example", Some("x-0-0"), "x-0-0-30000"),
+            ("ädä@acme.example", Some("d"), "d-30000"),
+            (
+                "a-name-that-is-longer-than-any-tool-takes@x.example",
+                Some("a-name-that-is-longer-th"),
+                "a-name-that-is-longer-th-30000",
+            ),
+        ] {
+            assert_eq!(Login::names(email, 30_000), (best.map(str::to_owned), other.to_owned()), "{email}");
+        }
     }
 }

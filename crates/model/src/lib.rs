@@ -30,7 +30,7 @@ pub mod token;
 pub mod webhook;
 pub mod witness;
 
-pub use identity::{Project, ServiceAccount, Tenant, User};
+pub use identity::{Login, Project, ServiceAccount, Tenant, User};
 pub use labels::{LabelSelector, Labels};
 pub use name::Name;
 pub use role::{Role, RoleBinding};

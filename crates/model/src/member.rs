@@ -76,6 +76,8 @@ pub struct Member {
     pub health_message: Option<String>,
     /// Of which incarnation that was said. It means nothing for another.
     pub health_incarnation: i64,
+    /// When what it does now is expected to be over, as its adapter says of this incarnation; nothing where that is unknown.
+    pub free_at: Option<Timestamp>,
     /// The allocation that it is in.
     pub allocation_id: Option<AllocationId>,
     /// Whether the platform made that allocation for it, and so releases it.

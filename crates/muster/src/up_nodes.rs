@@ -1,7 +1,7 @@
 //! The nodes of `muster up --nodes`: what stands under them, how they join, and when they are ready.
 
 use std::ffi::OsString;
-use std::fs::{DirBuilder, File};
+use std::fs::{self, DirBuilder, File};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -313,7 +313,11 @@ fn passable(run: &Path) -> anyhow::Result<()> {
 /// Two that choose a block of addresses at once would choose the same one: until this is dropped, nobody else chooses.
 fn turn(run: &Path) -> anyhow::Result<File> {
     let take = || {
-        DirBuilder::new().recursive(true).mode(0o711).create(run)?;
+        if !run.exists() {
+            DirBuilder::new().recursive(true).mode(0o711).create(run)?;
+            // A mask of the caller's must not shut the cells out of what was made for them.
+            fs::set_permissions(run, fs::Permissions::from_mode(0o711))?;
+        }
         let folder = File::open(run)?;
         folder.lock().map(|()| folder)
     };

@@ -41,10 +41,11 @@ pub struct CellSpec {
     #[serde(default)]
     #[schema(required = false, max_items = 32)]
     pub ingress: Vec<Ingress>,
-    /// Whether the SSH keys of the project's people are kept in `/etc/muster/authorized_keys`.
+    /// Whether it has the project's people: their names and numbers in `/etc/muster/passwd` and `/etc/muster/group`, their SSH keys in
+    /// `/etc/muster/authorized_keys`. Whoever runs a command in it is then who they are, and not root, unless they say otherwise.
     #[serde(default)]
     #[schema(required = false)]
-    pub ssh_keys: bool,
+    pub people: bool,
     /// Secrets that it is given, each as a file in `/run/muster/secrets` that is kept in memory and nowhere else.
     #[serde(default)]
     #[schema(required = false, max_items = 64)]
@@ -358,13 +359,24 @@ pub struct NetworkState {
     pub neighbours: Vec<Neighbour>,
 }
 
-/// The SSH keys that a cell should have.
+/// The people that a cell should have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct CellKeys {
+pub struct CellPeople {
     /// Which cell.
     pub cell_id: CellId,
-    /// One public key a line, as in `authorized_keys`.
-    pub authorized_keys: String,
+    /// Who may work in it.
+    pub people: Vec<Person>,
+}
+
+/// Somebody who may work in a cell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Person {
+    /// The name.
+    pub name: String,
+    /// The number, user and group alike.
+    pub uid: u32,
+    /// Public keys, without options and comments.
+    pub keys: Vec<String>,
 }
 
 /// What a node should have beside its places. It is whole: what is not in it should not be there.
@@ -374,8 +386,8 @@ pub struct Wanted {
     pub revision: i64,
     /// The networks of its cells.
     pub networks: Vec<NetworkState>,
-    /// The keys of those of its cells that asked for them.
-    pub keys: Vec<CellKeys>,
+    /// The people of those of its cells that asked for them.
+    pub people: Vec<CellPeople>,
 }
 
 /// A cell that an agent found.

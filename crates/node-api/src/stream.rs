@@ -107,14 +107,14 @@ pub struct Command {
     #[serde(default = "twenty_four")]
     #[schema(required = false, minimum = 1, maximum = 1000)]
     pub rows: u16,
-    /// As which user of the cell.
-    #[serde(default)]
-    #[schema(required = false)]
-    pub uid: u32,
-    /// As which group of the cell.
-    #[serde(default)]
-    #[schema(required = false)]
-    pub gid: u32,
+    /// As which user of the cell; if this is not said, as oneself in a cell that has the project's people, and else as root.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(required = false, nullable = false)]
+    pub uid: Option<u32>,
+    /// As which group of the cell; the user's own number if this is not said.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(required = false, nullable = false)]
+    pub gid: Option<u32>,
     /// What it finds in its environment beside what the cell has.
     #[serde(default)]
     #[schema(required = false)]

@@ -1939,6 +1939,10 @@ pub mod types {
         ///Ports that can be reached from outside its network, at the node.
         #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
         pub ingress: ::std::vec::Vec<Ingress>,
+        /**Whether it has the project's people: their names and numbers in `/etc/muster/passwd` and `/etc/muster/group`, their SSH keys in
+`/etc/muster/authorized_keys`. Whoever runs a command in it is then who they are, and not root, unless they say otherwise.*/
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub people: ::std::option::Option<bool>,
         pub root: Root,
         ///Secrets that it is given, each as a file in `/run/muster/secrets` that is kept in memory and nowhere else.
         #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
@@ -1946,9 +1950,6 @@ pub mod types {
         ///What runs in it, under supervision. None at all is a place for commands and shells.
         #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
         pub services: ::std::vec::Vec<Service>,
-        ///Whether the SSH keys of the project's people are kept in `/etc/muster/authorized_keys`.
-        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-        pub ssh_keys: ::std::option::Option<bool>,
         ///Directories that survive incarnations, and are wiped with the allocation.
         #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
         pub state: ::std::vec::Vec<::std::string::String>,
@@ -2286,7 +2287,7 @@ pub mod types {
             ::std::string::String,
             ::std::string::String,
         >,
-        ///As which group of the cell.
+        ///As which group of the cell; the user's own number if this is not said.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub gid: ::std::option::Option<i32>,
         ///The terminal's height.
@@ -2295,7 +2296,7 @@ pub mod types {
         ///Whether it gets a terminal.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub terminal: ::std::option::Option<bool>,
-        ///As which user of the cell.
+        ///As which user of the cell; if this is not said, as oneself in a cell that has the project's people, and else as root.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub uid: ::std::option::Option<i32>,
         ///Where it starts.
@@ -3603,6 +3604,10 @@ the device they belong to says how many there are.*/
         pub failure_reason: ::std::option::Option<::std::string::String>,
         ///Whether the rest of its network was told to forget it, because nobody hears from its node.
         pub fenced: bool,
+        /**When what it does now is expected to be over, as its adapter said at its last look; in the past if it did nothing then, and
+absent where nobody knows. Whoever is free first goes first when fewer are wanted.*/
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub free_at: ::std::option::Option<::jiff::Timestamp>,
         pub health: Health,
         ///Why that is so.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
@@ -3740,6 +3745,10 @@ the device they belong to says how many there are.*/
             ::std::string::String,
             ::serde_json::Value,
         >,
+        /**When what it does now is expected to be over: now or earlier if it does nothing, and nothing if that is unknown. When fewer
+members are wanted, those go first that are free first. A report without it takes back what was said before.*/
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub free_at: ::std::option::Option<::jiff::Timestamp>,
         pub health: Health,
         ///Which incarnation of it: what is said of another one does not count.
         pub incarnation: i64,
@@ -6092,6 +6101,10 @@ for this very incarnation of the cell.*/
         pub manifest: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
         ///Its members, those that are removed not among them.
         pub members: ::std::vec::Vec<SnapshotMember>,
+        /**When a member last left without anybody having seen its end: it was cut off with its node, or an operator's word stands in
+for the evidence. What was shared with the members before that may be in other hands. Absent if that never happened.*/
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub unwitnessed_at: ::std::option::Option<::jiff::Timestamp>,
     }
     ///A member, as an adapter needs to know it.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
@@ -7021,8 +7034,14 @@ for this very incarnation of the cell.*/
         pub has_password: bool,
         pub id: UserId,
         pub labels: Labels,
+        ///What the person is called inside of cells that have the project's people; made from the address.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub login: ::std::option::Option<::std::string::String>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub tenant_id: ::std::option::Option<TenantId>,
+        ///The person's number there, user and group alike: the same in every cell, and never given to another.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub uid: ::std::option::Option<i64>,
         ///When the entry last changed.
         pub updated_at: ::jiff::Timestamp,
         ///For `If-Match`.

@@ -11,7 +11,7 @@ use crate::{Page, Result, Store, StoreError, Tx};
 
 macro_rules! columns {
     () => {
-        "id, tenant_id, project_id, allocation_id, node_id, network_id, name, labels, spec, ssh_keys, host, state, incarnation,
+        "id, tenant_id, project_id, allocation_id, node_id, network_id, name, labels, spec, people, host, state, incarnation,
          reason, message, running_witness_id, gone_witness_id, operation_id, created_at, updated_at, version,
          artifact_id, member_id, fenced"
     };
@@ -91,7 +91,7 @@ fn cell(row: &Row) -> Result<Cell> {
         name: row.get(6)?,
         labels: row.get(7)?,
         spec: row.get(8)?,
-        ssh_keys: row.get(9)?,
+        people: row.get(9)?,
         host: row.get(10)?,
         state: CellState::parse(&row.get::<String>(11)?).ok_or(StoreError::Corrupt("a state of a cell"))?,
         incarnation: row.get(12)?,
@@ -194,7 +194,7 @@ impl Tx {
             &cell.name,
             &cell.labels,
             cell.spec.clone(),
-            cell.ssh_keys,
+            cell.people,
             cell.host,
             cell.state.as_str(),
             cell.incarnation,

@@ -72,6 +72,9 @@ statements! {
     // Only ever sooner, and only where somebody looks at all.
     INSTANCE_SUSPECT = both(
         "UPDATE instances SET reconcile_due_at = $2 WHERE id = $1 AND reconcile_due_at > $2");
+    // A fact beside the row, which nobody's change of the row is at odds with: so the version stays.
+    INSTANCE_UNWITNESSED = both("UPDATE instances SET unwitnessed_at = $2 WHERE id = $1");
+    INSTANCE_UNWITNESSED_AT = both("SELECT unwitnessed_at FROM instances WHERE id = $1");
     INSTANCE_LIVE_OF_PROJECT = both("SELECT COUNT(*) FROM instances WHERE project_id = $1 AND state <> 'stopped'");
     INSTANCE_LIVE_OF_TENANT = both("SELECT COUNT(*) FROM instances WHERE tenant_id = $1 AND state <> 'stopped'");
     COMPONENT_REQUEST = both(
@@ -153,6 +156,11 @@ pub struct InstanceFilter {
 }
 
 impl Store {
+    /// When a member of an instance last left without anybody having seen its end.
+    pub async fn instance_unwitnessed_at(&self, id: InstanceId) -> Result<Option<Timestamp>> {
+        self.fetch_optional(&INSTANCE_UNWITNESSED_AT, args![id]).await?.map_or(Ok(None), |row| row.get(0))
+    }
+
     /// The instance with this id.
     pub async fn instance_lookup(&self, id: InstanceId) -> Result<Option<Instance>> {
         self.fetch_optional(&INSTANCE_GET, args![id]).await?.as_ref().map(instance).transpose()
@@ -338,6 +346,13 @@ impl Tx {
     /// Something may be wrong with an instance: it is looked at now instead of later.
     pub async fn instance_suspect(&mut self, id: InstanceId, now: Timestamp) -> Result<()> {
         self.execute(&INSTANCE_SUSPECT, args![id, now]).await.map(drop)
+    }
+
+    /// A member of it left, and nobody saw its end: it was cut off, or somebody's word stands in for the evidence. What the members
+    /// share may be in other hands, so the instance is looked at now.
+    pub async fn instance_unwitnessed(&mut self, id: InstanceId, at: Timestamp) -> Result<()> {
+        self.execute(&INSTANCE_UNWITNESSED, args![id, at]).await?;
+        self.instance_suspect(id, at).await
     }
 
     /// Writes a component of a new instance down.

@@ -89,6 +89,7 @@ pub use seal::{SealBatch, UnsealedRow};
 pub use sealing_key::SealingKey;
 pub use slot::{Candidate, FitCount, Hold, Room};
 pub use sql::Sql;
+pub use ssh_key::People;
 pub use stream::Stream;
 pub use task::TaskReport;
 pub use token::Credential;

@@ -13,7 +13,7 @@ use crate::{Page, Result, Store, StoreError, Tx};
 macro_rules! columns {
     () => {
         "id, tenant_id, project_id, instance_id, component_key, name, state, health, health_message, health_incarnation,
-         allocation_id, allocation_made, bound_capacity_shape, cell_id, incarnation, app_version_id, adapter_detail,
+         free_at, allocation_id, allocation_made, bound_capacity_shape, cell_id, incarnation, app_version_id, adapter_detail,
          failure_reason, message, fenced, active_witness_id, drained_witness_id, removed_witness_id, operation_id,
          correlation_id, created_at, updated_at, version"
     };
@@ -21,8 +21,8 @@ macro_rules! columns {
 
 statements! {
     MEMBER_REQUEST = both(concat!("INSERT INTO members (", columns!(), ")
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, NULL, 0, $9, $10, $11, NULL, 0, NULL, $12, NULL, NULL, $13, NULL, NULL, NULL,
-                 $14, $15, $16, $16, 1)"));
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, NULL, 0, NULL, $9, $10, $11, NULL, 0, NULL, $12, NULL, NULL, $13, NULL, NULL,
+                 NULL, $14, $15, $16, $16, 1)"));
     MEMBER_GET = both(concat!("SELECT ", columns!(), " FROM members WHERE id = $1"));
     MEMBER_BY_NAME = both(concat!("SELECT ", columns!(), " FROM members WHERE instance_id = $1 AND name = $2
          ORDER BY CASE WHEN state = 'removed' THEN 1 ELSE 0 END, id DESC LIMIT 1"));
@@ -57,13 +57,13 @@ statements! {
          WHERE m.instance_id = $1 AND m.state <> 'removed' AND m.id >= $2 AND m.id <= $3 ORDER BY m.id");
     MEMBER_ATTESTED = both("SELECT w.actor_id FROM members m JOIN witnesses w ON w.id = m.removed_witness_id
          WHERE m.instance_id = $1 AND w.kind = 'attested' ORDER BY w.at LIMIT 1");
-    // Everything that may change, on the version that was seen.
+    // Everything that may change, on the version that was seen. When it is free is said of an incarnation, and by its adapter alone.
     MEMBER_MOVE = both(
         "UPDATE members SET state = $2, health = $3, health_message = $4, health_incarnation = $5, allocation_id = $6,
             allocation_made = $7, bound_capacity_shape = $8, cell_id = $9, incarnation = $10, app_version_id = $11,
             adapter_detail = $12, failure_reason = $13, message = $14, fenced = $15, active_witness_id = $16,
             drained_witness_id = $17, removed_witness_id = $18, operation_id = $19, correlation_id = $20, updated_at = $21,
-            version = version + 1
+            free_at = CASE WHEN incarnation = $10 THEN free_at ELSE NULL END, version = version + 1
          WHERE id = $1 AND version = $22");
     // What an adapter says of a member counts for the incarnation that it speaks of, and for no other. A row is written only
     // where something changed.
@@ -71,6 +71,8 @@ statements! {
         "UPDATE members SET health = $3, health_message = $4, health_incarnation = $2, updated_at = $5, version = version + 1
          WHERE id = $1 AND incarnation = $2 AND state <> 'removed'
             AND (health <> $3 OR health_incarnation <> $2 OR COALESCE(health_message, '') <> COALESCE($4, ''))");
+    // It passes by itself, and says nothing that another change of the row could be at odds with: so the version stays.
+    MEMBER_FREE = both("UPDATE members SET free_at = $3 WHERE id = $1 AND incarnation = $2 AND state <> 'removed'");
     MEMBER_DETAIL = pair(
         "UPDATE members SET adapter_detail = $3, updated_at = $4, version = version + 1
          WHERE id = $1 AND incarnation = $2 AND adapter_detail <> $3::jsonb",
@@ -92,24 +94,25 @@ fn member(row: &Row) -> Result<Member> {
         health: Health::parse(&health).ok_or(StoreError::Corrupt("a health"))?,
         health_message: row.get(8)?,
         health_incarnation: row.get(9)?,
-        allocation_id: row.get(10)?,
-        allocation_made: row.get(11)?,
-        bound_capacity_shape: row.get(12)?,
-        cell_id: row.get(13)?,
-        incarnation: row.get(14)?,
-        app_version_id: row.get(15)?,
-        adapter_detail: row.get(16)?,
-        failure_reason: row.get::<Option<String>>(17)?.and_then(|reason| MemberFailure::parse(&reason)),
-        message: row.get(18)?,
-        fenced: row.get(19)?,
-        active_witness_id: row.get(20)?,
-        drained_witness_id: row.get(21)?,
-        removed_witness_id: row.get(22)?,
-        operation_id: row.get(23)?,
-        correlation_id: row.get(24)?,
-        created_at: row.get(25)?,
-        updated_at: row.get(26)?,
-        version: row.get(27)?,
+        free_at: row.get(10)?,
+        allocation_id: row.get(11)?,
+        allocation_made: row.get(12)?,
+        bound_capacity_shape: row.get(13)?,
+        cell_id: row.get(14)?,
+        incarnation: row.get(15)?,
+        app_version_id: row.get(16)?,
+        adapter_detail: row.get(17)?,
+        failure_reason: row.get::<Option<String>>(18)?.and_then(|reason| MemberFailure::parse(&reason)),
+        message: row.get(19)?,
+        fenced: row.get(20)?,
+        active_witness_id: row.get(21)?,
+        drained_witness_id: row.get(22)?,
+        removed_witness_id: row.get(23)?,
+        operation_id: row.get(24)?,
+        correlation_id: row.get(25)?,
+        created_at: row.get(26)?,
+        updated_at: row.get(27)?,
+        version: row.get(28)?,
     })
 }
 
@@ -339,6 +342,16 @@ impl Tx {
     ) -> Result<bool> {
         let args = args![id, incarnation, health.as_str(), message, at];
         Ok(self.execute(&MEMBER_HEALTH, args).await? == 1)
+    }
+
+    /// Notes when an incarnation of a member is expected to be free, or that nobody knows.
+    pub async fn member_free(
+        &mut self,
+        id: MemberId,
+        incarnation: i64,
+        free_at: Option<Timestamp>,
+    ) -> Result<bool> {
+        Ok(self.execute(&MEMBER_FREE, args![id, incarnation, free_at]).await? == 1)
     }
 
     /// Notes what an adapter says of an incarnation of a member, for people.

@@ -42,10 +42,10 @@ statements! {
             WHERE mine.node_id = $1 AND mine.state NOT IN ('gone', 'failed') AND other.state NOT IN ('gone', 'failed'))
          ORDER BY id
          ON CONFLICT (node_id) DO UPDATE SET wanted = node_wanted.wanted + 1");
-    WANTED_RAISE_KEYS = both(
+    WANTED_RAISE_PEOPLE = both(
         "INSERT INTO node_wanted (node_id, wanted, applied)
          SELECT id, 1, 0 FROM nodes WHERE id IN (
-            SELECT node_id FROM cells WHERE tenant_id = $1 AND ssh_keys AND state NOT IN ('gone', 'failed')) ORDER BY id
+            SELECT node_id FROM cells WHERE tenant_id = $1 AND people AND state NOT IN ('gone', 'failed')) ORDER BY id
          ON CONFLICT (node_id) DO UPDATE SET wanted = node_wanted.wanted + 1");
     WANTED_GET = both("SELECT wanted, applied FROM node_wanted WHERE node_id = $1");
     WANTED_APPLIED = both("UPDATE node_wanted SET applied = $2 WHERE node_id = $1 AND wanted >= $2");
@@ -173,8 +173,8 @@ impl Tx {
     }
 
     /// The nodes with cells of a tenant that are given keys have something new to follow.
-    pub async fn wanted_raise_keys(&mut self, tenant: TenantId) -> Result<()> {
-        self.execute(&WANTED_RAISE_KEYS, args![tenant]).await.map(drop)
+    pub async fn wanted_raise_people(&mut self, tenant: TenantId) -> Result<()> {
+        self.execute(&WANTED_RAISE_PEOPLE, args![tenant]).await.map(drop)
     }
 
     /// A node's agent has followed so far.

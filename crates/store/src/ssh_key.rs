@@ -1,6 +1,7 @@
-//! SSH keys of people, for the cells of a project.
+//! SSH keys of people, for the cells of a project, and the people of those cells.
 
 use muster_ids::{CellId, NodeId, ProjectId, SshKeyId, TenantId, UserId};
+use muster_model::Login;
 use muster_model::cell::SshKey;
 
 use crate::sql::{Row, args, both, statements};
@@ -12,6 +13,9 @@ macro_rules! columns {
     };
 }
 
+/// People with their keys.
+pub type People = Vec<(Login, Vec<String>)>;
+
 statements! {
     SSH_KEY_INSERT = both(concat!("INSERT INTO ssh_keys (", columns!(), ")
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 1)"));
@@ -19,16 +23,16 @@ statements! {
     SSH_KEY_LIST = both(concat!("SELECT ", columns!(), " FROM ssh_keys WHERE id > $1 AND project_id = $2
          ORDER BY id LIMIT $3"));
     SSH_KEY_DELETE = both("DELETE FROM ssh_keys WHERE id = $1");
-    // A key counts only while its owner may open a terminal there: it is one more way to the same shell. Whoever may only look
-    // at the project, or was made to, gets in by neither.
-    SSH_KEY_OF_NODE = both(
-        "SELECT c.id, k.public_key FROM cells c
-         LEFT JOIN ssh_keys k ON k.project_id = c.project_id AND EXISTS (
-            SELECT 1 FROM role_bindings b JOIN users u ON u.id = b.user_id
-            WHERE b.user_id = k.user_id AND NOT u.disabled AND b.tenant_id = c.tenant_id
-              AND b.role IN ('tenant_admin', 'project_admin')
+    // Somebody counts only while they may open a terminal there: a name and a key are one more way to the same shell. Whoever may
+    // only look at the project, or was made to, gets in by neither.
+    PEOPLE_OF_NODE = both(
+        "SELECT c.id, u.login, u.uid, k.public_key FROM cells c
+         LEFT JOIN users u ON u.tenant_id = c.tenant_id AND NOT u.disabled AND EXISTS (
+            SELECT 1 FROM role_bindings b
+            WHERE b.user_id = u.id AND b.tenant_id = c.tenant_id AND b.role IN ('tenant_admin', 'project_admin')
               AND (b.project_id IS NULL OR b.project_id = c.project_id))
-         WHERE c.node_id = $1 AND c.ssh_keys AND c.state NOT IN ('gone', 'failed') ORDER BY c.id, k.id");
+         LEFT JOIN ssh_keys k ON k.project_id = c.project_id AND k.user_id = u.id
+         WHERE c.node_id = $1 AND c.people AND c.state NOT IN ('gone', 'failed') ORDER BY c.id, u.uid, k.id");
     SSH_KEY_DELETE_OF_PROJECT = both("DELETE FROM ssh_keys WHERE project_id = $1");
     SSH_KEY_DELETE_OF_TENANT = both("DELETE FROM ssh_keys WHERE tenant_id = $1");
     SSH_KEY_DELETE_OF_USER = both("DELETE FROM ssh_keys WHERE user_id = $1");
@@ -60,10 +64,24 @@ impl Store {
         self.fetch_all(&SSH_KEY_LIST, args).await?.iter().map(ssh_key).collect()
     }
 
-    /// The keys of each cell on a node that is given keys, none for a cell whose people have none.
-    pub async fn ssh_key_of_node(&self, node: NodeId) -> Result<Vec<(CellId, Option<String>)>> {
-        let rows = self.fetch_all(&SSH_KEY_OF_NODE, args![node]).await?;
-        rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
+    /// The people of each cell on a node that has people, with their keys, in order; cells with nobody are there too.
+    pub async fn people_of_node(&self, node: NodeId) -> Result<Vec<(CellId, People)>> {
+        let mut cells: Vec<(CellId, People)> = Vec::new();
+        for row in self.fetch_all(&PEOPLE_OF_NODE, args![node]).await? {
+            let cell: CellId = row.get(0)?;
+            if cells.last().is_none_or(|(last, _)| *last != cell) {
+                cells.push((cell, Vec::new()));
+            }
+            let (name, uid): (Option<String>, Option<i64>) = (row.get(1)?, row.get(2)?);
+            let (Some((_, people)), Some((name, uid))) = (cells.last_mut(), name.zip(uid)) else { continue };
+            if people.last().is_none_or(|(last, _)| last.uid != uid) {
+                people.push((Login { name, uid }, Vec::new()));
+            }
+            if let (Some((_, keys)), Some(key)) = (people.last_mut(), row.get(3)?) {
+                keys.push(key);
+            }
+        }
+        Ok(cells)
     }
 }
 

@@ -1,14 +1,14 @@
 //! People.
 
 use muster_ids::{TenantId, UserId};
-use muster_model::{LabelSelector, User};
+use muster_model::{LabelSelector, Login, User};
 
 use crate::sql::{Row, args, both, labels_match, pair, statements};
 use crate::{Page, Result, Store, StoreError, Tx};
 
 macro_rules! columns {
     () => {
-        "SELECT id, tenant_id, email, display_name, password_hash, disabled, labels, created_at, updated_at, version
+        "SELECT id, tenant_id, email, display_name, password_hash, disabled, labels, created_at, updated_at, version, login, uid
          FROM users "
     };
 }
@@ -16,8 +16,12 @@ macro_rules! columns {
 statements! {
     USER_INSERT = both(
         "INSERT INTO users (id, tenant_id, email, display_name, password_hash, disabled, labels, created_at, updated_at,
-                            version)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)");
+                            version, login, uid)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)");
+    // The row is locked until the transaction ends: whoever looks for a free name afterwards does so alone.
+    TENANT_NEXT_UID = both(
+        "UPDATE tenants SET next_uid = next_uid + 1 WHERE id = $1 AND next_uid < 60000 RETURNING next_uid - 1");
+    USER_LOGIN_TAKEN = both("SELECT 1 FROM users WHERE tenant_id = $1 AND login = $2");
     USER_GET = both(concat!(columns!(), "WHERE id = $1"));
     USER_BY_EMAIL = both(concat!(columns!(), "WHERE email = $1"));
     USER_LIST = pair(
@@ -40,7 +44,9 @@ statements! {
 }
 
 fn user(row: &Row) -> Result<User> {
+    let (login, uid): (Option<String>, Option<i64>) = (row.get(10)?, row.get(11)?);
     Ok(User {
+        login: login.zip(uid).map(|(name, uid)| Login { name, uid }),
         id: row.get(0)?,
         tenant_id: row.get(1)?,
         email: row.get(2)?,
@@ -97,9 +103,22 @@ impl Tx {
             &user.labels,
             user.created_at,
             user.updated_at,
-            user.version
+            user.version,
+            user.login.as_ref().map(|login| login.name.clone()),
+            user.login.as_ref().map(|login| login.uid)
         ];
         self.insert(&USER_INSERT, args).await
+    }
+
+    /// A number for a person of a tenant that nobody had before; none where all are used up. Until the transaction ends, nobody else
+    /// is added to the tenant.
+    pub async fn tenant_next_uid(&mut self, tenant: TenantId) -> Result<Option<i64>> {
+        self.fetch_all(&TENANT_NEXT_UID, args![tenant]).await?.first().map(|row| row.get(0)).transpose()
+    }
+
+    /// Whether somebody of the tenant has this name inside of cells.
+    pub async fn user_login_taken(&mut self, tenant: TenantId, name: &str) -> Result<bool> {
+        Ok(!self.fetch_all(&USER_LOGIN_TAKEN, args![tenant, name]).await?.is_empty())
     }
 
     /// Changes a person's entry that still has the version before `user.version`.

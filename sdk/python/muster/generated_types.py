@@ -1117,8 +1117,10 @@ class CellSpec(TypedDict):
     egress: NotRequired[bool]
     # Ports that can be reached from outside its network, at the node.
     ingress: NotRequired[list[Ingress]]
-    # Whether the SSH keys of the project's people are kept in `/etc/muster/authorized_keys`.
-    ssh_keys: NotRequired[bool]
+    # Whether it has the project's people: their names and numbers in `/etc/muster/passwd` and `/etc/muster/group`,
+    # their SSH keys in `/etc/muster/authorized_keys`. Whoever runs a command in it is then who they are, and not root,
+    # unless they say otherwise.
+    people: NotRequired[bool]
     # Secrets that it is given, each as a file in `/run/muster/secrets` that is kept in memory and nowhere else.
     secrets: NotRequired[list[SecretFile]]
     # After so many seconds without the platform its node destroys it: what takes its place elsewhere must not find it
@@ -1196,9 +1198,10 @@ class Command(TypedDict):
     columns: NotRequired[int]
     # The terminal's height.
     rows: NotRequired[int]
-    # As which user of the cell.
+    # As which user of the cell; if this is not said, as oneself in a cell that has the project's people, and else as
+    # root.
     uid: NotRequired[int]
-    # As which group of the cell.
+    # As which group of the cell; the user's own number if this is not said.
     gid: NotRequired[int]
     # What it finds in its environment beside what the cell has.
     environment: NotRequired[dict[str, str]]
@@ -2045,6 +2048,9 @@ class Member(TypedDict):
     health: Health
     # Why that is so.
     health_message: NotRequired[str]
+    # When what it does now is expected to be over, as its adapter said at its last look; in the past if it did nothing
+    # then, and absent where nobody knows. Whoever is free first goes first when fewer are wanted.
+    free_at: NotRequired[str]
     # Raised whenever its cell is made.
     incarnation: int
     # The allocation that it is in.
@@ -2174,6 +2180,10 @@ class MemberReport(TypedDict):
     health: Health
     # Why.
     message: NotRequired[str]
+    # When what it does now is expected to be over: now or earlier if it does nothing, and nothing if that is unknown.
+    # When fewer members are wanted, those go first that are free first. A report without it takes back what was said
+    # before.
+    free_at: NotRequired[str]
     # What there is to say of it, for people; it replaces what was said before.
     adapter_detail: NotRequired[dict[str, Any]]
 
@@ -3442,6 +3452,10 @@ class Snapshot(TypedDict):
     manifest: dict[str, Any]
     # Its members, those that are removed not among them.
     members: list[SnapshotMember]
+    # When a member last left without anybody having seen its end: it was cut off with its node, or an operator's word
+    # stands in for the evidence. What was shared with the members before that may be in other hands. Absent if that
+    # never happened.
+    unwitnessed_at: NotRequired[str]
 
 
 class SnapshotMember(TypedDict):
@@ -3852,6 +3866,10 @@ class User(TypedDict):
     tenant_id: NotRequired[TenantId]
     # The address, unique on the platform.
     email: str
+    # What the person is called inside of cells that have the project's people; made from the address.
+    login: NotRequired[str]
+    # The person's number there, user and group alike: the same in every cell, and never given to another.
+    uid: NotRequired[int]
     # What people read.
     display_name: str
     # A disabled person can neither log in nor use a token.

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
 use crate::person::{Person, done, start};
@@ -25,6 +26,45 @@ async fn told(platform: &Platform) -> String {
     platform.until(&step, "done").await;
     running.end().await;
     heard.lock().unwrap().clone()
+}
+
+/// Has a step ask for what was issued after this moment, and has everything else revoked.
+async fn renewed(platform: &Platform, after: Timestamp) -> String {
+    let heard = Arc::new(Mutex::new(String::new()));
+    let step = platform.ask("join", Some("unit-1"));
+    let hear = heard.clone();
+    let running = start(
+        platform,
+        Person::new(move |cx| {
+            let hear = hear.clone();
+            Box::pin(async move {
+                let secret = cx.shared_secret_after("gossip", 64, Some(after)).await?;
+                cx.shared_secret_only("gossip", &secret).await?;
+                *hear.lock().unwrap() = secret;
+                done()
+            })
+        }),
+    );
+    platform.until(&step, "done").await;
+    running.end().await;
+    heard.lock().unwrap().clone()
+}
+
+#[tokio::test]
+async fn what_was_issued_before_a_moment_is_not_used_after_it_and_goes() {
+    let platform = Platform::start().await;
+    let first = told(&platform).await;
+    let issued: Timestamp =
+        serde_json::from_value(platform.world().secrets[0]["created_at"].clone()).unwrap();
+    let before = issued - SignedDuration::from_secs(1);
+    assert_eq!(renewed(&platform, before).await, first, "it was issued since");
+    platform.fault("runtime_secret_revoke", Fault::LoseAnswer);
+    let second = renewed(&platform, issued).await;
+    assert_ne!(second, first);
+    assert_eq!(told(&platform).await, second, "and whoever asks later has the new one");
+    let secrets = platform.world().secrets.clone();
+    let standing: Vec<_> = secrets.iter().filter(|secret| secret["revoked_at"].is_null()).collect();
+    assert_eq!((standing.len(), &standing[0]["id"]), (1, &json!(second)));
 }
 
 #[tokio::test]

@@ -84,6 +84,18 @@ impl World {
         Ok(answer)
     }
 
+    /// Revokes material; who asks again under the same key, which is its id, is told of the same.
+    pub(super) fn revoke(&mut self, id: &str) -> Answer {
+        let found = self.secrets.iter_mut().find(|secret| secret["id"] == id);
+        let Some(secret) = found else {
+            return Err((404, "not_found", "there is no such secret".to_owned()));
+        };
+        if secret["revoked_at"].is_null() {
+            secret["revoked_at"] = json!(now());
+        }
+        Ok(secret.clone())
+    }
+
     pub(super) fn with_snapshot(&self, step: &AdapterStep) -> Value {
         json!({"step": step, "snapshot": {
             "instance_id": "inst_1", "instance": "demo", "app": "fake", "app_version_id": "appv_1",

@@ -59,6 +59,7 @@ async fn answer(
     let key = headers.get("idempotency-key").and_then(|value| value.to_str().ok()).unwrap_or_default();
     let answer = match operation {
         "runtime_secret_issue" => platform.world().issue(&who, key, &body),
+        "runtime_secret_revoke" => platform.world().revoke(parts[4]),
         _ => serve_one(platform, operation, &parts, uri.query().unwrap_or_default(), &who, &body).await,
     };
     if let Some(Fault::LoseAnswer) = fault {
@@ -89,6 +90,7 @@ fn operation(method: &Method, parts: &[&str]) -> &'static str {
         ("POST", ["v1", "projects", _, "operator-tokens"]) => "operator_token_mint",
         ("GET", ["v1", "projects", _, "runtime-secrets"]) => "runtime_secret_list",
         ("POST", ["v1", "projects", _, "runtime-secrets"]) => "runtime_secret_issue",
+        ("POST", ["v1", "projects", _, "runtime-secrets", _, "revoke"]) => "runtime_secret_revoke",
         _ => "unknown",
     }
 }

@@ -1,4 +1,4 @@
-//! Bringing about what the node should have beside its places: networks with everybody in them, names, and keys.
+//! Bringing about what the node should have beside its places: networks with everybody in them, names, and people.
 
 use muster_ids::CellId;
 use muster_node_api::cell::{NetworkState, Wanted};
@@ -26,7 +26,7 @@ impl Driver {
         if faults.is_empty() { Ok(()) } else { Err(AgentError::Refused(faults.join("; "))) }
     }
 
-    /// Gives a cell the names of its neighbours and the keys that it should have.
+    /// Gives a cell the names of its neighbours and the people that it should have.
     pub(super) fn introduce(&self, cell: CellId, wanted: &Wanted) -> Done<()> {
         let mine = |network: &&NetworkState| network.neighbours.iter().any(|member| member.cell_id == cell);
         if let Some(network) = wanted.networks.iter().find(mine)
@@ -34,8 +34,8 @@ impl Driver {
         {
             self.cells.write_hosts(cell, &hosts).map_err(said)?;
         }
-        if let Some(keys) = wanted.keys.iter().find(|keys| keys.cell_id == cell) {
-            self.cells.write_keys(cell, &keys.authorized_keys).map_err(said)?;
+        if let Some(found) = wanted.people.iter().find(|people| people.cell_id == cell) {
+            self.cells.write_people(cell, &found.people).map_err(said)?;
         }
         Ok(())
     }

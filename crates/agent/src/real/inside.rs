@@ -45,8 +45,8 @@ impl Inside for Shared {
         self.0.only(cell, incarnation)?;
         let wanted = muster_cell::Command {
             arguments: command.command.clone(),
-            uid: command.uid,
-            gid: command.gid,
+            uid: command.uid.unwrap_or_default(),
+            gid: command.gid.unwrap_or_default(),
             environment: command.environment.clone(),
             working_directory: command.working_directory.clone(),
         };

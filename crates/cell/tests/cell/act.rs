@@ -173,6 +173,21 @@ fn a_service_on_request_is_idle_until_it_is_asked_for_and_again_after() {
 }
 
 #[test]
+fn what_runs_in_a_dead_cell_has_stopped_and_does_not_start() {
+    let site = Site::new();
+    let spec =
+        json!({ "services": [{ "name": "main", "restart": "always", "command": ["/bin/sleep", "1000"] }] });
+    let cell = site.run(1, spec);
+    let pid = site.until(cell, |seen| service(seen, "main").ready).pid;
+    let first = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    rustix::process::kill_process(first, rustix::process::Signal::KILL).unwrap();
+    site.until(cell, |seen| !seen.present);
+    ask(&site.cells, cell, "main", "stop", "t1", 10).unwrap();
+    assert!(ask(&site.cells, cell, "main", "start", "t2", 10).is_err());
+    assert!(ask(&site.cells, cell, "nothing", "stop", "t3", 10).is_ok(), "nothing of it is left either");
+}
+
+#[test]
 fn a_service_that_does_not_become_ready_is_ended_and_what_was_the_matter_is_said() {
     let site = Site::new();
     let cell = site.run(1, json!({ "services": [
@@ -181,11 +196,19 @@ fn a_service_that_does_not_become_ready_is_ended_and_what_was_the_matter_is_said
         { "name": "once", "start": "on_request", "restart": "never", "command": ["/bin/sh", "-c", "echo x >> /once"] },
         { "name": "stubborn", "start": "on_request", "stop_seconds": 1,
           "command": ["/bin/sh", "-c", "trap '' TERM; while :; do sleep 1004; done"] },
+        { "name": "again", "start": "on_request", "restart": "always", "ready": { "by": { "tcp": 82 } },
+          "command": ["/bin/sh", "-c", "echo no such disk >&2; exit 1"] },
     ] }));
     let error = ask(&site.cells, cell, "ends", "start", "t1", 10).unwrap_err().to_string();
-    assert!(error.contains("it ended with 3"), "{error}");
+    assert!(error.contains("it ended with 3; it wrote nothing"), "{error}");
+    // It is not waited for to the end where it ends again and again.
+    let began = Instant::now();
+    let error = ask(&site.cells, cell, "again", "start", "t0", 60).unwrap_err().to_string();
+    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+    assert!(error.contains("it ended 4 times, last with 1; its last words: no such disk"), "{error}");
+    assert_eq!(service(&site.cells.look(cell).unwrap(), "again").state, ServiceState::Idle);
     let error = ask(&site.cells, cell, "mute", "start", "t2", 2).unwrap_err().to_string();
-    assert!(error.contains("in time") && error.contains("port 81"), "{error}");
+    assert!(error.contains("not become ready in 2 s") && error.contains("port 81"), "{error}");
     assert!(!site.say(cell, "ps").contains("sleep 1003"), "what failed does not come about later");
     assert_eq!(service(&site.cells.look(cell).unwrap(), "mute").state, ServiceState::Idle);
     assert!(

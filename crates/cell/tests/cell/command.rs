@@ -140,3 +140,23 @@ fn commands_that_climb_or_start_in_strange_places_are_refused() {
     );
     assert!(site.cells.exec(site.cell_id(9), &shell(0, "true"), Streams::Pipes).is_err(), "no such cell");
 }
+
+#[test]
+fn who_has_a_home_starts_there_if_it_exists() {
+    let site = Site::new();
+    let cell = site.run(1, json!({}));
+    site.say(cell, "mkdir -p /home/ada; touch /home/file; ln -s /home/ada /home/link");
+    let started = |home: &str, said: Option<&str>| {
+        let mut command = shell(0, "pwd");
+        command.environment.insert("HOME".to_owned(), home.to_owned());
+        command.working_directory = said.map(str::to_owned);
+        let (code, text) = site.whole(cell, &command);
+        assert_eq!(code, 0, "{text}");
+        text.trim().to_owned()
+    };
+    assert_eq!(started("/home/ada", None), "/home/ada");
+    assert_eq!(started("/home/ada", Some("/etc")), "/etc", "what is said counts");
+    assert_eq!((started("/home/bob", None), started("/home/file", None)), ("/".to_owned(), "/".to_owned()));
+    assert_eq!(started("home", None), "/", "that is no place");
+    assert_eq!(started("/home/link", None), "/home/ada");
+}

@@ -4,6 +4,7 @@ use std::fs;
 
 use crate::site::{Site, spec_of};
 use muster_cell::DestroyOptions;
+use muster_node_api::cell::Person;
 use serde_json::json;
 
 #[test]
@@ -49,18 +50,23 @@ fn what_a_cell_writes_stays_out_of_the_image() {
 #[test]
 fn the_files_of_etc_that_are_ours_can_be_rewritten_while_it_runs_but_not_by_the_cell() {
     let site = Site::new();
-    let cell = site.run(1, json!({ "ssh_keys": true }));
+    let cell = site.run(1, json!({ "people": true }));
     site.cells.write_hosts(cell, "10.0.0.9 other\n").unwrap();
-    site.cells.write_keys(cell, "ssh-ed25519 AAAA me\n").unwrap();
+    let me = Person { name: "me".to_owned(), uid: 30_000, keys: vec!["ssh-ed25519 AAAA".to_owned()] };
+    site.cells.write_people(cell, std::slice::from_ref(&me)).unwrap();
     assert_eq!(
         site.say(cell, "cat /etc/hosts /etc/muster/authorized_keys"),
         "10.0.0.9 other\nssh-ed25519 AAAA me"
+    );
+    assert_eq!(
+        site.say(cell, "cat /etc/muster/passwd /etc/muster/group"),
+        "me:x:30000:30000::/home/me:/bin/bash\nme:x:30000:"
     );
     assert_eq!(site.say(cell, "stat -c '%u %a' /etc/muster /etc/muster/authorized_keys"), "0 755\n0 644");
     assert_ne!(site.shell(cell, "echo x > /etc/hosts").0, 0);
     assert_ne!(site.shell(cell, "echo x >> /etc/muster/authorized_keys").0, 0);
     let other = site.run(2, json!({}));
-    assert!(site.cells.write_keys(other, "x").is_err(), "it did not ask for keys");
+    assert!(site.cells.write_people(other, &[me]).is_err(), "it did not ask for people");
 }
 
 #[test]

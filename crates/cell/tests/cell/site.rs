@@ -143,8 +143,12 @@ impl Site {
     }
 
     pub(crate) fn shell_as(&self, cell: CellId, uid: u32, script: &str) -> (i32, String) {
-        let command = shell(uid, script);
-        let mut attached = self.cells.exec(cell, &command, Streams::Pipes).unwrap();
+        self.whole(cell, &shell(uid, script))
+    }
+
+    /// How a command ended and what it wrote.
+    pub(crate) fn whole(&self, cell: CellId, command: &Command) -> (i32, String) {
+        let mut attached = self.cells.exec(cell, command, Streams::Pipes).unwrap();
         drop(attached.child.stdin.take());
         let mut text = String::new();
         attached.child.stdout.take().unwrap().read_to_string(&mut text).unwrap();

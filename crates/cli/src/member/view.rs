@@ -35,6 +35,7 @@ pub(crate) fn shown(member: &Value, now: Timestamp) -> String {
     fact("address", text(member, "address"));
     fact("release", text(member, "app_version_id"));
     fact("incarnation", member["incarnation"].as_i64().map(|number| number.to_string()).unwrap_or_default());
+    fact("free", member["free_at"].as_str().and_then(|text| exact(text, now)).unwrap_or_default());
     fact("evidence", evidence(member));
     fact("made", member["created_at"].as_str().and_then(|text| exact(text, now)).unwrap_or_default());
     fact("thread", text(member, "correlation_id"));

@@ -146,6 +146,12 @@ async fn reports(
                 told.push(member_told(&one.member, before, report));
             }
         }
+        // It changes with every piece of work and is nobody's news: the row alone knows it.
+        if one.member.free_at != report.free_at
+            && tx.member_free(report.member_id, report.incarnation, report.free_at).await?
+        {
+            one.member.free_at = report.free_at;
+        }
         if let Some(detail) = &report.adapter_detail {
             let detail = Value::Object(detail.clone());
             if detail != one.member.adapter_detail

@@ -43,11 +43,12 @@ pub(super) async fn snapshot(cx: &Cx, id: InstanceId) -> Result<Snapshot> {
     let gone = || refuse(StoreError::Gone("instance".to_owned()));
     let instance = store.instance_lookup(id).await.map_err(refuse)?.ok_or_else(gone)?;
     let (release, manifest) = manifest_of(cx, &instance, instance.app_version_id).await?;
-    let (network, components, members, places) = tokio::try_join!(
+    let (network, components, members, places, unwitnessed_at) = tokio::try_join!(
         store.network_lookup(instance.network_id),
         store.component_list(id),
         store.member_living(id),
-        store.member_places(id)
+        store.member_places(id),
+        store.instance_unwitnessed_at(id)
     )
     .map_err(refuse)?;
     let places: BTreeMap<_, _> = places.iter().map(|place| (place.member_id, place)).collect();
@@ -84,6 +85,7 @@ pub(super) async fn snapshot(cx: &Cx, id: InstanceId) -> Result<Snapshot> {
         config: object(&instance.config),
         manifest: object(&release.manifest),
         members: members.iter().map(told).collect(),
+        unwitnessed_at,
     })
 }
 

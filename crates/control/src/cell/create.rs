@@ -76,7 +76,7 @@ pub async fn create(cx: &Cx, project: &str, body: CellCreate) -> Result<Commit> 
         name: body.name,
         labels: checked_labels(body.labels)?,
         spec: json!(body.spec),
-        ssh_keys: body.spec.ssh_keys,
+        people: body.spec.people,
         artifact_id,
         member_id: None,
         fenced: false,

@@ -195,7 +195,7 @@ mod tests {
             name: "shell".to_owned(),
             labels: Labels::new(),
             spec: json!({}),
-            ssh_keys: false,
+            people: false,
             artifact_id: None,
             member_id: None,
             fenced: false,

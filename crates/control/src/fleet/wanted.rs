@@ -1,13 +1,15 @@
-//! What a node should have beside its places: the networks of its cells with everybody in them, and the keys of people.
+//! What a node should have beside its places: the networks of its cells with everybody in them, and their people.
 //!
 //! It is read off the tables whenever an agent is behind, whole, and never kept: an agent that missed any number of changes,
 //! or lost everything, is right again after one answer.
 
-use std::collections::BTreeMap;
-
-use muster_ids::{CellId, NodeId};
-use muster_node_api::cell::{CellKeys, Neighbour, NetworkState, Wanted};
+use muster_ids::NodeId;
+use muster_model::Login;
+use muster_node_api::cell::{CellPeople, Neighbour, NetworkState, Person, Wanted};
 use muster_store::{Result, Store};
+
+/// Who a number that is none would be; the schema has no such number.
+const NOBODY: u32 = 65_534;
 
 /// Reads it. The number is read first: what changes meanwhile is told again.
 pub(super) async fn wanted(store: &Store, node: NodeId) -> Result<Wanted> {
@@ -32,14 +34,15 @@ pub(super) async fn wanted(store: &Store, node: NodeId) -> Result<Wanted> {
             subnet: network.subnet,
         });
     }
-    let mut keys: BTreeMap<CellId, String> = BTreeMap::new();
-    for (cell, key) in store.ssh_key_of_node(node).await? {
-        let text = keys.entry(cell).or_default();
-        if let Some(key) = key {
-            text.push_str(&key);
-            text.push('\n');
-        }
-    }
-    let keys = keys.into_iter().map(|(cell_id, authorized_keys)| CellKeys { cell_id, authorized_keys });
-    Ok(Wanted { revision, networks, keys: keys.collect() })
+    let person = |(login, keys): (Login, Vec<String>)| Person {
+        name: login.name,
+        uid: u32::try_from(login.uid).unwrap_or(NOBODY),
+        keys,
+    };
+    let people = store
+        .people_of_node(node)
+        .await?
+        .into_iter()
+        .map(|(cell_id, people)| CellPeople { cell_id, people: people.into_iter().map(person).collect() });
+    Ok(Wanted { revision, networks, people: people.collect() })
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use muster_api::instance::{ComponentAsk, InstanceScale};
 use muster_api::{Code, Problem};
 use muster_authz::Permission;
@@ -62,7 +62,7 @@ pub(super) async fn scaled(
         return Err(Problem::new(Code::InvalidState, why));
     }
     together(cx, &instance, &manifest, &components, &living, &changes).await?;
-    let chosen = choose(&manifest, &components, &changes, &living, &operations)?;
+    let chosen = choose(cx.now, &manifest, &components, &changes, &living, &operations)?;
     let ids: BTreeMap<String, Vec<MemberId>> = changes
         .iter()
         .map(|change| (change.key.clone(), (0..change.more.max(0)).map(|_| cx.platform.world.id()).collect()))
@@ -198,6 +198,7 @@ async fn together(
 
 /// Which members go; refused where the rest could not do without them.
 fn choose(
+    now: Timestamp,
     manifest: &Manifest,
     components: &[Component],
     changes: &[Change],
@@ -210,8 +211,8 @@ fn choose(
         let fewer = usize::try_from(-change.more).unwrap_or_default();
         let of_it =
             living.iter().filter(|member| member.component_key == change.key && !going.contains(&member.id));
-        let out =
-            removed(of_it.cloned().collect(), fewer, usize::try_from(change.desired).unwrap_or_default());
+        let desired = usize::try_from(change.desired).unwrap_or_default();
+        let out = removed(of_it.cloned().collect(), fewer, desired, now);
         let without: BTreeSet<MemberId> = out.iter().map(|member| member.id).collect();
         let component = components.iter().find(|component| component.key == change.key);
         if let (Some(said), Some(_)) = (manifest.component(&change.key), component)
@@ -267,7 +268,7 @@ impl Write {
         }
         let living = tx.member_living_now(self.instance.id).await?;
         let operations = tx.operation_touching_now(self.instance.id.uuid()).await?;
-        let chosen = choose(&self.manifest, &components, &self.changes, &living, &operations)?;
+        let chosen = choose(self.cx.now, &self.manifest, &components, &self.changes, &living, &operations)?;
         let mut added = Vec::new();
         for (change, component) in self.changes.iter().zip(&components) {
             let first = component.last_ordinal - change.more.max(0) + 1;

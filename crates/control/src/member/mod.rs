@@ -82,6 +82,7 @@ fn view(member: &Member, network: Option<&Network>, place: Option<&MemberPlace>)
             .health_message
             .clone()
             .filter(|_| member.health_incarnation == member.incarnation),
+        free_at: member.free_at,
         incarnation: member.incarnation,
         allocation_id: member.allocation_id,
         allocation_made: member.allocation_made,
@@ -134,6 +135,7 @@ pub(crate) fn requested(wanted: Wanted<'_>) -> Member {
         health: Health::Unknown,
         health_message: None,
         health_incarnation: 0,
+        free_at: None,
         allocation_id: wanted.allocation_id,
         allocation_made: false,
         bound_capacity_shape: None,
@@ -186,6 +188,7 @@ pub(crate) mod tests {
             health,
             health_message: None,
             health_incarnation: 1,
+            free_at: None,
             allocation_id: None,
             allocation_made: false,
             bound_capacity_shape: None,

@@ -1,4 +1,5 @@
-//! Revoke issued material. What was sealed is erased; what cells were given stays with them until they are made anew.
+//! Revoke issued material. What was sealed is erased; what cells were given stays with them until they are made anew, or until
+//! the adapter of the instance gives them another: it is asked to look at once.
 
 use muster_api::secret::RuntimeSecretRevoke;
 use muster_api::{Code, Problem};
@@ -17,7 +18,7 @@ pub async fn revoke(cx: &Cx, project: &str, reference: &str, body: RuntimeSecret
     if secret.revoked_at.is_some() {
         return Err(Problem::new(Code::InvalidState, "it was revoked before, or its cell went"));
     }
-    let (id, seen, at) = (secret.id, secret.version, cx.now);
+    let (id, seen, at, instance) = (secret.id, secret.version, cx.now, secret.instance_id);
     let (subject, target) = (path(&secret), target("runtime_secret", id, &secret.name));
     let told = facts(&secret, body.reason.as_deref());
     secret.revoked_at = Some(at);
@@ -25,6 +26,9 @@ pub async fn revoke(cx: &Cx, project: &str, reference: &str, body: RuntimeSecret
     let commit = Commit::new(scope, target, move |tx| {
         Box::pin(async move {
             tx.runtime_secret_revoke(id, seen, at).await?;
+            if let Some(instance) = instance {
+                tx.instance_suspect(instance, at).await?;
+            }
             Ok(Answer::new(&view(&secret)))
         })
     });

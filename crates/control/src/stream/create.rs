@@ -14,5 +14,5 @@ pub async fn create(cx: &Cx, project: &str, cell: &str, body: StreamCreate) -> R
         StreamCreate::Read(file) => StreamWhat::Read(file),
         StreamCreate::Write(file) => StreamWhat::Write(file),
     };
-    grant(cx, project, cell, Permission::StreamCreate, &what).await
+    grant(cx, project, cell, Permission::StreamCreate, what).await
 }

@@ -5,13 +5,15 @@ use muster_api::stream::Stream as View;
 use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_ids::StreamId;
+use muster_model::Login;
 use muster_model::cell::{Cell, CellState};
 use muster_model::event::EventType;
-use muster_node_api::stream::StreamWhat;
+use muster_node_api::stream::{Command, StreamWhat};
 use muster_store::Stream;
 use serde_json::{Value, json};
 
 use crate::commit::target;
+use crate::refuse::refuse;
 use crate::{Answer, Commit, Cx, Result};
 
 /// Who asked has this long to join.
@@ -22,12 +24,16 @@ pub(super) async fn grant(
     project: &str,
     cell: &str,
     permission: Permission,
-    what: &StreamWhat,
+    what: StreamWhat,
 ) -> Result<Commit> {
     let cell = cx.cell(project, cell).await?;
     cx.authorize(permission, cell.scope(), "cell")?;
-    check(what)?;
+    check(&what)?;
     usable(&cell)?;
+    let what = match what {
+        StreamWhat::Command(command) => StreamWhat::Command(as_whom(cx, &cell, command).await?),
+        other => other,
+    };
     let stream = Stream {
         id: cx.platform.world.id::<StreamId>(),
         tenant_id: cell.tenant_id,
@@ -47,7 +53,7 @@ pub(super) async fn grant(
         path: format!("/v1/streams/{}", stream.id),
     };
     let (scope, subject) = (cell.scope(), format!("/v1/projects/{}/cells/{}", cell.project_id, cell.id));
-    let told = json!({"stream_id": stream.id, "what": told(what)});
+    let told = json!({"stream_id": stream.id, "what": told(&what)});
     let commit = Commit::new(scope, target("cell", cell.id, &cell.name), move |tx| {
         Box::pin(async move {
             tx.stream_insert(&stream).await?;
@@ -55,6 +61,36 @@ pub(super) async fn grant(
         })
     });
     Ok(commit.event(cx, EventType::StreamGranted, subject, told))
+}
+
+/// In a cell with people, a person is nobody else unless they say so. Whoever has no name there, as service accounts, is root.
+async fn as_whom(cx: &Cx, cell: &Cell, command: Command) -> Result<Command> {
+    let me = match cx.user_id() {
+        Some(user) if cell.people && command.uid.is_none() => {
+            cx.platform.store.user_lookup(user).await.map_err(refuse)?.and_then(|user| user.login)
+        }
+        _ => None,
+    };
+    Ok(match me {
+        Some(login) => run_as(&login, command),
+        None => {
+            let uid = command.uid.unwrap_or_default();
+            Command { uid: Some(uid), gid: Some(command.gid.unwrap_or(uid)), ..command }
+        }
+    })
+}
+
+fn run_as(login: &Login, mut command: Command) -> Command {
+    let uid = u32::try_from(login.uid).ok();
+    let own = [
+        ("HOME", format!("/home/{}", login.name)),
+        ("USER", login.name.clone()),
+        ("LOGNAME", login.name.clone()),
+    ];
+    for (name, value) in own {
+        command.environment.entry(name.to_owned()).or_insert(value);
+    }
+    Command { uid, gid: command.gid.or(uid), ..command }
 }
 
 /// Whether anything can be done in a cell now. One that is still being made counts: that is when people want to look.

@@ -8,5 +8,5 @@ use crate::{Commit, Cx, Result};
 
 /// Prepares `stream_logs`.
 pub async fn logs(cx: &Cx, project: &str, cell: &str, body: Logs) -> Result<Commit> {
-    grant(cx, project, cell, Permission::StreamLogs, &StreamWhat::Logs(body)).await
+    grant(cx, project, cell, Permission::StreamLogs, StreamWhat::Logs(body)).await
 }

@@ -27,6 +27,8 @@ pub(crate) fn view(user: &User) -> api::User {
         id: user.id,
         tenant_id: user.tenant_id,
         email: user.email.clone(),
+        login: user.login.as_ref().map(|login| login.name.clone()),
+        uid: user.login.as_ref().map(|login| login.uid),
         display_name: user.display_name.clone(),
         disabled: user.disabled,
         has_password: user.password_hash.is_some(),

@@ -150,7 +150,7 @@ pub(crate) mod tests {
             name: "shell".to_owned(),
             labels: Labels::new(),
             spec: json!({}),
-            ssh_keys: false,
+            people: false,
             artifact_id: None,
             member_id: None,
             fenced: false,

@@ -91,6 +91,10 @@ fn write(cx: &StepCx<'_>, member: Member, witness: Witness) -> Act {
     let now = cx.now;
     Act::write(move |tx, told| {
         Box::pin(async move {
+            // The instance's row before the member's, as in a look.
+            if witness.kind == WitnessKind::Attested {
+                tx.instance_unwitnessed(member.instance_id, now).await?;
+            }
             tx.witness_insert(&witness).await?;
             let after = Member {
                 state: MemberState::Removed,

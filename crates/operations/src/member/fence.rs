@@ -118,6 +118,8 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         let now = cx.now;
         Ok(Act::write(move |tx, told| {
             Box::pin(async move {
+                // The instance's row before the member's, as in a look.
+                tx.instance_unwitnessed(member.instance_id, now).await?;
                 tx.witness_insert(&witness).await?;
                 let after = Member { fenced: true, ..member.clone() };
                 tx.member_move(&member, &after, now).await?;

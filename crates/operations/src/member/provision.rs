@@ -126,7 +126,7 @@ async fn make(
         artifact_id,
         member_id: Some(member.id),
         fenced: false,
-        ssh_keys: spec.ssh_keys,
+        people: spec.people,
         host: 0,
         state: CellState::Requested,
         incarnation: 0,
@@ -270,7 +270,7 @@ fn spec_of(manifest: &Manifest, component: &Component, member: &Member, instance
         ingress: exposed
             .map(|port| Ingress { port: port.port, protocol: port.protocol, node_port: None })
             .collect(),
-        ssh_keys: runtime.ssh_keys,
+        people: runtime.people,
         secrets: runtime.secrets.clone(),
         stop_after_partition: component.stop_after_partition,
     })

@@ -227,6 +227,7 @@ fn requested(
         health: Health::Unknown,
         health_message: None,
         health_incarnation: 0,
+        free_at: None,
         allocation_id: None,
         allocation_made: false,
         bound_capacity_shape: None,

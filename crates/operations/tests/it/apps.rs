@@ -205,6 +205,7 @@ impl Rig {
             health: Health::Unknown,
             health_message: None,
             health_incarnation: 0,
+            free_at: None,
             allocation_id: None,
             allocation_made: false,
             bound_capacity_shape: None,

@@ -396,7 +396,7 @@ impl Rig {
             name: name.to_owned(),
             labels: Labels::new(),
             spec,
-            ssh_keys: false,
+            people: false,
             artifact_id: None,
             member_id: None,
             fenced: false,

@@ -7,7 +7,9 @@ CREATE TABLE tenants (
     labels JSONB NOT NULL,
     created_at TIMESTAMPTZ NOT NULL,
     updated_at TIMESTAMPTZ NOT NULL,
-    version BIGINT NOT NULL CHECK (version > 0)
+    version BIGINT NOT NULL CHECK (version > 0),
+    -- The number of its next person; a number is never given twice.
+    next_uid BIGINT NOT NULL DEFAULT 30000 CHECK (next_uid BETWEEN 30000 AND 60000)
 );
 
 CREATE TABLE projects (
@@ -32,9 +34,15 @@ CREATE TABLE users (
     labels JSONB NOT NULL,
     created_at TIMESTAMPTZ NOT NULL,
     updated_at TIMESTAMPTZ NOT NULL,
-    version BIGINT NOT NULL CHECK (version > 0)
+    version BIGINT NOT NULL CHECK (version > 0),
+    -- Who the person is inside of cells.
+    login TEXT,
+    uid BIGINT,
+    CHECK ((login IS NULL) = (tenant_id IS NULL) AND (uid IS NULL) = (tenant_id IS NULL))
 );
 CREATE INDEX users_by_tenant ON users (tenant_id, id);
+CREATE UNIQUE INDEX users_by_login ON users (tenant_id, login);
+CREATE UNIQUE INDEX users_by_uid ON users (tenant_id, uid);
 
 CREATE TABLE role_bindings (
     id UUID NOT NULL PRIMARY KEY,

@@ -36,7 +36,7 @@ CREATE TABLE cells (
     name TEXT NOT NULL,
     labels JSONB NOT NULL,
     spec JSONB NOT NULL,
-    ssh_keys BOOLEAN NOT NULL,
+    people BOOLEAN NOT NULL,
     -- Its place among the addresses of its network, from 1.
     host BIGINT NOT NULL CHECK (host > 0),
     state TEXT NOT NULL CHECK (state IN ('requested', 'provisioning', 'running', 'destroying', 'gone', 'failed')),

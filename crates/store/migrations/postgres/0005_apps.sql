@@ -123,6 +123,8 @@ CREATE TABLE instances (
     operation_id UUID,
     reconcile_due_at TIMESTAMPTZ,
     reconciled_at TIMESTAMPTZ,
+    -- When a member last left without anybody having seen its end.
+    unwitnessed_at TIMESTAMPTZ,
     created_at TIMESTAMPTZ NOT NULL,
     updated_at TIMESTAMPTZ NOT NULL,
     version BIGINT NOT NULL CHECK (version > 0),
@@ -161,6 +163,8 @@ CREATE TABLE members (
     health TEXT NOT NULL CHECK (health IN ('healthy', 'degraded', 'unhealthy', 'unknown')),
     health_message TEXT,
     health_incarnation BIGINT NOT NULL,
+    -- What its adapter said of this incarnation.
+    free_at TIMESTAMPTZ,
     allocation_id UUID REFERENCES allocations (id),
     allocation_made BOOLEAN NOT NULL,
     bound_capacity_shape TEXT,

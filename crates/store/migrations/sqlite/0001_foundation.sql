@@ -7,7 +7,9 @@ CREATE TABLE tenants (
     labels TEXT NOT NULL,
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
-    version INTEGER NOT NULL CHECK (version > 0)
+    version INTEGER NOT NULL CHECK (version > 0),
+    -- The number of its next person; a number is never given twice.
+    next_uid INTEGER NOT NULL DEFAULT 30000 CHECK (next_uid BETWEEN 30000 AND 60000)
 ) STRICT;
 
 CREATE TABLE projects (
@@ -32,9 +34,15 @@ CREATE TABLE users (
     labels TEXT NOT NULL,
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
-    version INTEGER NOT NULL CHECK (version > 0)
+    version INTEGER NOT NULL CHECK (version > 0),
+    -- Who the person is inside of cells.
+    login TEXT,
+    uid INTEGER,
+    CHECK ((login IS NULL) = (tenant_id IS NULL) AND (uid IS NULL) = (tenant_id IS NULL))
 ) STRICT;
 CREATE INDEX users_by_tenant ON users (tenant_id, id);
+CREATE UNIQUE INDEX users_by_login ON users (tenant_id, login);
+CREATE UNIQUE INDEX users_by_uid ON users (tenant_id, uid);
 
 CREATE TABLE role_bindings (
     id TEXT NOT NULL PRIMARY KEY,

@@ -36,7 +36,7 @@ CREATE TABLE cells (
     name TEXT NOT NULL,
     labels TEXT NOT NULL,
     spec TEXT NOT NULL,
-    ssh_keys INTEGER NOT NULL,
+    people INTEGER NOT NULL,
     -- Its place among the addresses of its network, from 1.
     host INTEGER NOT NULL CHECK (host > 0),
     state TEXT NOT NULL CHECK (state IN ('requested', 'provisioning', 'running', 'destroying', 'gone', 'failed')),

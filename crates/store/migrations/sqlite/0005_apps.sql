@@ -123,6 +123,8 @@ CREATE TABLE instances (
     operation_id TEXT,
     reconcile_due_at INTEGER,
     reconciled_at INTEGER,
+    -- When a member last left without anybody having seen its end.
+    unwitnessed_at INTEGER,
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
     version INTEGER NOT NULL CHECK (version > 0),
@@ -161,6 +163,8 @@ CREATE TABLE members (
     health TEXT NOT NULL CHECK (health IN ('healthy', 'degraded', 'unhealthy', 'unknown')),
     health_message TEXT,
     health_incarnation INTEGER NOT NULL,
+    -- What its adapter said of this incarnation.
+    free_at INTEGER,
     allocation_id TEXT REFERENCES allocations (id),
     allocation_made INTEGER NOT NULL,
     bound_capacity_shape TEXT,

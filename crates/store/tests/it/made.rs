@@ -4,7 +4,7 @@ pub(crate) mod catalog;
 pub(crate) mod fleet;
 
 use std::fmt::Debug;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use jiff::{SignedDuration, Timestamp};
 use muster_ids::TypedId;
@@ -12,7 +12,9 @@ use muster_model::audit::{Actor, Entry, Outcome, Sealed, chain_hash};
 use muster_model::event::Draft;
 use muster_model::token::{Subject, Token, TokenKind};
 use muster_model::webhook::{Webhook, WebhookState};
-use muster_model::{LabelSelector, Labels, Project, Role, RoleBinding, Scope, ServiceAccount, Tenant, User};
+use muster_model::{
+    LabelSelector, Labels, Login, Project, Role, RoleBinding, Scope, ServiceAccount, Tenant, User,
+};
 use muster_store::{Delivery, Door, Page, Result, SealingKey, Store, StoreError, Tx};
 use serde_json::json;
 use uuid::Uuid;
@@ -124,6 +126,7 @@ pub(crate) fn user(tenant: Option<&Tenant>, email: &str) -> User {
         id: id(),
         tenant_id: tenant.map(|tenant| tenant.id),
         email: email.to_owned(),
+        login: tenant.map(|_| login(email)),
         display_name: email.to_uppercase(),
         password_hash: None,
         disabled: false,
@@ -132,6 +135,11 @@ pub(crate) fn user(tenant: Option<&Tenant>, email: &str) -> User {
         updated_at: at(1),
         version: 1,
     }
+}
+
+fn login(email: &str) -> Login {
+    static NEXT: AtomicI64 = AtomicI64::new(40_000);
+    Login { name: email.to_owned(), uid: NEXT.fetch_add(1, Ordering::Relaxed) }
 }
 
 pub(crate) fn binding(user: &User, role: Role, scope: Scope) -> RoleBinding {

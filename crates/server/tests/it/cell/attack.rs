@@ -52,7 +52,7 @@ async fn a_node_is_neither_asked_nor_heard_about_cells_of_another() {
     scene.allocate("a", 0).await;
     scene.kit.operator().post(&format!("/v1/nodes/{}/cordon", hand.node), json!({})).await.ok();
     let other = approved(&scene, 0).await;
-    scene.running("shell", "a", json!({"ssh_keys": true})).await;
+    scene.running("shell", "a", json!({"people": true})).await;
     let work = poll(&other, 0, 0).await;
     assert_eq!((&work["tasks"], work.get("wanted")), (&json!([]), None));
     // It guesses the task right, down to the generation, and is not believed.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use muster_node_api::cell::Wanted;
+use muster_node_api::cell::{CellPeople, Wanted};
 use muster_testkit::Database;
 use serde_json::{Value, json};
 
@@ -14,7 +14,10 @@ fn last(hand: &Hand) -> Wanted {
 }
 
 fn keys(hand: &Hand) -> Vec<String> {
-    last(hand).keys.into_iter().map(|keys| keys.authorized_keys).collect()
+    let people = |cell: CellPeople| {
+        cell.people.into_iter().flat_map(|person| person.keys).collect::<Vec<_>>().join("\n")
+    };
+    last(hand).people.into_iter().map(people).collect()
 }
 
 /// Where the members of the node's networks are.
@@ -43,7 +46,7 @@ async fn a_node_is_sent_the_networks_and_keys_of_its_cells_and_of_no_others() {
         let viewer = scene.fixture.client(&scene.kit, "viewer");
         viewer.post(&ssh_keys, other).await.refused(403, "permission_denied");
 
-        let open = scene.running("open", "a", json!({"ssh_keys": true})).await;
+        let open = scene.running("open", "a", json!({"people": true})).await;
         let closed = scene.running("closed", "a", json!({})).await;
         until("both are known", async || {
             last(&hand).networks.first().is_some_and(|network| network.neighbours.len() == 2)
@@ -64,10 +67,10 @@ async fn a_node_is_sent_the_networks_and_keys_of_its_cells_and_of_no_others() {
             .collect();
         let member = |cell: &Value| json!([cell["id"], cell["name"], cell["address"]]);
         assert_eq!(shown, [member(&open), member(&closed)]);
-        assert_eq!(
-            json!(wanted.keys),
-            json!([{"cell_id": open["id"], "authorized_keys": format!("{KEY}\n")}])
-        );
+        let people: Vec<Value> =
+            wanted.people[0].people.iter().map(|one| json!([one.name, one.keys])).collect();
+        assert_eq!((wanted.people.len(), json!(wanted.people[0].cell_id)), (1, open["id"].clone()));
+        assert_eq!(json!(people), json!([["tenant_admin", []], ["project_admin", [KEY]]]));
         until("it is written that it followed", async || {
             let (wanted, applied) = scene.kit.store().wanted(hand.node).await.unwrap();
             applied == wanted && wanted == last(&hand).revision
@@ -77,13 +80,13 @@ async fn a_node_is_sent_the_networks_and_keys_of_its_cells_and_of_no_others() {
         admin.delete(&format!("{ssh_keys}/{}", key.text_of("id"))).await.ok();
         until("the key is taken away", async || keys(&hand) == [""]).await;
         admin.post(&ssh_keys, json!({"name": "k", "public_key": KEY})).await.ok();
-        until("another is given", async || keys(&hand) == [format!("{KEY}\n")]).await;
+        until("another is given", async || keys(&hand) == [KEY]).await;
         let binding = format!("/v1/role-bindings/{}", scene.fixture.id("project_admin_binding"));
         scene.admin.delete(&binding).await.ok();
         until("its owner has left", async || keys(&hand) == [""]).await;
 
         scene.done(scene.act("allocations/a/release").await).await;
-        until("nothing is left", async || last(&hand).networks.is_empty() && last(&hand).keys.is_empty())
+        until("nothing is left", async || last(&hand).networks.is_empty() && last(&hand).people.is_empty())
             .await;
         drop(hand);
         scene.kit.stop().await;
@@ -95,7 +98,7 @@ async fn a_change_reaches_a_node_that_waits_at_another_server_within_a_second() 
     let scene = Scene::new(Database::postgres(), 2).await;
     let hand = Hand::start(&scene, 1).await;
     scene.allocate("a", 0).await;
-    scene.running("open", "a", json!({"ssh_keys": true})).await;
+    scene.running("open", "a", json!({"people": true})).await;
     until("its keys are known", async || keys(&hand) == [""]).await;
     let body = json!({"name": "k", "public_key": KEY});
     scene
@@ -105,7 +108,7 @@ async fn a_change_reaches_a_node_that_waits_at_another_server_within_a_second() 
         .await
         .ok();
     let asked = Instant::now();
-    until("the key is there", async || keys(&hand) == [format!("{KEY}\n")]).await;
+    until("the key is there", async || keys(&hand) == [KEY]).await;
     assert!(asked.elapsed() < Duration::from_secs(1), "{:?}", asked.elapsed());
     drop(hand);
     scene.kit.stop().await;

@@ -102,6 +102,7 @@ pub(crate) async fn made(kit: &Kit, fixture: &mut Fixture) {
         health: Health::Healthy,
         health_message: None,
         health_incarnation: 0,
+        free_at: None,
         allocation_id: None,
         allocation_made: false,
         bound_capacity_shape: None,

@@ -21,6 +21,11 @@ use serde_json::{Value, json};
 
 /// A cell that is there as far as the database knows. That it is provisioning needs no evidence, and is enough to look in.
 pub(crate) async fn cell(store: &Store, project: &str, node: NodeId, name: &str) -> CellId {
+    cell_of(store, project, node, name, false).await
+}
+
+/// The same, with the project's people or without.
+async fn cell_of(store: &Store, project: &str, node: NodeId, name: &str, people: bool) -> CellId {
     let world = World::system();
     let project = store.project_lookup(project.parse().unwrap()).await.unwrap().unwrap();
     let (tenant_id, now) = (project.tenant_id, world.now());
@@ -40,7 +45,7 @@ pub(crate) async fn cell(store: &Store, project: &str, node: NodeId, name: &str)
         name: name.to_owned(),
         labels: Labels::new(),
         spec: json!({"root": {"host": ["/usr"]}}),
-        ssh_keys: false,
+        people,
         artifact_id: None,
         member_id: None,
         fenced: false,

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use muster_testkit::Database;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{Scene, all, until};
+use super::{Scene, all, cell_of, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_says_what_it_has_to_say_and_how_it_ended() {
@@ -79,6 +79,39 @@ async fn who_may_only_look_reads_logs_and_runs_nothing() {
 }
 
 /// The words of a command are audited, in the tenant's own chain; what it was given in its environment is not.
+#[tokio::test(flavor = "multi_thread")]
+async fn in_a_cell_with_people_everybody_is_who_they_are_unless_they_say_otherwise() {
+    let scene = Scene::new().await;
+    let (project, store) = (scene.fixture.id("train").to_owned(), scene.kit.store());
+    cell_of(store, &project, scene.node, "open", true).await;
+    let asked = async |actor: &str, cell: &str, body: Value| {
+        let path = format!("/v1/projects/{project}/cells/{cell}/streams");
+        let granted = scene.client(actor).post(&path, json!({"command": body})).await.ok();
+        let stream = store.stream_lookup(granted.text_of("id").parse().unwrap()).await.unwrap().unwrap();
+        stream.what["command"].clone()
+    };
+    let me = scene.client("project_admin").get("/v1/whoami").await.ok();
+    let user = scene.kit.operator().get(&format!("/v1/users/{}", me.text_of("id"))).await.ok().body;
+    let (login, uid) = (user["login"].as_str().unwrap().to_owned(), user["uid"].clone());
+    assert!(uid.as_i64().is_some_and(|uid| uid >= 30_000), "{user}");
+
+    let mine =
+        asked("project_admin", "open", json!({"command": ["id"], "environment": {"USER": "else"}})).await;
+    assert_eq!((&mine["uid"], &mine["gid"]), (&uid, &uid));
+    assert_eq!(
+        mine["environment"],
+        json!({"HOME": format!("/home/{login}"), "LOGNAME": login, "USER": "else"}),
+        "what was said stays"
+    );
+    let root = asked("project_admin", "open", json!({"command": ["id"], "uid": 0})).await;
+    assert_eq!((&root["uid"], &root["gid"], root["environment"].get("HOME")), (&json!(0), &json!(0), None));
+    let other = asked("project_admin", "open", json!({"command": ["id"], "uid": 7})).await;
+    assert_eq!((&other["uid"], &other["gid"]), (&json!(7), &json!(7)));
+    let closed = asked("project_admin", "shell", json!({"command": ["id"]})).await;
+    assert_eq!(closed["uid"], 0, "a cell without people knows nobody");
+    scene.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_asked_for_is_audited_and_what_is_secret_is_not() {
     let scene = Scene::new().await;

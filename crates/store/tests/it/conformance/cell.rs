@@ -64,7 +64,7 @@ pub(super) fn cell(place: &Place, name: &str, host: i64) -> Cell {
         name: name.to_owned(),
         labels: Labels::new(),
         spec: json!({"root": {"host": ["/usr"]}}),
-        ssh_keys: false,
+        people: false,
         artifact_id: None,
         member_id: None,
         fenced: false,
@@ -133,7 +133,7 @@ async fn on_word(store: &Store, cell: &Cell, transition: Transition) -> Witness 
 async fn a_cell_reads_back_as_it_was_asked_for(store: Store) {
     let place = place(&store).await;
     let mut cell = cell(&place, "shell", 2);
-    (cell.labels, cell.ssh_keys) = (made::labels([("team", "ml")]), true);
+    (cell.labels, cell.people) = (made::labels([("team", "ml")]), true);
     request(&store, &cell).await.unwrap();
     same(&store.cell_lookup(cell.id).await.unwrap().unwrap(), &cell);
     same(&store.cell_by_name(place.project.id, "shell").await.unwrap().unwrap(), &cell);

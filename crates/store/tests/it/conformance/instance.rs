@@ -17,6 +17,7 @@ on_both![
     an_instance_expires_unless_it_is_protected,
     an_instance_that_is_due_is_taken_once,
     a_suspicion_is_not_slept_over_and_where_nobody_looks_nobody_is_asked_to,
+    that_a_member_left_unseen_is_known_and_looked_into,
     health_and_topology_are_written_only_where_they_change,
     a_component_counts_what_is_wanted_and_numbers_names,
 ];
@@ -141,6 +142,18 @@ async fn a_suspicion_is_not_slept_over_and_where_nobody_looks_nobody_is_asked_to
     assert_eq!(due().await, Some(at(30)), "only ever sooner");
     looked(35, 95).await;
     assert_eq!(due().await, Some(at(30)), "it came while somebody looked");
+}
+
+async fn that_a_member_left_unseen_is_known_and_looked_into(store: Store) {
+    let asked = instance(&store).await;
+    assert_eq!(store.instance_unwitnessed_at(asked.id).await.unwrap(), None);
+    let asked = changed(&store, &asked, |after| after.reconcile_due_at = Some(at(500))).await;
+    for seconds in [30, 40] {
+        put(&store, async |tx| tx.instance_unwitnessed(asked.id, at(seconds)).await).await.unwrap();
+        assert_eq!(store.instance_unwitnessed_at(asked.id).await.unwrap(), Some(at(seconds)));
+    }
+    let now = stored(&store, &asked).await;
+    assert_eq!((now.reconcile_due_at, now.version), (Some(at(30)), asked.version));
 }
 
 async fn health_and_topology_are_written_only_where_they_change(store: Store) {

@@ -17,6 +17,7 @@ on_both![
     members_are_listed_by_component_and_state,
     what_is_said_counts_for_the_incarnation_that_is_meant,
     what_was_said_of_another_incarnation_is_not_counted,
+    when_it_is_free_is_said_of_an_incarnation_and_taken_back,
     a_member_is_found_by_where_it_is,
 ];
 
@@ -122,6 +123,27 @@ async fn what_is_said_counts_for_the_incarnation_that_is_meant(store: Store) {
     assert!(!detail(1, json!({"a": 1})).await);
     assert!(detail(2, json!({"a": 1})).await);
     assert!(!detail(2, json!({"a": 1})).await);
+}
+
+async fn when_it_is_free_is_said_of_an_incarnation_and_taken_back(store: Store) {
+    let (instance, version) = place(&store).await;
+    let made = member(&store, &instance, &version, "farm-worker-1").await;
+    let made = changed(&store, &made, |after| after.incarnation = 2).await;
+    let say = async |incarnation, free| {
+        put(&store, async |tx| tx.member_free(made.id, incarnation, free).await).await.unwrap()
+    };
+    let now = async || store.member_lookup(made.id).await.unwrap().unwrap();
+    assert!(!say(1, Some(at(60))).await, "that one is over");
+    assert_eq!(now().await.free_at, None);
+    assert!(say(2, Some(at(60))).await);
+    assert_eq!((now().await.free_at, now().await.version), (Some(at(60)), made.version));
+    let moved = changed(&store, &made, |after| after.state = MemberState::Provisioning).await;
+    assert_eq!(moved.free_at, Some(at(60)), "what moves a member on does not touch it");
+    assert!(say(2, None).await);
+    assert_eq!(now().await.free_at, None);
+    assert!(say(2, Some(at(60))).await);
+    let anew = changed(&store, &made, |after| after.incarnation = 3).await;
+    assert_eq!(anew.free_at, None, "it was said of the cell before");
 }
 
 async fn what_was_said_of_another_incarnation_is_not_counted(store: Store) {

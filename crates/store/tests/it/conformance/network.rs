@@ -185,10 +185,10 @@ async fn keys_are_news_for_the_nodes_of_the_tenants_cells_that_have_them(store: 
     let place = place(&store).await;
     let (second, _) = fleet::machine(&store, "gpu-2", 0).await;
     let mut with_keys = cell(&place, "a", 2);
-    with_keys.ssh_keys = true;
+    with_keys.people = true;
     request(&store, &with_keys).await.unwrap();
     asked_on(&store, &place, second, "b", 3).await;
-    let raise = async |tenant| put(&store, async |tx| tx.wanted_raise_keys(tenant).await).await.unwrap();
+    let raise = async |tenant| put(&store, async |tx| tx.wanted_raise_people(tenant).await).await.unwrap();
     raise(made::id()).await;
     raise(place.tenant.id).await;
     assert_eq!([wanted(&store, place.node).await, wanted(&store, second).await], [1, 0]);

@@ -2,7 +2,7 @@
 
 use muster_ids::{CellId, RoleBindingId};
 use muster_model::cell::SshKey;
-use muster_model::{Project, Role, Scope, User};
+use muster_model::{Login, Project, Role, Scope, User};
 use muster_store::{Page, Result, Store};
 
 use super::cell::{Place, asked, cell, gone, place, request};
@@ -73,14 +73,18 @@ fn admin(place: &Place) -> Option<(Role, Scope)> {
 /// A living cell that asks for keys.
 async fn open(store: &Store, place: &Place, name: &str, host: i64) -> CellId {
     let mut cell = cell(place, name, host);
-    cell.ssh_keys = true;
+    cell.people = true;
     request(store, &cell).await.unwrap();
     cell.id
 }
 
 async fn keys(store: &Store, place: &Place, cell: CellId) -> Vec<String> {
-    let found = store.ssh_key_of_node(place.node).await.unwrap();
-    found.into_iter().filter(|(of, _)| *of == cell).filter_map(|(_, key)| key).collect()
+    people(store, place, cell).await.into_iter().flat_map(|(_, keys)| keys).collect()
+}
+
+async fn people(store: &Store, place: &Place, cell: CellId) -> Vec<(Login, Vec<String>)> {
+    let found = store.people_of_node(place.node).await.unwrap();
+    found.into_iter().find(|(of, _)| *of == cell).map(|(_, people)| people).unwrap_or_default()
 }
 
 async fn a_key_reads_back_and_is_listed_by_page(store: Store) {
@@ -140,14 +144,15 @@ async fn a_cell_gets_the_keys_of_those_who_may_work_in_its_project(store: Store)
     let (eve, _) = person(&store, &place, "eve@acme.example", elsewhere).await;
     let (mallory, _) = person(&store, &place, "mallory@acme.example", None).await;
     let cell = open(&store, &place, "a", 2).await;
-    assert_eq!(store.ssh_key_of_node(place.node).await.unwrap(), [(cell, None)], "it has an empty list");
+    let logins = [&ada, &bob].map(|user| (user.login.clone().unwrap(), Vec::new()));
+    assert_eq!(people(&store, &place, cell).await, logins, "without keys they are there too");
     for user in [&ada, &bob, &eve, &mallory] {
         added(&store, &place.project, user, "laptop").await;
         added(&store, &serve, user, "desk").await;
     }
     let theirs = [&ada, &bob].map(|user| format!("ssh-ed25519 laptop-of-{}", user.email));
     assert_eq!(keys(&store, &place, cell).await, theirs);
-    assert!(store.ssh_key_of_node(made::id()).await.unwrap().is_empty());
+    assert!(store.people_of_node(made::id()).await.unwrap().is_empty());
 }
 
 async fn a_key_ends_with_its_owners_place_in_the_project(store: Store) {
@@ -185,15 +190,17 @@ async fn whoever_may_only_look_does_not_get_in(store: Store) {
 
 async fn only_living_cells_that_ask_for_keys_get_any(store: Store) {
     let place = place(&store).await;
-    let (ada, _) = person(&store, &place, "ada@acme.example", admin(&place)).await;
+    let (ada, binding) = person(&store, &place, "ada@acme.example", admin(&place)).await;
     added(&store, &place.project, &ada, "laptop").await;
     added(&store, &place.project, &ada, "desk").await;
     asked(&store, &place, "closed", 2).await;
     let (b, c) = (open(&store, &place, "b", 3).await, open(&store, &place, "c", 4).await);
     let over = store.cell_lookup(b).await.unwrap().unwrap();
     gone(&store, &over).await;
-    let found = store.ssh_key_of_node(place.node).await.unwrap();
-    assert_eq!(found.iter().map(|(cell, _)| *cell).collect::<Vec<_>>(), [c, c]);
+    let found = store.people_of_node(place.node).await.unwrap();
+    assert_eq!(found.iter().map(|(cell, people)| (*cell, people.len())).collect::<Vec<_>>(), [(c, 1)]);
+    put(&store, async |tx| tx.role_binding_delete(binding).await).await.unwrap();
+    assert_eq!(store.people_of_node(place.node).await.unwrap(), [(c, Vec::new())], "it has an empty list");
 }
 
 async fn keys_go_with_their_project_their_tenant_or_their_owner(store: Store) {

@@ -31,7 +31,7 @@ async fn cell(store: &Store) -> Cell {
             name: "shell".to_owned(),
             labels: Labels::new(),
             spec: json!({}),
-            ssh_keys: false,
+            people: false,
             artifact_id: None,
             member_id: None,
             fenced: false,

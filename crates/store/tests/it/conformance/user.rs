@@ -13,6 +13,7 @@ on_both![
     a_deletion_needs_the_version,
     the_people_of_a_tenant_are_deleted_together,
     lists_page_select_and_keep_to_a_tenant,
+    a_number_is_given_once_in_a_tenant,
 ];
 
 async fn insert(store: &Store, tenants: &[&Tenant], users: &[&User]) {
@@ -113,4 +114,29 @@ async fn lists_page_select_and_keep_to_a_tenant(store: Store) {
     same(&store.user_list(FIRST, None, &night).await.unwrap(), &people[3..]);
     let not_night = made::selector("org.example/shift!=night");
     same(&store.user_list(FIRST, Some(globex.id), &not_night).await.unwrap(), &[&people[1]]);
+}
+
+async fn a_number_is_given_once_in_a_tenant(store: Store) {
+    let (acme, globex) = (made::tenant("acme"), made::tenant("globex"));
+    insert(&store, &[&acme, &globex], &[]).await;
+    let next =
+        async |tenant: &Tenant| put(&store, async |tx| tx.tenant_next_uid(tenant.id).await).await.unwrap();
+    assert_eq!(
+        (next(&acme).await, next(&acme).await, next(&globex).await),
+        (Some(30_000), Some(30_001), Some(30_000))
+    );
+    assert_eq!(next(&made::tenant("never-made")).await, None);
+    let ada = made::user(Some(&acme), "ada@acme.example");
+    insert(&store, &[], &[&ada]).await;
+    let login = ada.login.clone().unwrap();
+    let taken = async |tenant: &Tenant| {
+        put(&store, async |tx| tx.user_login_taken(tenant.id, &login.name).await).await.unwrap()
+    };
+    assert!(taken(&acme).await && !taken(&globex).await);
+    let mut other = made::user(Some(&acme), "other@acme.example");
+    other.login = Some(login);
+    made::is_conflict(put(&store, async |tx| tx.user_insert(&other).await).await);
+    // Who left takes the number along.
+    put(&store, async |tx| tx.user_delete(ada.id, ada.version).await).await.unwrap();
+    assert_eq!(next(&acme).await, Some(30_002));
 }

@@ -191,6 +191,7 @@ pub(crate) async fn member(store: &Store, instance: &Instance, version: &AppVers
         health: Health::Unknown,
         health_message: None,
         health_incarnation: 0,
+        free_at: None,
         allocation_id: None,
         allocation_made: false,
         bound_capacity_shape: None,

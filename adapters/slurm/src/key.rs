@@ -1,0 +1,226 @@
+//! The key by which the daemons of a cluster know each other: which one each cell has, and how it is changed.
+//!
+//! munged reads one key at its start, so a message that is under way while it is changed is lost, and what it spoke of hangs until
+//! Slurm says it again a minute later. That is why no job may start meanwhile, and why those that end are waited for. What a cell
+//! has is written down with the member once it is seen, and only at the end of a look: whoever dies on the way leaves a cluster of
+//! which the record says that its key is the old one, and the next look begins from the beginning.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use muster_adapter_kit::types::{CommandOrder, FilesOrder, MemberState, SecretFile, SnapshotMember};
+use muster_adapter_kit::{Failure, StepCx, command};
+use serde_json::{Map, Value, json};
+
+use crate::places::{HOLD, MUNGE, MUNGE_PROGRAM, MUNGE_SERVICE, NOBODY, UNMUNGE, WORKER};
+use crate::slurm::{SOON, good, timed};
+
+/// The shared secret's name and size.
+pub(crate) const NAME: &str = "munge";
+const BYTES: u16 = 128;
+/// How long jobs that start or end are waited for. One that hangs must not keep the others from starting.
+const QUIET: i32 = 60;
+/// How long a cell may take to be given a key, and to start with it. Nobody else waits for one that does not answer.
+const ONE_CELL: Duration = Duration::from_secs(30);
+
+/// The key that the cluster should have: the one that was issued last, unless it was revoked or a member left unseen since it was
+/// issued; then another.
+pub(crate) async fn wanted(cx: &StepCx) -> Result<String, Failure> {
+    cx.shared_secret_after(NAME, BYTES, cx.snapshot().unwitnessed_at).await
+}
+
+/// The key for a member that joins. It is the controller's; while that is being changed, whoever joins waits.
+pub(crate) async fn of_cluster(cx: &StepCx, controller: &SnapshotMember) -> Result<String, Failure> {
+    let key = cx.shared_secret(NAME, BYTES).await?;
+    if held(controller) == Some(&key) {
+        return Ok(key);
+    }
+    Err(Failure::retry(
+        SOON,
+        "key_changes",
+        "the key of the cluster is being changed, and is given when that is over",
+    ))
+}
+
+/// The key for a controller that joins.
+pub(crate) async fn of_controller(cx: &StepCx) -> Result<String, Failure> {
+    cx.shared_secret(NAME, BYTES).await
+}
+
+/// How the key comes to a cell: by reference, as a file of munged's own.
+pub(crate) fn file(key: &str) -> SecretFile {
+    SecretFile { secret: key.to_owned(), file: "munge.key".to_owned(), uid: Some(MUNGE), gid: Some(MUNGE) }
+}
+
+/// The key that a member's munged was started with, as far as that was written down of this incarnation.
+pub(crate) fn held(member: &SnapshotMember) -> Option<&str> {
+    let said = member.adapter_detail.get(NAME)?;
+    let same = said.get("incarnation")?.as_i64()? == member.incarnation;
+    said.get("secret")?.as_str().filter(|_| same)
+}
+
+/// What is written down of a member that has a key.
+pub(crate) fn noted(detail: &mut Map<String, Value>, member: &SnapshotMember, key: &str) {
+    detail.insert(NAME.to_owned(), json!({"secret": key, "incarnation": member.incarnation}));
+    detail.shift_remove(CHANGES);
+}
+
+const CHANGES: &str = "key_changes";
+
+/// Whether it was said already that the key changes to this one.
+pub(crate) fn is_announced(controller: &SnapshotMember, key: &str) -> bool {
+    controller.adapter_detail.get(CHANGES).and_then(Value::as_str) == Some(key)
+}
+
+/// Has it said.
+pub(crate) fn announced(detail: &mut Map<String, Value>, key: &str) {
+    detail.insert(CHANGES.to_owned(), json!(key));
+}
+
+/// The members whose cells have a munged and can be reached, and of whom nobody knows that they have this key.
+pub(crate) fn others<'s>(cx: &'s StepCx, key: &str) -> Vec<&'s SnapshotMember> {
+    let lacks = |member: &&SnapshotMember| match member.state {
+        MemberState::Active | MemberState::Draining | MemberState::Drained => held(member) != Some(key),
+        // One that has not said which it was given is given it by its own step.
+        MemberState::Joining => held(member).is_some_and(|held| held != key),
+        _ => false,
+    };
+    let reached = |member: &&SnapshotMember| !member.unreachable && member.fenced != Some(true);
+    cx.snapshot().members.iter().filter(reached).filter(lacks).collect()
+}
+
+/// How a change went.
+#[derive(Debug, Default)]
+pub(crate) struct Changed {
+    /// Who has the new key, seen.
+    pub(crate) members: Vec<String>,
+    /// Who could not be given it, and why. They are tried again at the next look.
+    pub(crate) without: Vec<String>,
+    /// Jobs that hung while they started or ended, and were not waited for any longer.
+    pub(crate) hanging: String,
+}
+
+/// Gives the whole cluster another key, while no job starts.
+pub(crate) async fn change(cx: &StepCx, controller: &SnapshotMember, key: &str) -> Result<Changed, Failure> {
+    cx.progress(
+        10,
+        "the key of the cluster is changed: no new job starts, and those that end are waited for",
+    )
+    .await;
+    let hanging = hold(cx, controller).await?;
+    cx.progress(50, "every cell is given the new key").await;
+    let changed = swap(cx, controller, key).await;
+    // Whatever became of it: nobody's jobs wait for a key.
+    let released = release(cx, controller).await;
+    let changed = changed?;
+    released?;
+    Ok(Changed { hanging, ..changed })
+}
+
+async fn hold(cx: &StepCx, controller: &SnapshotMember) -> Result<String, Failure> {
+    // What hangs on a node that nobody reaches hangs until it is forgotten.
+    let reached = |worker: &&SnapshotMember| !worker.unreachable && worker.fenced != Some(true);
+    let works = |worker: &&SnapshotMember| {
+        matches!(worker.state, MemberState::Active | MemberState::Draining | MemberState::Drained)
+    };
+    let nodes = cx.members_of(WORKER).filter(reached).filter(works).map(|worker| worker.name.clone());
+    let words = [HOLD.to_owned(), QUIET.to_string()].into_iter().chain(nodes);
+    let order = CommandOrder { timeout_seconds: Some(QUIET + 60), ..command(words) };
+    let said = good(cx.look(controller, order).await?, "new jobs could not be held back")?;
+    Ok(said.trim().to_owned())
+}
+
+/// Lets jobs start again, where we kept them from it.
+pub(crate) async fn release(cx: &StepCx, controller: &SnapshotMember) -> Result<(), Failure> {
+    let order = timed([HOLD, "--release"]);
+    good(cx.look(controller, order).await?, "jobs could not be let start again").map(drop)
+}
+
+/// The new key in every cell, then every munged anew at the same time, then a look.
+async fn swap(cx: &StepCx, controller: &SnapshotMember, key: &str) -> Result<Changed, Failure> {
+    let members = others(cx, key);
+    let given = join_all(members.iter().map(|member| within(give(cx, member, key)))).await;
+    let mut changed = Changed::default();
+    let mut ready = Vec::new();
+    for (member, given) in members.into_iter().zip(given) {
+        match given {
+            Ok(()) => ready.push(member),
+            Err(why) if member.id == controller.id => return Err(why),
+            Err(why) => changed.without.push(format!("{}: {}", member.name, why.message)),
+        }
+    }
+    let started =
+        join_all(ready.iter().map(|member| within(cx.restart_service_anew(member, MUNGE_SERVICE)))).await;
+    let mut up = Vec::new();
+    for (member, started) in ready.into_iter().zip(started) {
+        match started {
+            Ok(()) => up.push(member),
+            Err(why) if member.id == controller.id => return Err(why),
+            Err(why) => changed.without.push(format!("{}: {}", member.name, why.message)),
+        }
+    }
+    cx.progress(80, "every cell is asked whether it understands the controller").await;
+    seen(cx, controller, up, &mut changed).await?;
+    Ok(changed)
+}
+
+/// Gives the key to members that lack it while the rest of the cluster has it: they came while it was changed, or were out of reach.
+/// Nothing is held back for them, because nothing that they say is understood until then.
+pub(crate) async fn catch_up(
+    cx: &StepCx,
+    controller: &SnapshotMember,
+    key: &str,
+    late: Vec<&SnapshotMember>,
+) -> Result<Changed, Failure> {
+    let mut changed = Changed::default();
+    let given = join_all(late.iter().map(|member| {
+        within(async {
+            give(cx, member, key).await?;
+            cx.restart_service_anew(member, MUNGE_SERVICE).await
+        })
+    }))
+    .await;
+    let mut up = Vec::new();
+    for (member, given) in late.into_iter().zip(given) {
+        match given {
+            Ok(()) => up.push(member),
+            Err(why) => changed.without.push(format!("{}: {}", member.name, why.message)),
+        }
+    }
+    seen(cx, controller, up, &mut changed).await?;
+    Ok(changed)
+}
+
+async fn give(cx: &StepCx, member: &SnapshotMember, key: &str) -> Result<(), Failure> {
+    cx.files(member, FilesOrder { write: Vec::new(), remove: Vec::new(), secrets: vec![file(key)] }).await
+}
+
+/// Whether each of these understands what the controller says. The credential is nobody's: whoever reads it on its way can do
+/// nothing with it.
+async fn seen(
+    cx: &StepCx,
+    controller: &SnapshotMember,
+    members: Vec<&SnapshotMember>,
+    changed: &mut Changed,
+) -> Result<(), Failure> {
+    let order = CommandOrder { uid: Some(NOBODY), gid: Some(NOBODY), ..timed([MUNGE_PROGRAM, "--no-input"]) };
+    let credential = good(cx.look(controller, order).await?, "the controller's munged makes no credential")?;
+    let asked = join_all(members.iter().map(|member| {
+        let order = CommandOrder { stdin: Some(credential.clone()), ..timed([UNMUNGE, "--no-output"]) };
+        within(async { good(cx.look(member, order).await?, "the controller's credential is not understood") })
+    }))
+    .await;
+    for (member, asked) in members.into_iter().zip(asked) {
+        match asked {
+            Ok(_) => changed.members.push(member.id.to_string()),
+            Err(why) => changed.without.push(format!("{}: {}", member.name, why.message)),
+        }
+    }
+    Ok(())
+}
+
+async fn within<T>(deed: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    tokio::time::timeout(ONE_CELL, deed).await.unwrap_or_else(|_| {
+        Err(Failure::retry(SOON, "cell_is_silent", format!("nothing was heard for {} s", ONE_CELL.as_secs())))
+    })
+}
