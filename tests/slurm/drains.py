@@ -47,8 +47,14 @@ def a_drain_of_a_persons_stays(cluster):
     assert "DRAIN" in cluster.state("lab-worker-1") and cluster.reason("lab-worker-1") == "bad disk"
     cluster.slurm("scontrol", "update", "nodename=lab-worker-1", "state=resume")
     unparked(cluster)
-    if cluster.json("member", "get", "lab", "lab-worker-1")["state"] != "active":
-        cluster.do("resume", "lab-worker-1")
+    cells.eventually(lambda: at_work(cluster), seconds=60)
+
+
+def at_work(cluster):
+    """The retry may have put it back to work; between its end and this look, or not at all."""
+    if cluster.members()["lab-worker-1"]["state"] != "active":
+        cluster.muster("member", "resume", "lab", "lab-worker-1", "--wait", "--timeout", "60s")
+    assert cluster.members()["lab-worker-1"]["state"] == "active", cluster.members()["lab-worker-1"]
 
 
 def unparked(cluster):
