@@ -15,6 +15,7 @@ const PERMISSIONS: &[&str] = &[
     "runtime_secret.cluster_bootstrap",
     "runtime_secret.issue",
     "runtime_secret.list",
+    "runtime_secret.revoke",
 ];
 const PLAIN: Site = Site { slice_network_crosses_allocations: false };
 const CROSSING: Site = Site { slice_network_crosses_allocations: true };
