@@ -86,7 +86,7 @@ def main():
     parser.add_argument("--only", choices=SCENARIOS, action="append", help="play this one alone; several times: these")
     parser.add_argument("--lane", choices=list(LANES), help="play those of this lane")
     parser.add_argument("--workers", type=int, default=4, help="of the cluster in `flow`")
-    parser.add_argument("--jobs", type=int, default=200, help="that flow through it")
+    parser.add_argument("--jobs", type=int, default=120, help="that flow through it")
     parser.add_argument("--seed", type=int, default=1, help="of what happens to its workers meanwhile")
     parser.add_argument("--sabotage", action="store_true", help="have `flow` run an app whose drains are a lie: it must be broken")
     parser.add_argument("--full", action="store_true", help="have `steps` strike at every request of every step")
