@@ -136,59 +136,41 @@ pub(crate) async fn release(cx: &StepCx, controller: &SnapshotMember) -> Result<
     good(cx.look(controller, order).await?, "jobs could not be let start again").map(drop)
 }
 
-/// The new key in every cell, then every munged anew at the same time, then a look.
-async fn swap(cx: &StepCx, controller: &SnapshotMember, key: &str) -> Result<Changed, Failure> {
+/// The new key in every cell that lacks it, then every munged anew at the same time, then a look. Where the controller has it already,
+/// these came while it was changed or were out of reach: nothing is held back for them, for nothing that they say is understood until then.
+pub(crate) async fn swap(cx: &StepCx, controller: &SnapshotMember, key: &str) -> Result<Changed, Failure> {
+    let mut changed = Changed::default();
     let members = others(cx, key);
     let given = join_all(members.iter().map(|member| within(give(cx, member, key)))).await;
-    let mut changed = Changed::default();
-    let mut ready = Vec::new();
-    for (member, given) in members.into_iter().zip(given) {
-        match given {
-            Ok(()) => ready.push(member),
-            Err(why) if member.id == controller.id => return Err(why),
-            Err(why) => changed.without.push(format!("{}: {}", member.name, why.message)),
-        }
-    }
+    let members = changed.went_on(controller, members, given)?;
     let started =
-        join_all(ready.iter().map(|member| within(cx.restart_service_anew(member, MUNGE_SERVICE)))).await;
-    let mut up = Vec::new();
-    for (member, started) in ready.into_iter().zip(started) {
-        match started {
-            Ok(()) => up.push(member),
-            Err(why) if member.id == controller.id => return Err(why),
-            Err(why) => changed.without.push(format!("{}: {}", member.name, why.message)),
-        }
-    }
+        join_all(members.iter().map(|member| within(cx.restart_service_anew(member, MUNGE_SERVICE)))).await;
+    let members = changed.went_on(controller, members, started)?;
     cx.progress(80, "every cell is asked whether it understands the controller").await;
-    seen(cx, controller, up, &mut changed).await?;
+    let asked = asked(cx, controller, &members).await?;
+    let members = changed.went_on(controller, members, asked)?;
+    changed.members = members.into_iter().map(|member| member.id.to_string()).collect();
     Ok(changed)
 }
 
-/// Gives the key to members that lack it while the rest of the cluster has it: they came while it was changed, or were out of reach.
-/// Nothing is held back for them, because nothing that they say is understood until then.
-pub(crate) async fn catch_up(
-    cx: &StepCx,
-    controller: &SnapshotMember,
-    key: &str,
-    late: Vec<&SnapshotMember>,
-) -> Result<Changed, Failure> {
-    let mut changed = Changed::default();
-    let given = join_all(late.iter().map(|member| {
-        within(async {
-            give(cx, member, key).await?;
-            cx.restart_service_anew(member, MUNGE_SERVICE).await
-        })
-    }))
-    .await;
-    let mut up = Vec::new();
-    for (member, given) in late.into_iter().zip(given) {
-        match given {
-            Ok(()) => up.push(member),
-            Err(why) => changed.without.push(format!("{}: {}", member.name, why.message)),
+impl Changed {
+    /// With whom it went well so far; the others are noted. Without the controller there is no going on.
+    fn went_on<'s>(
+        &mut self,
+        controller: &SnapshotMember,
+        members: Vec<&'s SnapshotMember>,
+        results: Vec<Result<(), Failure>>,
+    ) -> Result<Vec<&'s SnapshotMember>, Failure> {
+        let mut well = Vec::new();
+        for (member, result) in members.into_iter().zip(results) {
+            match result {
+                Ok(()) => well.push(member),
+                Err(why) if member.id == controller.id => return Err(why),
+                Err(why) => self.without.push(format!("{}: {}", member.name, why.message)),
+            }
         }
+        Ok(well)
     }
-    seen(cx, controller, up, &mut changed).await?;
-    Ok(changed)
 }
 
 async fn give(cx: &StepCx, member: &SnapshotMember, key: &str) -> Result<(), Failure> {
@@ -197,26 +179,20 @@ async fn give(cx: &StepCx, member: &SnapshotMember, key: &str) -> Result<(), Fai
 
 /// Whether each of these understands what the controller says. The credential is nobody's: whoever reads it on its way can do
 /// nothing with it.
-async fn seen(
+async fn asked(
     cx: &StepCx,
     controller: &SnapshotMember,
-    members: Vec<&SnapshotMember>,
-    changed: &mut Changed,
-) -> Result<(), Failure> {
+    members: &[&SnapshotMember],
+) -> Result<Vec<Result<(), Failure>>, Failure> {
     let order = CommandOrder { uid: Some(NOBODY), gid: Some(NOBODY), ..timed([MUNGE_PROGRAM, "--no-input"]) };
     let credential = good(cx.look(controller, order).await?, "the controller's munged makes no credential")?;
-    let asked = join_all(members.iter().map(|member| {
+    let asked = members.iter().map(|member| {
         let order = CommandOrder { stdin: Some(credential.clone()), ..timed([UNMUNGE, "--no-output"]) };
-        within(async { good(cx.look(member, order).await?, "the controller's credential is not understood") })
-    }))
-    .await;
-    for (member, asked) in members.into_iter().zip(asked) {
-        match asked {
-            Ok(_) => changed.members.push(member.id.to_string()),
-            Err(why) => changed.without.push(format!("{}: {}", member.name, why.message)),
-        }
-    }
-    Ok(())
+        within(async {
+            good(cx.look(member, order).await?, "the controller's credential is not understood").map(drop)
+        })
+    });
+    Ok(join_all(asked).await)
 }
 
 async fn within<T>(deed: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {

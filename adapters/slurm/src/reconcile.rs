@@ -133,8 +133,11 @@ async fn keys(cx: &StepCx, controller: &SnapshotMember, key: &str) -> Result<key
     if key::held(controller) != Some(key) {
         return key::change(cx, controller, key).await;
     }
-    let late = key::others(cx, key);
-    if late.is_empty() { Ok(key::Changed::default()) } else { key::catch_up(cx, controller, key, late).await }
+    if key::others(cx, key).is_empty() {
+        Ok(key::Changed::default())
+    } else {
+        key::swap(cx, controller, key).await
+    }
 }
 
 /// How a login does: it is of use as long as slurmctld answers it.

@@ -144,8 +144,8 @@ fn drained_by_another(node: &Node, why: &str) -> Failure {
         PERSON,
         "drained_by_another",
         format!(
-            "somebody drained {} and said {why:?}; that is not ours to clear: `scontrol update nodename={} state=resume` \
-             when it is over, then try again",
+            "somebody drained {} and said {why:?}; that is not ours to clear: `scontrol update nodename={} state=resume`, \
+             as root in the controller's cell, when it is over, then try again",
             node.name, node.name
         ),
     )

@@ -95,7 +95,7 @@ pub struct Login {
     /// As it stands in a passwd file.
     pub name: String,
     /// User and group alike.
-    pub uid: i64,
+    pub uid: u32,
 }
 
 /// Names that images have for accounts of their own. Whoever would be called so is told from them by a number.
@@ -126,14 +126,17 @@ impl Login {
     /// The longest name: some tools take no longer one, and a number may follow.
     const LONGEST: usize = 24;
 
-    /// What somebody with this address would best be called, and what else if that is taken.
-    pub fn names(email: &str, uid: i64) -> (Option<String>, String) {
+    /// What somebody with this address would best be called, and what else if that is taken. The second ends in a number that nobody
+    /// else has, and the first never ends in one: so the second is always free.
+    pub fn names(email: &str, uid: u32) -> (Option<String>, String) {
         let local = email.split('@').next().unwrap_or_default().to_lowercase();
         let fits = |c: char| if c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' { c } else { '-' };
         let name: String = local.chars().map(fits).collect();
         let name = name.trim_start_matches(|c: char| !c.is_ascii_lowercase()).trim_end_matches('-');
         let name = if name.is_empty() { "user" } else { &name[..name.len().min(Self::LONGEST)] };
-        let free = name != "user" && !TAKEN.contains(&name);
+        let numbered =
+            name.rsplit_once('-').is_some_and(|(_, end)| end.bytes().all(|byte| byte.is_ascii_digit()));
+        let free = name != "user" && !TAKEN.contains(&name) && !numbered;
         (free.then(|| name.to_owned()), format!("{name}-{uid}"))
     }
 }
@@ -183,7 +186,8 @@ mod tests {
             ("Ada.Lovelace+ml@acme.example", Some("ada-lovelace-ml"), "ada-lovelace-ml-30000"),
             ("root@acme.example", None, "root-30000"),
             ("007@acme.example", None, "user-30000"),
-            ("-x:0:0@acme.example", Some("x-0-0"), "x-0-0-30000"),
+            ("-x:0:0@acme.example", None, "x-0-0-30000"),
+            ("ada-30001@acme.example", None, "ada-30001-30000"),
             ("ädä@acme.example", Some("d"), "d-30000"),
             (
                 "a-name-that-is-longer-than-any-tool-takes@x.example",

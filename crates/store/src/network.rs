@@ -172,7 +172,7 @@ impl Tx {
         self.execute(&WANTED_RAISE_NODE, args![node]).await.map(drop)
     }
 
-    /// The nodes with cells of a tenant that are given keys have something new to follow.
+    /// The nodes with cells of a tenant that have people have something new to follow.
     pub async fn wanted_raise_people(&mut self, tenant: TenantId) -> Result<()> {
         self.execute(&WANTED_RAISE_PEOPLE, args![tenant]).await.map(drop)
     }

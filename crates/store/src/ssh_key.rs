@@ -5,6 +5,7 @@ use muster_model::Login;
 use muster_model::cell::SshKey;
 
 use crate::sql::{Row, args, both, statements};
+use crate::user::number;
 use crate::{Page, Result, Store, StoreError, Tx};
 
 macro_rules! columns {
@@ -74,6 +75,7 @@ impl Store {
             }
             let (name, uid): (Option<String>, Option<i64>) = (row.get(1)?, row.get(2)?);
             let (Some((_, people)), Some((name, uid))) = (cells.last_mut(), name.zip(uid)) else { continue };
+            let uid = number(uid)?;
             if people.last().is_none_or(|(last, _)| last.uid != uid) {
                 people.push((Login { name, uid }, Vec::new()));
             }

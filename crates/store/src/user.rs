@@ -43,10 +43,15 @@ statements! {
          WHERE b.role = 'platform_operator' AND NOT u.disabled ORDER BY b.user_id");
 }
 
+/// A person's number inside of cells.
+pub(crate) fn number(uid: i64) -> Result<u32> {
+    u32::try_from(uid).map_err(|_| StoreError::Corrupt("a person's number"))
+}
+
 fn user(row: &Row) -> Result<User> {
-    let (login, uid): (Option<String>, Option<i64>) = (row.get(10)?, row.get(11)?);
+    let (name, uid): (Option<String>, Option<i64>) = (row.get(10)?, row.get(11)?);
     Ok(User {
-        login: login.zip(uid).map(|(name, uid)| Login { name, uid }),
+        login: name.zip(uid.map(number).transpose()?).map(|(name, uid)| Login { name, uid }),
         id: row.get(0)?,
         tenant_id: row.get(1)?,
         email: row.get(2)?,
@@ -105,15 +110,16 @@ impl Tx {
             user.updated_at,
             user.version,
             user.login.as_ref().map(|login| login.name.clone()),
-            user.login.as_ref().map(|login| login.uid)
+            user.login.as_ref().map(|login| i64::from(login.uid))
         ];
         self.insert(&USER_INSERT, args).await
     }
 
     /// A number for a person of a tenant that nobody had before; none where all are used up. Until the transaction ends, nobody else
     /// is added to the tenant.
-    pub async fn tenant_next_uid(&mut self, tenant: TenantId) -> Result<Option<i64>> {
-        self.fetch_all(&TENANT_NEXT_UID, args![tenant]).await?.first().map(|row| row.get(0)).transpose()
+    pub async fn tenant_next_uid(&mut self, tenant: TenantId) -> Result<Option<u32>> {
+        let rows = self.fetch_all(&TENANT_NEXT_UID, args![tenant]).await?;
+        rows.first().map(|row| number(row.get(0)?)).transpose()
     }
 
     /// Whether somebody of the tenant has this name inside of cells.

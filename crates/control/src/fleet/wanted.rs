@@ -8,9 +8,6 @@ use muster_model::Login;
 use muster_node_api::cell::{CellPeople, Neighbour, NetworkState, Person, Wanted};
 use muster_store::{Result, Store};
 
-/// Who a number that is none would be; the schema has no such number.
-const NOBODY: u32 = 65_534;
-
 /// Reads it. The number is read first: what changes meanwhile is told again.
 pub(super) async fn wanted(store: &Store, node: NodeId) -> Result<Wanted> {
     let (revision, _) = store.wanted(node).await?;
@@ -34,11 +31,7 @@ pub(super) async fn wanted(store: &Store, node: NodeId) -> Result<Wanted> {
             subnet: network.subnet,
         });
     }
-    let person = |(login, keys): (Login, Vec<String>)| Person {
-        name: login.name,
-        uid: u32::try_from(login.uid).unwrap_or(NOBODY),
-        keys,
-    };
+    let person = |(login, keys): (Login, Vec<String>)| Person { name: login.name, uid: login.uid, keys };
     let people = store
         .people_of_node(node)
         .await?

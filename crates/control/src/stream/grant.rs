@@ -81,7 +81,6 @@ async fn as_whom(cx: &Cx, cell: &Cell, command: Command) -> Result<Command> {
 }
 
 fn run_as(login: &Login, mut command: Command) -> Command {
-    let uid = u32::try_from(login.uid).ok();
     let own = [
         ("HOME", format!("/home/{}", login.name)),
         ("USER", login.name.clone()),
@@ -90,7 +89,7 @@ fn run_as(login: &Login, mut command: Command) -> Command {
     for (name, value) in own {
         command.environment.entry(name.to_owned()).or_insert(value);
     }
-    Command { uid, gid: command.gid.or(uid), ..command }
+    Command { uid: Some(login.uid), gid: command.gid.or(Some(login.uid)), ..command }
 }
 
 /// Whether anything can be done in a cell now. One that is still being made counts: that is when people want to look.

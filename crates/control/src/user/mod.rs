@@ -28,7 +28,7 @@ pub(crate) fn view(user: &User) -> api::User {
         tenant_id: user.tenant_id,
         email: user.email.clone(),
         login: user.login.as_ref().map(|login| login.name.clone()),
-        uid: user.login.as_ref().map(|login| login.uid),
+        uid: user.login.as_ref().map(|login| login.uid.into()),
         display_name: user.display_name.clone(),
         disabled: user.disabled,
         has_password: user.password_hash.is_some(),

@@ -4,7 +4,7 @@ pub(crate) mod catalog;
 pub(crate) mod fleet;
 
 use std::fmt::Debug;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use jiff::{SignedDuration, Timestamp};
 use muster_ids::TypedId;
@@ -138,7 +138,7 @@ pub(crate) fn user(tenant: Option<&Tenant>, email: &str) -> User {
 }
 
 fn login(email: &str) -> Login {
-    static NEXT: AtomicI64 = AtomicI64::new(40_000);
+    static NEXT: AtomicU32 = AtomicU32::new(40_000);
     Login { name: email.to_owned(), uid: NEXT.fetch_add(1, Ordering::Relaxed) }
 }
 
