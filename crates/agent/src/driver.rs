@@ -193,6 +193,14 @@ impl Driver {
         }
     }
 
+    /// Which file system it shares with other nodes. Those that are simulated have none that could be looked into, and agree.
+    pub(crate) fn shared_files(&self) -> Option<String> {
+        match self {
+            Self::Simulated(_) => Some("simulated".to_owned()),
+            Self::Real(driver) => driver.shared_files(),
+        }
+    }
+
     /// What streams find inside its cells.
     pub(crate) fn inside(&self) -> Arc<dyn Inside> {
         match self {

@@ -57,6 +57,7 @@ async fn take_up(node: &Running, link: &mut Link) -> Result<Option<Welcome>, Age
         places: node.driver.places()?,
         cells: node.driver.cells()?,
         address: node.driver.address(),
+        shared_files: node.driver.shared_files(),
     };
     loop {
         let answer = unless_retired(link.call(paths::HELLO, &hello, PATIENCE).await)?;

@@ -123,7 +123,7 @@ fn admit(node: &Running, order: &Order, of_place: bool) -> Result<Result<(), Bar
 
 /// How a task ended. The inner error is "surely not done".
 async fn outcome(node: &Running, task: &Task) -> Outcome {
-    let alone = matches!(task.kind, TaskKind::Survey | TaskKind::Sweep);
+    let alone = matches!(task.kind, TaskKind::Survey | TaskKind::Sweep | TaskKind::ShareRemove);
     if task.allocation_id.is_none() && !alone {
         return Ok(Err(format!("{:?} needs an allocation", task.kind).into()));
     }

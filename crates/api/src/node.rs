@@ -75,6 +75,10 @@ pub struct Node {
     pub agent_version: String,
     /// When the certificate that it holds ends.
     pub certificate_until: Timestamp,
+    /// Which file system it shares with other nodes: those with the same word have the same one. Apps whose members share directories
+    /// run on such nodes alone.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub shared_files: Option<String>,
     /// When it joined.
     pub created_at: Timestamp,
     /// When it last changed.

@@ -175,13 +175,10 @@ fn mounts(tools: &Tools, place: &Place, record: &Record) -> Vec<Value> {
     for (file, target) in etc_files(record) {
         mounts.push(bound(&place.etc(file), target, &["ro", "nosuid", "nodev", "noexec"]));
     }
-    // A directory before those inside it, or it would hide them.
-    let mut states: Vec<(usize, &String)> = record.spec.state.iter().enumerate().collect();
-    states.sort_by_key(|(_, target)| target.as_str());
-    for (number, target) in states {
-        mounts.push(bound(&place.state_mount(number), target, &["rw", "nosuid", "nodev"]));
+    for (source, target) in place.lasting(record) {
+        mounts.push(bound(&source, target, &["rw", "nosuid", "nodev"]));
     }
-    // After the state directories: none of them can hide it.
+    // After those: none of them can hide it.
     mounts.push(bound(&place.secrets(), secret::TARGET, &["ro", "nosuid", "nodev", "noexec"]));
     for device in &record.devices {
         mounts.push(bound(&device.source, &device.target, &["nosuid", "noexec"]));

@@ -255,15 +255,16 @@ fn device(device: &Device) -> CellResult<()> {
 
 fn spec(spec: &CellSpec) -> CellResult<()> {
     environment(&spec.environment)?;
-    let mut states = BTreeSet::new();
-    for state in &spec.state {
-        path(state)?;
+    let mut lasting = BTreeSet::new();
+    for directory in spec.state.iter().chain(&spec.shared) {
+        path(directory)?;
         let kept = ["/proc", "/sys", "/dev", "/run/muster", "/etc/muster"];
-        if state == "/" || state == "/etc" || kept.iter().any(|kept| Path::new(state).starts_with(kept)) {
-            return refused(format!("{state} cannot be a state directory"));
+        let ours = kept.iter().any(|kept| Path::new(directory).starts_with(kept));
+        if directory == "/" || directory == "/etc" || ours {
+            return refused(format!("{directory} cannot be a state directory, nor shared"));
         }
-        if !states.insert(state) {
-            return refused(format!("{state} is a state directory twice"));
+        if !lasting.insert(directory) {
+            return refused(format!("{directory} is named twice as a state directory or as shared"));
         }
     }
     for file in &spec.files {

@@ -55,7 +55,7 @@ pub use file::NewFile;
 pub use log::{LogCursor, LogLine, LogQuery, Stream};
 pub use make::{Made, Make};
 pub use patience::Patience;
-pub use record::{Device, RootSource};
+pub use record::{Device, RootSource, Share};
 pub use request::Request;
 pub use secret::Secret;
 pub use settings::{LogLimits, POINTS, Reach, Settings, Tools};

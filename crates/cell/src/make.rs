@@ -16,7 +16,7 @@ use crate::error::{CellError, CellResult, refused};
 use crate::file::{self, NewFile};
 use crate::people;
 use crate::process::{self, Process};
-use crate::record::{Device, Phase, Place, Record, RootSource, Trace};
+use crate::record::{Device, Phase, Place, Record, RootSource, Share, Trace};
 use crate::root;
 use crate::secret::{Secret, Vault};
 use crate::tool;
@@ -38,6 +38,8 @@ pub struct Make<'a> {
     pub root: RootSource,
     /// The allocation's private storage: what the cell writes goes there.
     pub storage: &'a Path,
+    /// What the cells of its network share; needed where its spec says that it has a part of it.
+    pub share: Option<Share>,
     /// The devices that it may open.
     pub devices: Vec<Device>,
     /// The text of its `/etc/hosts`.
@@ -115,6 +117,7 @@ impl Cells {
             spec,
             root: make.root.clone(),
             storage: make.storage.to_path_buf(),
+            share: make.share.clone(),
             devices: make.devices.clone(),
             ids,
             phase: Phase::Making,

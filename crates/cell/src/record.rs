@@ -32,6 +32,23 @@ pub enum RootSource {
     },
 }
 
+/// What the cells of a network share, as it lies on this node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Share {
+    /// Its folder.
+    pub folder: PathBuf,
+    /// The first of the ids that own what is in it, the same for every node.
+    pub first_id: u32,
+}
+
+impl Share {
+    /// Where a directory of that path lies: by its path, because not all that share name the same ones.
+    pub(crate) fn directory(&self, path: &str) -> PathBuf {
+        let name = path.trim_matches('/').replace('%', "%25").replace('/', "%2F");
+        self.folder.join(name)
+    }
+}
+
 /// A device node that a cell may open.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Device {
@@ -70,6 +87,9 @@ pub(crate) struct Record {
     pub(crate) spec: CellSpec,
     pub(crate) root: RootSource,
     pub(crate) storage: PathBuf,
+    /// Where the directories lie that it shares.
+    #[serde(default)]
+    pub(crate) share: Option<Share>,
     pub(crate) devices: Vec<Device>,
     /// The first id of its range.
     pub(crate) ids: u32,
@@ -163,6 +183,23 @@ impl Place {
 
     pub(crate) fn state_mount(&self, number: usize) -> PathBuf {
         self.run.join("state").join(number.to_string())
+    }
+
+    pub(crate) fn shared_mount(&self, number: usize) -> PathBuf {
+        self.run.join("shared").join(number.to_string())
+    }
+
+    /// The directories that outlive the cell: where each is mounted on the node, and where it is found in the cell. One comes
+    /// before those inside it, which it would hide otherwise.
+    pub(crate) fn lasting<'r>(&self, record: &'r Record) -> Vec<(PathBuf, &'r str)> {
+        let states = record.spec.state.iter().enumerate();
+        let shared = record.spec.shared.iter().enumerate();
+        let mut all: Vec<(PathBuf, &str)> = states
+            .map(|(number, target)| (self.state_mount(number), target.as_str()))
+            .chain(shared.map(|(number, target)| (self.shared_mount(number), target.as_str())))
+            .collect();
+        all.sort_by_key(|(_, target)| *target);
+        all
     }
 
     /// Where the file system of the cell's secrets is attached for a moment, empty.

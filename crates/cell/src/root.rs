@@ -1,8 +1,9 @@
 //! The root of a cell, as it is mounted on the node before the container is made from it.
 
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
+use std::io::ErrorKind;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown, symlink};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::CWD;
@@ -46,21 +47,52 @@ pub(crate) fn mount(tools: &Tools, place: &Place, record: &Record, at_rest: u32)
         RootSource::Image { folder, .. } => mount_image(tools, place, record, folder)?,
         RootSource::Host { directories } => mount_directories(place, record, directories)?,
     }
-    if record.spec.state.is_empty() {
+    let states = (0..record.spec.state.len()).map(|number| (record.state(number), place.state_mount(number)));
+    attach_lasting(tools, states.collect(), at_rest, record.ids)?;
+    let Some(share) = &record.share else {
+        return match record.spec.shared.first() {
+            Some(path) => refused(format!("it is not said where {path} lies, which it shares with others")),
+            None => Ok(()),
+        };
+    };
+    let shared = record.spec.shared.iter().enumerate();
+    let shared = shared.map(|(number, path)| (share.directory(path), place.shared_mount(number)));
+    attach_lasting(tools, shared.collect(), share.first_id, record.ids).or_else(|error| {
+        refused(format!(
+            "{error}; the file system that the nodes share must be one on which owners can be mapped, like ext4, XFS, Btrfs or CephFS"
+        ))
+    })
+}
+
+/// Mounts directories that outlive the cell, each made if it is not there. `at_rest` is the first of the ids that own them on disk.
+fn attach_lasting(
+    tools: &Tools,
+    directories: Vec<(PathBuf, PathBuf)>,
+    at_rest: u32,
+    ids: u32,
+) -> CellResult<()> {
+    if directories.is_empty() {
         return Ok(());
     }
-    let namespace = idmap::mapping(tools, at_rest, record.ids)?;
-    for number in 0..record.spec.state.len() {
-        let kept = record.state(number);
-        if !kept.exists() {
-            document::folder(&kept, 0o755)?;
+    let namespace = idmap::mapping(tools, at_rest, ids)?;
+    for (kept, target) in directories {
+        if let Some(above) = kept.parent().filter(|above| !above.exists()) {
+            document::folder(above, 0o711)?;
+        }
+        // Another node may make it too: whoever was first says who may enter, and the cell may have said otherwise since.
+        match DirBuilder::new().mode(0o755).create(&kept) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            made => {
+                made.doing(|| format!("make {}", kept.display()))?;
+                fs::set_permissions(&kept, fs::Permissions::from_mode(0o755))
+                    .doing(|| format!("make {}", kept.display()))?;
+            }
         }
         // The cell may have given it to another of its users; what no cell owns is new, or a crash came in between.
-        let owner = fs::metadata(&kept).doing(|| format!("look at {}", kept.display()))?.uid();
+        let owner = fs::symlink_metadata(&kept).doing(|| format!("look at {}", kept.display()))?.uid();
         if !(at_rest..at_rest.saturating_add(SIZE)).contains(&owner) {
             owned(&kept, at_rest)?;
         }
-        let target = place.state_mount(number);
         document::folder(&target, 0o711)?;
         idmap::attach(&kept, &target, Access::Private, Some(&namespace))?;
     }

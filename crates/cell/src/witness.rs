@@ -269,12 +269,12 @@ impl Cells {
     }
 }
 
-/// The directories that a check sees, a directory before those inside it: those that it names, and the state directories in them,
-/// which are mounts of their own.
+/// The directories that a check sees, a directory before those inside it: those that it names, and the directories in them that
+/// outlive the cell, which are mounts of their own.
 fn sees<'a>(record: &'a Record, order: &'a ProbeOrder) -> Vec<&'a str> {
-    let within = |state: &&String| order.sees.iter().any(|seen| Path::new(state).starts_with(seen));
-    let mut all: Vec<&str> =
-        order.sees.iter().chain(record.spec.state.iter().filter(within)).map(String::as_str).collect();
+    let within = |lasting: &&String| order.sees.iter().any(|seen| Path::new(lasting).starts_with(seen));
+    let lasting = record.spec.state.iter().chain(&record.spec.shared).filter(within);
+    let mut all: Vec<&str> = order.sees.iter().chain(lasting).map(String::as_str).collect();
     all.sort_unstable();
     all.dedup_by(|one, other| one.trim_end_matches('/') == other.trim_end_matches('/'));
     all
@@ -287,12 +287,11 @@ fn sees<'a>(record: &'a Record, order: &'a ProbeOrder) -> Vec<&'a str> {
 /// cell's word for where something is.
 fn show(place: &Place, record: &Record, path: &str, target: &Path) -> CellResult<bool> {
     let doing = || format!("open {path} in the cell; a check sees directories, and follows no links to them");
-    let states = record.spec.state.iter().enumerate();
-    let state = states
-        .filter(|(_, state)| Path::new(path).starts_with(state))
-        .max_by_key(|(_, state)| state.len())
-        .map(|(number, state)| (place.state_mount(number), state.as_str()));
-    let (mount, above) = state.unwrap_or_else(|| (place.rootfs(), "/"));
+    let lasting = place.lasting(record).into_iter();
+    let lasting = lasting
+        .filter(|(_, lasting)| Path::new(path).starts_with(lasting))
+        .max_by_key(|(_, lasting)| lasting.len());
+    let (mount, above) = lasting.unwrap_or_else(|| (place.rootfs(), "/"));
     let inside = Path::new(path).strip_prefix(above).unwrap_or(Path::new(path));
     let inside = if inside.as_os_str().is_empty() { Path::new(".") } else { inside };
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;

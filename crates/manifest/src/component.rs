@@ -47,6 +47,11 @@ pub struct Component {
     #[serde(default)]
     #[schema(required = false, max_items = 16)]
     pub state: Vec<String>,
+    /// Directories that all members with this path in their list have in common, whichever node they are on, with the same owners. They
+    /// are made empty with the first member and removed when the instance is decommissioned. Their nodes must share a file system.
+    #[serde(default)]
+    #[schema(required = false, max_items = 16)]
+    pub shared: Vec<String>,
     /// After so many seconds without the platform, the node's agent destroys the member's cell, and keeps its state directories; a
     /// replacement waits for twice as long after the node was found unreachable. It needs an agent that lives: where none runs,
     /// nothing stops the cell.

@@ -124,6 +124,8 @@ pub struct Network {
     pub vni: i64,
     /// Its addresses.
     pub subnet: String,
+    /// On which of the nodes' shared file systems lies what its cells share; none, if they share nothing.
+    pub shared_files: Option<String>,
     /// When it was made.
     pub created_at: Timestamp,
     /// When it last changed.

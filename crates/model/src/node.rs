@@ -110,6 +110,8 @@ pub struct Node {
     pub agent_version: String,
     /// When the certificate it holds ends.
     pub certificate_until: Timestamp,
+    /// Which file system it shares with other nodes.
+    pub shared_files: Option<String>,
     /// When it was last heard, as far as was written down.
     pub seen_at: Option<Timestamp>,
     /// All it has, as approved.

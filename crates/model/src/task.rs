@@ -59,6 +59,8 @@ states! {
         CellCommand = "cell_command" => [];
         /// Run a check beside a cell.
         CellProbe = "cell_probe" => [];
+        /// Remove what the cells of a network shared.
+        ShareRemove = "share_remove" => [];
     }
 }
 

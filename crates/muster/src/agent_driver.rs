@@ -31,6 +31,12 @@ pub(crate) fn with_driver(command: Command) -> Command {
         .value_name("PATH")
         .action(ArgAction::Append)
         .help("A directory of this machine that cells may have, read-only; may be given several times");
+    let shared = Arg::new("shared-files")
+        .long("shared-files")
+        .value_name("FOLDER")
+        .value_hint(ValueHint::DirPath)
+        .value_parser(value_parser!(PathBuf))
+        .help("A folder on a file system that this node shares with others, for directories that an app's members have in common");
     let address = Arg::new("address")
         .long("address")
         .value_name("IPV4")
@@ -51,7 +57,7 @@ pub(crate) fn with_driver(command: Command) -> Command {
         .help(
             "The first of the user ids that cells have on this machine; nobody else may have those above it",
         );
-    with_knobs(command.args([driver, images, host, address, run, base]))
+    with_knobs(command.args([driver, images, host, shared, address, run, base]))
 }
 
 /// Says early, before anything is joined or opened, what this machine lacks.
@@ -114,6 +120,7 @@ pub(crate) async fn settings(
     let absolute = |path: PathBuf| std::path::absolute(&path).with_context(|| path.display().to_string());
     let run: &PathBuf = matches.get_one("run-dir").context("--run-dir")?;
     let images = matches.try_get_one::<PathBuf>("images").ok().flatten().cloned();
+    let shared = matches.try_get_one::<PathBuf>("shared-files").ok().flatten().cloned();
     let host = matches.try_get_many::<String>("host-directory").ok().flatten();
     let folder = absolute(folder.path().join("driver"))?;
     let key = real::key(&folder, identity.node.node_id)?;
@@ -123,6 +130,7 @@ pub(crate) async fn settings(
         key,
         images: images.map(absolute).transpose()?,
         host_directories: host.map(|all| all.cloned().collect()).unwrap_or_default(),
+        shared_files: shared.map(absolute).transpose()?,
         address,
         devices: real::devices(&inventory, std::path::Path::new("/proc")),
         id_base: *matches.get_one("id-base").context("--id-base")?,

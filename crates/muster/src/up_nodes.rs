@@ -57,6 +57,9 @@ pub(crate) fn with_nodes(command: Command) -> Command {
                 .requires("nodes"),
         )
         .arg(
+            folder(flag("shared-files", "FOLDER", "Where directories lie that an app's members have in common [default: a folder in data.dir]"))
+        )
+        .arg(
             folder(flag("run-dir", "FOLDER", "Where mounts and namespaces are kept while the machine runs"))
                 .default_value("/run/muster"),
         )
@@ -71,6 +74,7 @@ pub(crate) struct Fleet {
     gpus: u32,
     images: Option<PathBuf>,
     host_directories: Vec<String>,
+    shared_files: PathBuf,
     server: String,
     world: World,
 }
@@ -113,9 +117,23 @@ impl Fleet {
                 there.map(|path| (*path).to_owned()).collect()
             }
         };
+        let shared_files = match matches.get_one::<PathBuf>("shared-files") {
+            Some(folder) => std::path::absolute(folder)?,
+            None => nodes.shared_files()?,
+        };
         let server = format!("https://{}", settings.text("nodes.listen"));
         let gpus = matches.get_one("pretend-gpus").copied().unwrap_or_default();
-        Ok(Some(Self { nodes, kind: record.kind, count, gpus, images, host_directories, server, world }))
+        Ok(Some(Self {
+            nodes,
+            kind: record.kind,
+            count,
+            gpus,
+            images,
+            host_directories,
+            shared_files,
+            server,
+            world,
+        }))
     }
 
     /// Whether there is something that goes on when we end.
@@ -155,6 +173,7 @@ impl Fleet {
                 if let Some(images) = &self.images {
                     flag("images", images.into());
                 }
+                flag("shared-files", self.shared_files.clone().into());
                 for directory in &self.host_directories {
                     flag("host-directory", directory.into());
                 }

@@ -70,6 +70,14 @@ impl Nodes {
         }
     }
 
+    /// The folder on what all of them share, which on one machine is its own file system; made, if it is not there.
+    pub(crate) fn shared_files(&self) -> anyhow::Result<PathBuf> {
+        let path = self.path.join("shared");
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
+        made.with_context(|| format!("the folder {} cannot be made", path.display()))?;
+        Ok(path)
+    }
+
     /// The data folder of a node.
     pub(crate) fn node(&self, name: &str) -> PathBuf {
         self.path.join(name)

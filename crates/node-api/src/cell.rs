@@ -25,6 +25,11 @@ pub struct CellSpec {
     #[serde(default)]
     #[schema(required = false, max_items = 16)]
     pub state: Vec<String>,
+    /// Directories that it has in common with the other cells of its network, on the file system that the nodes share. Only the cells
+    /// of an app's members have them, as its manifest says; they are removed when the app is decommissioned.
+    #[serde(default)]
+    #[schema(required = false, max_items = 16)]
+    pub shared: Vec<String>,
     /// What every process in it finds in its environment.
     #[serde(default)]
     #[schema(required = false)]

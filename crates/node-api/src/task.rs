@@ -46,6 +46,8 @@ pub enum TaskKind {
     CellCommand,
     /// Run a check beside a cell: from its image's own files, in its network, among its processes. Never answered from memory.
     CellProbe,
+    /// Remove what the cells of a network shared, and look whether it is gone. What is not there is removed already.
+    ShareRemove,
 }
 
 impl TaskKind {
@@ -60,7 +62,8 @@ impl TaskKind {
             | Self::CellFiles
             | Self::CellService
             | Self::CellCommand
-            | Self::CellProbe => Self::Inspect,
+            | Self::CellProbe
+            | Self::ShareRemove => Self::Inspect,
             kind => kind,
         }
     }
@@ -102,6 +105,10 @@ pub struct Details {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false)]
     pub act: Option<CellAct>,
+    /// The network whose cells shared what is to be removed.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(required = false)]
+    pub share: Option<NetworkId>,
 }
 
 /// Something to be done in a cell that is there, or beside it.
@@ -338,6 +345,8 @@ pub enum ThingKind {
     Disk,
     /// A folder or a file.
     File,
+    /// What the cells of a network share, on the file system that nodes share: every one of them finds it.
+    Share,
 }
 
 /// The last that a service wrote.

@@ -85,6 +85,10 @@ pub struct Hello {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false, nullable = false, max_length = 45)]
     pub address: Option<String>,
+    /// Which file system it shares with other nodes: those that say the same have the same one. None, if it has none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(required = false, nullable = false, max_length = 64)]
+    pub shared_files: Option<String>,
 }
 
 /// The server knows the agent.

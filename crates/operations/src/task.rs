@@ -110,6 +110,7 @@ fn words(kind: TaskKind) -> &'static str {
         TaskKind::CellDestroy => "destroy the cell",
         TaskKind::KeepLogs => "hand over the logs",
         TaskKind::CellProbe => "run a check beside the cell",
+        TaskKind::ShareRemove => "remove what was shared",
         kind => kind.as_str(),
     }
 }

@@ -1950,6 +1950,10 @@ pub mod types {
         ///What runs in it, under supervision. None at all is a place for commands and shells.
         #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
         pub services: ::std::vec::Vec<Service>,
+        /**Directories that it has in common with the other cells of its network, on the file system that the nodes share. Only the cells
+of an app's members have them, as its manifest says; they are removed when the app is decommissioned.*/
+        #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
+        pub shared: ::std::vec::Vec<::std::string::String>,
         ///Directories that survive incarnations, and are wiped with the allocation.
         #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
         pub state: ::std::vec::Vec<::std::string::String>,
@@ -4004,6 +4008,10 @@ start to start. Empty where the kernel made an address up.*/
         ///When it was last heard, to some seconds.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub seen_at: ::std::option::Option<::jiff::Timestamp>,
+        /**Which file system it shares with other nodes: those with the same word have the same one. Apps whose members share directories
+run on such nodes alone.*/
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub shared_files: ::std::option::Option<::std::string::String>,
         ///Its slots, with who holds them; only where one node is shown.
         #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
         pub slots: ::std::vec::Vec<Slot>,

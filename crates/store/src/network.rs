@@ -9,7 +9,7 @@ use crate::{Result, Store, StoreError, Tx};
 
 macro_rules! columns {
     () => {
-        "id, tenant_id, project_id, name, vni, subnet, created_at, updated_at, version"
+        "id, tenant_id, project_id, name, vni, subnet, created_at, updated_at, version, shared_files"
     };
 }
 
@@ -17,7 +17,7 @@ statements! {
     NETWORK_NUMBER = both("SELECT COALESCE(MAX(vni), 0) + 1 FROM networks");
     // Of no effect where another transaction has just made the same network, or taken the same number for another one.
     NETWORK_INSERT = both(concat!("INSERT INTO networks (", columns!(), ")
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $7, 1) ON CONFLICT DO NOTHING"));
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $7, 1, NULL) ON CONFLICT DO NOTHING"));
     // Also a lock: whoever gives out an address of the network comes through here first.
     NETWORK_TOUCH = both(concat!("UPDATE networks SET updated_at = $3, version = version + 1
          WHERE project_id = $1 AND name = $2 RETURNING ", columns!()));
@@ -55,6 +55,10 @@ statements! {
          WHERE w.applied < w.wanted AND n.unreachable_since IS NULL AND n.retired_at IS NULL AND w.node_id IN (
             SELECT node_id FROM cells WHERE network_id = $1 AND state NOT IN ('gone', 'failed') AND NOT fenced)
          ORDER BY n.name LIMIT 10");
+    // The first cell that shares something decides where; it is told to all that come after.
+    NETWORK_SHARE = both(
+        "UPDATE networks SET shared_files = COALESCE(shared_files, $2) WHERE id = $1 RETURNING shared_files");
+    NETWORK_UNSHARE = both("UPDATE networks SET shared_files = NULL WHERE id = $1");
     NETWORK_DELETE_OF_PROJECT = both("DELETE FROM networks WHERE project_id = $1");
     NETWORK_DELETE_OF_TENANT = both("DELETE FROM networks WHERE tenant_id = $1");
 }
@@ -74,6 +78,7 @@ fn network(row: &Row) -> Result<Network> {
         created_at: row.get(6)?,
         updated_at: row.get(7)?,
         version: row.get(8)?,
+        shared_files: row.get(9)?,
     })
 }
 
@@ -160,6 +165,17 @@ impl Tx {
             self.execute(&NETWORK_INSERT, args![fresh, tenant, project, name, vni, subnet(vni), at]).await?;
         }
         Err(StoreError::Unavailable("too many networks are being made at once".to_owned()))
+    }
+
+    /// Which file system what its cells share lies on: the one it has, or else this one from now on.
+    pub async fn network_share(&mut self, id: NetworkId, shared_files: &str) -> Result<String> {
+        let rows = self.fetch_all(&NETWORK_SHARE, args![id, shared_files]).await?;
+        rows.first().ok_or(StoreError::Gone("network".to_owned()))?.get(0)
+    }
+
+    /// Nothing is left of what its cells shared.
+    pub async fn network_unshare(&mut self, id: NetworkId) -> Result<()> {
+        self.execute(&NETWORK_UNSHARE, args![id]).await.map(drop)
     }
 
     /// The nodes of a network, and this one, have something new to follow.

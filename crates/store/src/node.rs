@@ -14,7 +14,7 @@ macro_rules! columns {
         "id, name, labels, state, inventory, inventory_digest, approved_inventory, approved_digest, approved_at, cordoned,
          draining, unreachable_since, retired_at, retired_witness_id, session, agent_version, certificate_until,
          (SELECT seen_at FROM node_heartbeats h WHERE h.node_id = nodes.id), gpus_total, cpus_total, memory_mb_total,
-         disk_mb_total, gpus_free, cpus_free, memory_mb_free, disk_mb_free, holders, created_at, updated_at, version"
+         disk_mb_total, gpus_free, cpus_free, memory_mb_free, disk_mb_free, holders, created_at, updated_at, version, shared_files"
     };
 }
 
@@ -55,6 +55,10 @@ statements! {
          WHERE id = $1 AND retired_at IS NULL RETURNING session");
     NODE_ADDRESS = both(
         "UPDATE nodes SET address = $2 WHERE id = $1 AND (address IS NULL OR address <> $2) AND retired_at IS NULL");
+    NODE_SHARED_FILES = both(
+        "UPDATE nodes SET shared_files = $2 WHERE id = $1 AND shared_files IS DISTINCT FROM $2 AND retired_at IS NULL");
+    NODE_SHARING = both(
+        "SELECT id FROM nodes WHERE shared_files = $1 AND unreachable_since IS NULL AND retired_at IS NULL ORDER BY id LIMIT 1");
     NODE_INVENTORY = both(
         "UPDATE nodes SET inventory = $3, inventory_digest = $4, updated_at = $5,
             version = version + CASE WHEN inventory_digest = $4 THEN 0 ELSE 1 END
@@ -150,6 +154,7 @@ fn node(row: &Row) -> Result<Node> {
         created_at: row.get(27)?,
         updated_at: row.get(28)?,
         version: row.get(29)?,
+        shared_files: row.get(30)?,
     })
 }
 
@@ -249,6 +254,11 @@ pub struct NodeCount {
 }
 
 impl Store {
+    /// A node that is heard and has this shared file system.
+    pub async fn node_sharing(&self, shared_files: &str) -> Result<Option<NodeId>> {
+        self.fetch_optional(&NODE_SHARING, args![shared_files]).await?.map(|row| row.get(0)).transpose()
+    }
+
     /// The node with this id.
     pub async fn node_lookup(&self, id: NodeId) -> Result<Option<Node>> {
         self.fetch_optional(&NODE_GET, args![id]).await?.as_ref().map(node).transpose()
@@ -362,6 +372,11 @@ impl Tx {
     /// Where other nodes reach it; says whether that is new.
     pub async fn node_address(&mut self, id: NodeId, address: &str) -> Result<bool> {
         self.execute(&NODE_ADDRESS, args![id, address]).await.map(|changed| changed > 0)
+    }
+
+    /// Which file system it shares with other nodes, if any.
+    pub async fn node_shared_files(&mut self, id: NodeId, shared_files: Option<&str>) -> Result<()> {
+        self.execute(&NODE_SHARED_FILES, args![id, shared_files]).await.map(drop)
     }
 
     /// What the node has now, as the agent of this session found it; `Fenced` for another session.

@@ -1109,6 +1109,10 @@ class CellSpec(TypedDict):
     files: NotRequired[list[File]]
     # Directories that survive incarnations, and are wiped with the allocation.
     state: NotRequired[list[str]]
+    # Directories that it has in common with the other cells of its network, on the file system that the nodes share.
+    # Only the cells of an app's members have them, as its manifest says; they are removed when the app is
+    # decommissioned.
+    shared: NotRequired[list[str]]
     # What every process in it finds in its environment.
     environment: NotRequired[dict[str, str]]
     # Which GPUs of the allocation it may use; all of them if this is not said.
@@ -2316,6 +2320,9 @@ class Node(TypedDict):
     agent_version: str
     # When the certificate that it holds ends.
     certificate_until: str
+    # Which file system it shares with other nodes: those with the same word have the same one. Apps whose members share
+    # directories run on such nodes alone.
+    shared_files: NotRequired[str]
     # When it joined.
     created_at: str
     # When it last changed.

@@ -80,6 +80,7 @@ impl Driver {
                 spec,
                 root: self.root(spec, given)?,
                 storage: &storage,
+                share: self.share_for(order, spec)?,
                 devices,
                 hosts: &hosts,
                 secrets: &secrets,

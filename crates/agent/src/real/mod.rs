@@ -12,6 +12,7 @@ mod inside;
 mod journal;
 mod place;
 mod settings;
+mod share;
 mod survey;
 
 use std::net::Ipv4Addr;
@@ -26,7 +27,7 @@ use muster_image::{Digest, Images};
 use muster_network::Fabric;
 use muster_node_api::cell::{CellPlace, Wanted};
 use muster_node_api::task::{Findings, Place, TaskKind};
-use muster_storage::Disks;
+use muster_storage::{Disks, SharedFiles};
 
 use crate::AgentError;
 use crate::driver::{Order, Outcome, Supply, Undone};
@@ -49,6 +50,8 @@ pub struct Driver {
     fabric: Fabric,
     images: Images,
     disks: Disks,
+    /// The file system that it shares with other nodes.
+    shared: Option<SharedFiles>,
     places: Mutex<Places>,
     journal: Journal,
     /// What the node should have beside its places, as it was told last: what is made later needs its part of it.
@@ -83,6 +86,7 @@ impl Driver {
         let disks = disks
             .map_err(|error| refused(&error))?
             .reaching(move |point| kill.reach_point(disk_point(point)));
+        let shared = share::open(&settings, world)?;
         let places = Places::open(&settings.folder)?;
         let journal = Journal::open(&settings.folder)?;
         device::make_pretended(&settings).map_err(|error| refused(&error))?;
@@ -93,6 +97,7 @@ impl Driver {
             fabric,
             images,
             disks,
+            shared,
             places: Mutex::new(places),
             journal,
             wanted: Mutex::default(),
@@ -187,6 +192,7 @@ impl Driver {
             TaskKind::CellInspect => self.cell_inspect(cell()?),
             TaskKind::CellDestroy => self.cell_destroy(cell()?),
             TaskKind::KeepLogs => self.keep_logs(place()?, order.details.cell.as_ref()),
+            TaskKind::ShareRemove => self.share_remove(&order.details),
             TaskKind::CellFiles | TaskKind::CellService | TaskKind::CellCommand | TaskKind::CellProbe => {
                 Err("it is not said what to do in which cell".to_owned())
             }

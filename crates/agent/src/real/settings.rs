@@ -39,6 +39,8 @@ pub struct Settings {
     pub images: Option<PathBuf>,
     /// Directories of this machine that cells may have.
     pub host_directories: Vec<String>,
+    /// A directory on the file system that this node shares with others.
+    pub shared_files: Option<PathBuf>,
     /// The address under which other nodes reach this one.
     pub address: Ipv4Addr,
     /// The GPUs, by their identities.

@@ -25,7 +25,9 @@ fn thing(kind: ThingKind, name: String) -> Thing {
 impl Driver {
     pub(super) fn survey(&self) -> Done<Findings> {
         let places = self.places.lock().expect("no holder of this lock can panic").list();
-        Ok(Findings { places, things: self.things()?, ..Findings::default() })
+        let mut things = self.things()?;
+        things.extend(self.shares()?);
+        Ok(Findings { places, things, ..Findings::default() })
     }
 
     /// Everything of ours.
@@ -104,6 +106,7 @@ impl Driver {
             self.disks.detach(&disk).map_err(said)?;
             self.wipe_disk(&disk)?;
         }
+        self.sweep_shares(things)?;
         // A network that no cell is in, and that nobody wants here, goes.
         let wanted = self.wanted.lock().expect("no holder of this lock can panic").clone();
         self.fabric.apply(&wanted.networks).map_err(said)?;

@@ -143,7 +143,11 @@ impl Holdings {
             TaskKind::CellFiles | TaskKind::CellService | TaskKind::CellCommand | TaskKind::CellProbe => {
                 self.plan_act(kind, place, details, task, told)
             }
-            TaskKind::CellInspect | TaskKind::KeepLogs | TaskKind::Stream | TaskKind::Sweep => Plan::Nothing,
+            TaskKind::CellInspect
+            | TaskKind::KeepLogs
+            | TaskKind::Stream
+            | TaskKind::Sweep
+            | TaskKind::ShareRemove => Plan::Nothing,
         }
     }
 

@@ -59,6 +59,7 @@ const KINDS: &[TaskKind] = &[
     TaskKind::CellService,
     TaskKind::CellCommand,
     TaskKind::CellProbe,
+    TaskKind::ShareRemove,
 ];
 
 /// Every place where an agent with the real driver can be made to end.
@@ -155,6 +156,7 @@ fn word(kind: TaskKind) -> &'static str {
         TaskKind::CellService => "cell_service",
         TaskKind::CellCommand => "cell_command",
         TaskKind::CellProbe => "cell_probe",
+        TaskKind::ShareRemove => "share_remove",
     }
 }
 

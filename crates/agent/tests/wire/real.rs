@@ -31,6 +31,7 @@ pub(crate) fn settings_of(machine: &Machine, number: u32) -> Settings {
     let missing = real::missing_tools();
     assert!(missing.is_empty(), "this test makes real cells and lacks {missing:?}");
     Settings {
+        shared_files: None,
         key: format!("w{:05}", number % 100_000),
         folder: machine.path().join("driver"),
         run: machine.path().join("run"),

@@ -100,6 +100,57 @@ fn state_survives_incarnations_with_its_owners_and_the_rest_does_not() {
 }
 
 #[test]
+fn cells_of_two_nodes_share_a_directory_with_the_same_owners_and_nobody_else_sees_it() {
+    let (mut one, mut two) = (Site::new(), Site::new());
+    let folder = tempfile::tempdir().unwrap();
+    let share = |name: &str| {
+        let folder = folder.path().join(name);
+        fs::create_dir_all(&folder).unwrap();
+        Some(muster_cell::Share { folder, first_id: 1_900_000_000 })
+    };
+    (one.share, two.share) = (share("a"), share("a"));
+    let spec = json!({ "shared": ["/home", "/opt/common"], "state": ["/var/kept"] });
+    let here = one.run(1, spec.clone());
+    // Another one names fewer, and in another order: it is the path that they have in common.
+    let there = two.run(2, json!({ "shared": ["/opt/common", "/home"] }));
+    assert_ne!(one.say(here, "cat /proc/self/uid_map"), two.say(there, "cat /proc/self/uid_map"));
+    one.say(here, "mkdir /home/me && chown 30000:30000 /home/me && chmod 700 /home/me; touch /var/kept/mine");
+    assert_eq!(one.shell_as(here, 30_000, "echo mine > /home/me/file").0, 0);
+    assert_eq!(
+        two.say(there, "stat -c '%u %g %a' /home/me /home/me/file"),
+        "30000 30000 700\n30000 30000 644"
+    );
+    assert_eq!(two.shell_as(there, 30_000, "cat /home/me/file").1.trim(), "mine");
+    assert_ne!(two.shell_as(there, 30_001, "cat /home/me/file").0, 0, "somebody else's");
+    assert_eq!(two.shell_as(there, 30_000, "echo theirs >> /home/me/file").0, 0);
+    assert_eq!(one.say(here, "cat /home/me/file; ls /opt/common | wc -l"), "mine\ntheirs\n0");
+    // Nothing of it belongs to anybody of the node, and no right of an owner's can be taken from it.
+    use std::os::unix::fs::MetadataExt as _;
+    let file = fs::metadata(folder.path().join("a/home/me/file")).unwrap();
+    assert_eq!((file.uid(), file.gid()), (1_900_030_000, 1_900_030_000));
+    assert!(one.say(here, "grep ' /home ' /proc/self/mounts").contains("nosuid,nodev"));
+
+    // A cell of another network, and one that shares nothing, find nothing of it.
+    two.share = share("b");
+    let other = two.run(3, spec);
+    assert_eq!(two.say(other, "ls /home | wc -l"), "0");
+    let bare = one.run(4, json!({}));
+    assert_ne!(one.shell(bare, "ls /home/me").0, 0);
+
+    // It outlives every one of them, with their state or without.
+    one.destroy(here);
+    two.destroy(there);
+    two.share = share("a");
+    let again = two.run(5, json!({ "shared": ["/home"] }));
+    assert_eq!(two.say(again, "cat /home/me/file"), "mine\ntheirs");
+    assert!(two.try_make(6, 1, json!({ "shared": ["/etc"] }), Vec::new()).is_err());
+    assert!(two.try_make(6, 1, json!({ "shared": ["/a"], "state": ["/a"] }), Vec::new()).is_err());
+    two.share = None;
+    let lost = two.try_make(6, 1, json!({ "shared": ["/home"] }), Vec::new()).unwrap_err();
+    assert!(lost.to_string().contains("/home"), "{lost}");
+}
+
+#[test]
 fn an_older_incarnation_is_refused_and_another_one_waits_for_the_destruction() {
     let site = Site::new();
     site.try_make(1, 3, json!({}), Vec::new()).unwrap();
@@ -126,6 +177,7 @@ fn a_root_of_the_nodes_directories_is_read_only_and_has_an_etc_of_its_own() {
             spec: &spec,
             root: muster_cell::RootSource::Host { directories },
             storage: &site.storage(),
+            share: None,
             devices: Vec::new(),
             hosts: "127.0.0.1 localhost\n",
             secrets: &[],

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use muster_cell::{
     Cells, Command, DestroyOptions, Device, Limits, LogLimits, Made, Make, Patience, RootSource, Secret,
-    Settings, Streams, Tools,
+    Settings, Share, Streams, Tools,
 };
 use muster_ids::{AllocationId, CellId, Clock, SystemClock};
 use muster_node_api::cell::{CellFindings, CellSpec, ServiceFindings};
@@ -28,6 +28,8 @@ pub(crate) struct Site {
     pub(crate) folder: Folder,
     pub(crate) allocation: AllocationId,
     pub(crate) number: u32,
+    /// What its cells share with those of others.
+    pub(crate) share: Option<Share>,
 }
 
 /// Where a node's things are.
@@ -72,7 +74,7 @@ impl Site {
         let settings = settings(folder.path(), number);
         let cells = Cells::open(settings.clone()).unwrap();
         let allocation: AllocationId = id("alc", number, 0).parse().unwrap();
-        let site = Self { cells, settings, folder, allocation, number };
+        let site = Self { cells, settings, folder, allocation, number, share: None };
         site.cells.group_make(allocation, Limits { cpus: 2, memory_mb: 256 }).unwrap();
         site
     }
@@ -124,6 +126,7 @@ impl Site {
             spec: &spec,
             root: self.image(),
             storage: &self.storage(),
+            share: self.share.clone(),
             devices,
             hosts: "127.0.0.1 localhost\n",
             secrets,

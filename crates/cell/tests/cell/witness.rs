@@ -389,6 +389,7 @@ fn a_cell_of_the_node_s_directories_is_checked_with_those() {
         spec: &spec,
         root: RootSource::Host { directories },
         storage: &site.storage(),
+        share: None,
         devices: Vec::new(),
         hosts: "127.0.0.1 localhost\n",
         secrets: &[],

@@ -22,6 +22,7 @@ pub(super) fn fault(spec: &CellSpec, gpus: i64) -> Option<(String, String)> {
         .or_else(|| environment("/spec/environment", &spec.environment))
         .or_else(|| files(spec))
         .or_else(|| state(&spec.state))
+        .or_else(|| shared(&spec.shared))
         .or_else(|| devices(spec, gpus))
         .or_else(|| ingress(spec))
         .or_else(|| secrets(spec))
@@ -171,6 +172,12 @@ fn state(directories: &[String]) -> Fault {
         let why = path_fault(directory).or_else(|| ours(directory)).or_else(nested)?;
         Some((format!("/spec/state/{index}"), why))
     })
+}
+
+/// Nobody would remove what cells that come and go by themselves share.
+fn shared(directories: &[String]) -> Fault {
+    let why = "only the members of an app share directories: its manifest names them";
+    (!directories.is_empty()).then(|| ("/spec/shared".to_owned(), why.to_owned()))
 }
 
 fn devices(spec: &CellSpec, gpus: i64) -> Fault {

@@ -96,6 +96,7 @@ pub async fn hello(cx: &Cx, agent: &Admitted, body: Hello) -> Result<Welcome> {
         {
             tx.wanted_raise_node(node.id).await?;
         }
+        tx.node_shared_files(node.id, body.shared_files.as_deref()).await?;
         let frees = slots::write(&mut tx, cx, &node, "node.hello", &body.inventory, &found).await?;
         if clean && tx.node_back(node.id, cx.now).await? {
             let since = node.unreachable_since;

@@ -58,6 +58,7 @@ pub(crate) fn view(node: &Node) -> api::Node {
         seen_at: node.seen_at,
         agent_version: node.agent_version.clone(),
         certificate_until: node.certificate_until,
+        shared_files: node.shared_files.clone(),
         created_at: node.created_at,
         updated_at: node.updated_at,
         version: node.version,

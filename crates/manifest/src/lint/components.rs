@@ -136,7 +136,9 @@ fn quorum(component: &At<'_>, faults: &mut Vec<Fault>) {
 }
 
 fn state(component: &At<'_>, faults: &mut Vec<Fault>) {
-    let places = component.get("state").items();
+    // What is shared with other members is kept too, and has the same rules.
+    let mut places = component.get("state").items();
+    places.extend(component.get("shared").items());
     for (index, place) in places.iter().enumerate() {
         let Some(path) = place.text() else { continue };
         if let Some(why) = state_fault(path) {

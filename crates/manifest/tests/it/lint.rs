@@ -156,6 +156,9 @@ fn counts_quorums_and_state_make_sense() {
         ("/components/0/state/0", json!("/run"), "/components/0/state/0", "state_path"),
         ("/components/0/state/-", json!("/var/lib/app/inner"), "/components/0/state/2", "state_nested"),
         ("/components/0/state/-", json!("/var/lib/app"), "/components/0/state/2", "state_nested"),
+        ("/components/0/shared", json!(["home"]), "/components/0/shared/0", "state_path"),
+        ("/components/0/shared", json!(["/home", "/home/inner"]), "/components/0/shared/1", "state_nested"),
+        ("/components/0/shared", json!(["/var/lib/app"]), "/components/0/shared/0", "state_nested"),
         ("/compatibility/min_gpu_count", json!(9), "/compatibility/min_gpu_count", "min_gpu_count"),
         (
             "/compatibility/requires_exclusive_node",

@@ -11,6 +11,7 @@ mod shrink;
 mod start;
 mod stop;
 mod subject;
+mod unshare;
 mod upgrade;
 mod verify_running;
 mod verify_stopped;

@@ -1,4 +1,5 @@
-//! See that nothing of an instance is left: no member, no cell in its network, no secret that it was given.
+//! See that nothing of an instance is left: no member, no cell in its network, nothing that its members shared, no secret that it was
+//! given.
 
 use futures::future::BoxFuture;
 use muster_ids::TypedId as _;
@@ -25,10 +26,29 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         let instance = subject(cx).await?;
         let living = cx.store.member_living(instance.id).await?;
         let neighbours = cx.store.network_neighbours(instance.network_id).await?;
-        if !living.is_empty() || !neighbours.is_empty() {
-            let message =
-                format!("{} members and {} cells of its network are left", living.len(), neighbours.len());
+        let network = cx.store.network_lookup(instance.network_id).await?;
+        let shared = network.is_some_and(|network| network.shared_files.is_some());
+        if !living.is_empty() || !neighbours.is_empty() || shared {
+            let also = if shared { ", and what they shared" } else { "" };
+            let message = format!(
+                "{} members and {} cells of its network are left{also}",
+                living.len(),
+                neighbours.len()
+            );
             return Ok(Verdict::Refused { reason: "some_failed", message }.into());
+        }
+        let mut checked = vec![
+            json!({"what": "its members", "left": 0}),
+            json!({"what": "cells in its network", "left": 0}),
+        ];
+        if let Some(unshared) =
+            cx.operation.step("unshare").map(|step| &step.output).filter(|output| output.is_object())
+        {
+            let mut seen = json!({"what": "what its members shared"});
+            for (key, value) in unshared.as_object().into_iter().flatten() {
+                seen[key] = value.clone();
+            }
+            checked.push(seen);
         }
         let word = cx.store.member_attested(instance.id).await?;
         let attested = word.is_some();
@@ -43,7 +63,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             node_id: None,
             task_id: None,
             actor_id: word,
-            checked: json!([{"what": "its members", "left": 0}, {"what": "cells in its network", "left": 0}]),
+            checked: json!(checked),
             result: json!({}),
             at: cx.now,
         };

@@ -15,6 +15,7 @@ mod release;
 mod remove;
 mod replace;
 mod resume;
+mod share;
 mod subject;
 mod swap;
 mod take_down;

@@ -12,6 +12,7 @@ use muster_node_api::cell::{CellSpec, Ingress, Protocol, Root};
 use muster_store::{OperationChild, Result, StoreError, Tx};
 use serde_json::json;
 
+use super::share;
 use super::subject::{instance, manifest_of, refused, subject, wanted_version};
 use crate::cell::{CREATE, RESTART, path as cell_path};
 use crate::child::{self, Part};
@@ -68,12 +69,16 @@ async fn remake(
     artifact: Option<ArtifactId>,
 ) -> Result<Act> {
     let spec = spec.clone();
+    let node = share::node(cx, cell.node_id).await?;
     let under_way = cx.store.operation_open_on(cell.id.uuid()).await?;
     let mut opened = child::make(cx, "cell", part(cx, &RESTART, &cell));
     let (now, look, operation_id) = (cx.now, cx.timing.look, cx.operation.id);
     Ok(Act::write(move |tx, _| {
         Box::pin(async move {
             // Another release may have other ports; those that stay lead to it as before.
+            if let Some(refusal) = share::hold(tx, cell.network_id, node, &spec).await? {
+                return Ok(refusal);
+            }
             let held = tx.node_port_of_now(cell.id).await?;
             let Some(ports) = choose_ports(tx, &cell, &spec, &held).await? else { return Ok(no_port()) };
             tx.node_port_free(cell.id).await?;
@@ -112,6 +117,7 @@ async fn make(
         return Ok(refused(MemberFailure::AllocationEnded, "it has no allocation").into());
     };
     let network = cx.store.network_lookup(network_id).await?.ok_or(StoreError::Gone("network".to_owned()))?;
+    let node = share::node(cx, node_id).await?;
     let id: CellId = cx.world.id();
     let mut cell = Cell {
         id,
@@ -153,6 +159,9 @@ async fn make(
                 return Ok(refused(MemberFailure::ProvisionFailed, why));
             };
             cell.host = host;
+            if let Some(refusal) = share::hold(tx, network.id, node, &spec).await? {
+                return Ok(refusal);
+            }
             // Before anything is written: a refusal is committed too, with whatever was written by then.
             let Some(ports) = choose_ports(tx, &cell, &spec, &[]).await? else { return Ok(no_port()) };
             tx.cell_request(&cell).await?;
@@ -270,6 +279,7 @@ fn spec_of(manifest: &Manifest, component: &Component, member: &Member, instance
         ingress: exposed
             .map(|port| Ingress { port: port.port, protocol: port.protocol, node_port: None })
             .collect(),
+        shared: component.shared.clone(),
         people: runtime.people,
         secrets: runtime.secrets.clone(),
         stop_after_partition: component.stop_after_partition,

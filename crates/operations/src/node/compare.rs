@@ -95,7 +95,19 @@ pub(super) async fn differences(cx: &StepCx<'_>, node: &Node, found: &Findings) 
     let allocations = cx.store.allocation_live_on(node.id).await?;
     let cells = cx.store.cell_live_on(node.id).await?;
     let networks = cx.store.network_on_node(node.id).await?;
-    Ok(compare(found, &allocations, &cells, &networks.iter().map(|network| network.id).collect()))
+    let mut differences =
+        compare(found, &allocations, &cells, &networks.iter().map(|network| network.id).collect());
+    for share in found.things.iter().filter(|thing| thing.kind == ThingKind::Share) {
+        let network = match share.network_id {
+            Some(id) => cx.store.network_lookup(id).await?,
+            None => None,
+        };
+        // Of a network that is not ours it may be another platform's on the same file system: that is not ours to judge.
+        if network.is_some_and(|network| network.shared_files.is_none()) {
+            differences.orphans.push(share.clone());
+        }
+    }
+    Ok(differences)
 }
 
 fn compare(
@@ -107,6 +119,9 @@ fn compare(
     let known: BTreeSet<AllocationId> = allocations.iter().map(|allocation| allocation.id).collect();
     let living: BTreeSet<CellId> = cells.iter().map(|cell| cell.id).collect();
     let orphan = |thing: &&Thing| {
+        if thing.kind == ThingKind::Share {
+            return false;
+        }
         // The innermost owner that a thing names decides.
         match (thing.cell_id, thing.allocation_id, thing.network_id) {
             (Some(cell), ..) => !living.contains(&cell),

@@ -44,11 +44,11 @@ fn manifest(version: &str, replace_order: &str) -> Value {
         "operations": ["add", "drain", "resume", "remove", "replace", "recover"],
         "components": [
             {"key": "hub", "count": {"min": 1, "max": 1}, "capacity": {"cpus": 1, "memory_mb": 64}, "update_order": 0,
-             "state": ["/members"], "runtime": runtime(port),
+             "state": ["/members"], "shared": ["/common"], "runtime": runtime(port),
              "witnesses": {"active": [check("self", ["/bin/cat", "/ready"], "^up$")],
                            "drained": [check("self", ["/bin/cat", "/ready"], "^drained$")]}},
             {"key": "unit", "count": {"min": 0, "max": 64}, "capacity": {"cpus": 1, "memory_mb": 64}, "update_order": 1,
-             "drain_pace": {"at_once": 2}, "replace_order": replace_order, "runtime": runtime(port),
+             "drain_pace": {"at_once": 2}, "replace_order": replace_order, "shared": ["/common"], "runtime": runtime(port),
              "witnesses": {"active": [of_unit("^active$")], "drained": [of_unit("^drained$")],
                            "removed": [{"in": "hub", "exec": ["/bin/test", "-e", "/members/{member.name}"],
                                         "expect": {"exit": 1}, "within": "2s"}]}},

@@ -10,8 +10,7 @@ use serde_json::json;
 
 use crate::laws;
 use crate::member_stories::{cordon, succeeds, why};
-use crate::node::Node;
-use crate::rig::{Rig, TIMING, add_node};
+use crate::rig::{Rig, TIMING};
 use crate::stories::retry;
 
 stories! {
@@ -70,7 +69,7 @@ async fn who_tries_again_waits_for_a_place_anew(rig: &mut Rig) {
 
 async fn whoever_is_heard_is_asked_first(rig: &mut Rig) {
     let i = rig.instance("i", 0).await;
-    rig.far = Some(Node::new(add_node(&rig.store, &rig.world, "far", 2, 8).await));
+    rig.add_far(2, 8).await;
     cordon(rig, true).await;
     let (second, add) = rig.add_to(i, "hub").await;
     succeeds(rig, add).await;

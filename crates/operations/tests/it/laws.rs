@@ -113,7 +113,12 @@ async fn hold_members(rig: &Rig, allocations: &[Allocation], cells: &[Cell]) {
         for member in &members {
             hold_member(rig, member, allocations, cells).await;
         }
+        let network = rig.store.network_lookup(instance.network_id).await.unwrap().unwrap();
+        let shared = rig.shares().contains(&network.id);
+        // What its members share is known to be there, until it is seen to be gone.
+        assert!(!shared || network.shared_files.is_some(), "what nobody knows of is shared");
         if instance.state == InstanceState::Stopped {
+            assert!(!shared && network.shared_files.is_none(), "what its members shared is left");
             assert!(members.iter().all(|member| member.state == MemberState::Removed), "it has members left");
         }
         // What its owner wants is what works, or worked and was never asked to go.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use muster_ids::{AllocationId, CellId, NodeId};
+use muster_ids::{AllocationId, CellId, NetworkId, NodeId};
 use muster_model::task::{Task, TaskKind, TaskState};
 use muster_node_api::cell::{CellFindings, ServiceFindings, ServiceState};
 use muster_node_api::task::{Amount, CellAct, Details, Findings, KeptLog, Place, Ran, Thing};
@@ -35,7 +35,12 @@ pub(crate) enum Wrong {
     MakesTooLittle,
     /// The next cell that is looked at seems not to be there.
     HidesCell,
+    /// The next removal of what cells shared leaves something.
+    LeavesShare,
 }
+
+/// The networks whose cells have made something there: one list for all nodes that share it.
+pub(crate) type Shares = std::sync::Arc<std::sync::Mutex<BTreeSet<NetworkId>>>;
 
 /// The node.
 pub(crate) struct Node {
@@ -45,6 +50,8 @@ pub(crate) struct Node {
     pub(crate) cells: BTreeMap<CellId, (AllocationId, i64)>,
     /// What lies in the cells: paths and what is written there.
     pub(crate) files: BTreeMap<CellId, BTreeMap<String, String>>,
+    /// What cells share, by their network, on a file system that all nodes have.
+    pub(crate) shares: Shares,
     /// Things that belong to nobody.
     pub(crate) strays: Vec<Thing>,
     /// Devices that were used and not wiped, and by whom.
@@ -71,6 +78,7 @@ impl Node {
             places: BTreeMap::new(),
             cells: BTreeMap::new(),
             files: BTreeMap::new(),
+            shares: Shares::default(),
             strays: Vec::new(),
             dirty: BTreeMap::new(),
             wrong: Vec::new(),
@@ -154,6 +162,9 @@ impl Node {
             if task.kind == TaskKind::Sweep {
                 self.strays.retain(|stray| !details.things.contains(stray));
             }
+            if let Some(network) = details.share {
+                return self.remove_share(network);
+            }
             return self.survey();
         };
         let known = self.places.get(&allocation).cloned();
@@ -209,6 +220,7 @@ impl Node {
             | TaskKind::CellService
             | TaskKind::CellCommand
             | TaskKind::CellProbe
+            | TaskKind::ShareRemove
             | TaskKind::Sweep => {}
         }
         let mut findings = self.inspect(allocation, &details);
@@ -248,6 +260,10 @@ impl Node {
         }
         if order.spec.is_none() || order.attachment.is_none() {
             self.violations.push(format!("{} was made of nothing", order.cell_id));
+        }
+        if order.spec.as_ref().is_some_and(|spec| !spec.shared.is_empty()) {
+            let network = order.attachment.as_ref().expect("who shares is in a network").network_id;
+            self.shares.lock().unwrap().insert(network);
         }
         let made = (allocation, order.incarnation);
         if let Some(there) = self.cells.insert(order.cell_id, made)
@@ -328,6 +344,14 @@ impl Node {
                 .collect(),
             ..Findings::default()
         }
+    }
+
+    fn remove_share(&mut self, network: NetworkId) -> Findings {
+        if self.strikes(Wrong::LeavesShare) {
+            return Findings { left: vec![network.to_string()], ..Findings::default() };
+        }
+        self.shares.lock().unwrap().remove(&network);
+        Findings { checked: vec![network.to_string()], ..Findings::default() }
     }
 
     fn survey(&self) -> Findings {

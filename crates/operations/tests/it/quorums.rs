@@ -12,8 +12,7 @@ use serde_json::json;
 
 use crate::laws;
 use crate::member_stories::{cordon, succeeds};
-use crate::node::Node;
-use crate::rig::{Rig, add_node};
+use crate::rig::Rig;
 
 stories! {
     an_upgrade_takes_out_no_more_than_the_quorum_allows
@@ -74,7 +73,7 @@ async fn a_node_that_is_emptied_leaves_the_quorum_at_work(rig: &mut Rig) {
     let i = rig.instance("i", 0).await;
     let upgrade = to_steady(rig, i).await;
     succeeds(rig, upgrade).await;
-    rig.far = Some(Node::new(add_node(&rig.store, &rig.world, "far", 4, 16).await));
+    rig.add_far(4, 16).await;
     cordon(rig, true).await;
     for _ in 0..3 {
         let (_, add) = rig.add(i).await;

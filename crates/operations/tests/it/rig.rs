@@ -1,11 +1,12 @@
 //! An engine, a node that is made up and a clock that a test moves, over a real database.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::SignedDuration;
 use muster_ids::{
-    AllocationId, CellId, ManualClock, NodeId, OperationId, SeededEntropy, SlotId, TypedId, World,
+    AllocationId, CellId, ManualClock, NetworkId, NodeId, OperationId, SeededEntropy, SlotId, TypedId, World,
 };
 use muster_model::allocation::{Allocation, AllocationShape, AllocationState};
 use muster_model::cell::{Cell, CellState, NodePort, free_host};
@@ -91,6 +92,7 @@ pub(crate) async fn add_node(store: &Store, world: &World, name: &str, gpus: i64
         tx.slot_upsert(&slot, now).await.unwrap();
     }
     tx.node_recount(id).await.unwrap();
+    tx.node_shared_files(id, Some("files")).await.unwrap();
     tx.commit().await.unwrap();
     id
 }
@@ -247,6 +249,18 @@ impl Rig {
 
     pub(crate) async fn operation(&self, id: OperationId) -> Operation {
         self.store.operation_lookup(id).await.unwrap().unwrap()
+    }
+
+    /// Another node, which shares its files with the first.
+    pub(crate) async fn add_far(&mut self, gpus: i64, cpus: i64) -> NodeId {
+        let id = add_node(&self.store, &self.world, "far", gpus, cpus).await;
+        self.far = Some(Node { shares: self.node.shares.clone(), ..Node::new(id) });
+        id
+    }
+
+    /// The networks whose cells have something in common that is still there.
+    pub(crate) fn shares(&self) -> BTreeSet<NetworkId> {
+        self.node.shares.lock().unwrap().clone()
     }
 
     pub(crate) async fn allocation(&self, id: AllocationId) -> Allocation {

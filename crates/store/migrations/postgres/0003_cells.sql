@@ -2,6 +2,8 @@
 
 -- Where other nodes send packets for its cells.
 ALTER TABLE nodes ADD COLUMN address TEXT;
+-- Which file system it shares with other nodes, as its agent says: those with the same have the same one.
+ALTER TABLE nodes ADD COLUMN shared_files TEXT;
 
 -- What a node should have beside its places (networks, keys) is read off other tables; these numbers say when that has changed,
 -- and how far its agent has followed. They stand apart from the wide rows of nodes, which placement locks.
@@ -20,6 +22,8 @@ CREATE TABLE networks (
     -- The number by which nodes tell its packets from others', which also decides its addresses.
     vni BIGINT NOT NULL UNIQUE CHECK (vni > 0 AND vni < 16777216),
     subnet TEXT NOT NULL,
+    -- The file system of the nodes on which lies what its cells share; set with the first such cell, gone with the proof of its removal.
+    shared_files TEXT,
     created_at TIMESTAMPTZ NOT NULL,
     updated_at TIMESTAMPTZ NOT NULL,
     version BIGINT NOT NULL CHECK (version > 0)

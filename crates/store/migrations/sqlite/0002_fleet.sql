@@ -299,7 +299,7 @@ CREATE TABLE node_tasks (
     node_id TEXT NOT NULL REFERENCES nodes (id),
     operation_id TEXT NOT NULL,
     key TEXT NOT NULL,
-    kind TEXT NOT NULL CHECK (kind IN ('prepare', 'inspect', 'resize', 'destroy', 'wipe', 'survey', 'cell_create', 'cell_inspect', 'cell_destroy', 'keep_logs', 'stream', 'sweep', 'cell_files', 'cell_service', 'cell_command', 'cell_probe')),
+    kind TEXT NOT NULL CHECK (kind IN ('prepare', 'inspect', 'resize', 'destroy', 'wipe', 'survey', 'cell_create', 'cell_inspect', 'cell_destroy', 'keep_logs', 'stream', 'sweep', 'cell_files', 'cell_service', 'cell_command', 'cell_probe', 'share_remove')),
     allocation_id TEXT,
     incarnation INTEGER NOT NULL,
     generation INTEGER NOT NULL,
