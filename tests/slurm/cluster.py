@@ -98,7 +98,9 @@ class World(cells.World):
         for file in sorted(self.data.glob("nodes/**/logs/**/*")) + sorted(self.data.glob("nodes/**/*.log")):
             if file.is_file() and file.name != "agent.log":
                 said += f"\n--- {file.relative_to(self.data)}\n{file.read_text(errors='replace')[-1500:]}"
-        for cell in json.loads(self.at.said("-o", "json", "cell", "list"))["items"] if hasattr(self, "at") else []:
+        # Asked for without insisting: this is told of failures, and the server may be what failed.
+        listed = self.at.muster("-o", "json", "cell", "list") if hasattr(self, "at") else None
+        for cell in json.loads(listed.stdout)["items"] if listed and listed.returncode == 0 else []:
             said += f"\n--- {cell['name']}\n{self.at.muster('logs', cell['name']).stdout[-3000:]}"
         return said
 
