@@ -58,11 +58,12 @@ def lies_where_the_nodes_share(world, ada):
 
 
 def stays_when_members_go(cluster, ada):
-    """A worker that is removed takes nothing of it along, and a controller that is made anew finds it."""
+    """A worker that is removed takes nothing of it along, and one that comes later finds it."""
     cluster.do("remove", "lab-worker-2")
     assert len(ada.said("sh", "-c", "cat ~/seen").split()) == 2
-    cluster.said("member", "recover", "lab", "lab-worker-1", "--wait", "--timeout", "90s")
-    assert ada.said("srun", "sh", "-c", "cat ~/seen | wc -l") == "2"
+    cluster.said("member", "add", "lab", "worker", "--allocation", "yonder", "--wait", "--timeout", "60s")
+    assert ada.said("srun", "--nodelist=lab-worker-3", "sh", "-c", "cat ~/seen | wc -l") == "2"
+    cluster.do("remove", "lab-worker-3")
 
 
 def another_has_its_own(world, ada):
