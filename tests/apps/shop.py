@@ -4,14 +4,14 @@ import hashlib
 import http.client
 import io
 import json
-import subprocess
 import sys
 import tarfile
 import time
 import uuid
 from pathlib import Path
 
-from platform_under_test import ROOT, Refused, die_with_parent
+from adapter_process import keep_token, publisher_token, start_adapter, stop_adapter
+from platform_under_test import ROOT, Refused
 from world import wait_for_end
 
 FAKE = ROOT / "target" / "debug" / "muster-adapter-fake"
@@ -101,56 +101,45 @@ class Shop:
         return granted["entitlement"]
 
     def publisher_token(self):
-        """An account in the publisher's own project, which may mint tokens and nothing else."""
-        account = self.server.call(
-            "POST", f"{self.path}/service-accounts",
-            {"name": f"adapter-{uuid.uuid4().hex[:6]}", "permissions": ["operator_token.mint", "entitlement.list"]},
-            token=self.token)
-        issued = self.server.call("POST", "/v1/tokens", {"name": "adapter", "service_account": account["id"]}, token=self.token)
-        return issued["secret"]
+        return publisher_token(self.server, self.publisher, self.token)
 
 
 class Adapter:
     """The fake as a process of its own, with the publisher's token and nothing else."""
 
+    command = (FAKE, "run", "--lease-seconds", "5", "--look-around-seconds", "1")
+
     def __init__(self, shop, name="one", **modes):
-        self.shop, self.name = shop, name
-        token = shop.folder / f"adapter-{name}-{uuid.uuid4().hex[:6]}.token"
-        token.write_text(shop.publisher_token())
-        token.chmod(0o600)
+        self.shop, self.name, self.modes = shop, name, modes
+        self.token = keep_token(shop.folder / f"adapter-{name}-{uuid.uuid4().hex[:6]}.token", self.secret())
         self.log = shop.folder / f"adapter-{name}.log"
-        self.environment = {
-            "PATH": "/usr/bin:/bin", "MUSTER_SERVER": f"http://127.0.0.1:{shop.server.port}", "MUSTER_TOKEN_FILE": str(token),
-            "MUSTER_ADAPTER_NAME": f"fake-{name}", **modes,
-        }
         self.process = None
         self.start()
 
+    def secret(self):
+        return self.shop.publisher_token()
+
     def start(self):
-        with open(self.log, "ab") as log:
-            self.process = subprocess.Popen([FAKE, "run", "--lease-seconds", "5", "--look-around-seconds", "1"],
-                                            env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                            preexec_fn=die_with_parent)
+        self.process = start_adapter(self.command, f"http://127.0.0.1:{self.shop.server.port}", self.token, f"fake-{self.name}",
+                                     self.log, self.modes)
 
     def stop(self):
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
+        stop_adapter(self.process)
 
 
 class PythonAdapter(Adapter):
     """The guide's adapter in Python, with a token of the operator's account in the consumer's project."""
 
+    command = (sys.executable, PYTHON / "adapter.py")
+
     def __init__(self, shop, entitlement):
-        super().__init__(shop, "python")
-        self.stop()
-        minted = shop.server.call("POST", f"{shop.path}/operator-tokens", {"entitlement": entitlement["id"]},
-                                  token=Path(self.environment["MUSTER_TOKEN_FILE"]).read_text())
-        Path(self.environment["MUSTER_TOKEN_FILE"]).write_text(minted["secret"])
-        self.environment.update(PYTHONPATH=str(ROOT / "sdk" / "python"), EXAMPLE_LEASE_SECONDS="5")
-        with open(self.log, "ab") as log:
-            self.process = subprocess.Popen([sys.executable, PYTHON / "adapter.py"], env=self.environment,
-                                            stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=die_with_parent)
+        self.entitlement = entitlement
+        super().__init__(shop, "python", PYTHONPATH=str(ROOT / "sdk" / "python"), EXAMPLE_LEASE_SECONDS="5")
+
+    def secret(self):
+        minted = self.shop.server.call("POST", f"{self.shop.path}/operator-tokens", {"entitlement": self.entitlement["id"]},
+                                       token=super().secret())
+        return minted["secret"]
 
 
 class Instance:

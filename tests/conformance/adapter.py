@@ -7,7 +7,7 @@ import threading
 import uuid
 from pathlib import Path
 
-from platform_under_test import die_with_parent
+from adapter_process import start_adapter
 
 
 class Adapter:
@@ -55,11 +55,8 @@ class Adapter:
 
     def launch(self):
         kept = {name: value for name, value in os.environ.items() if not name.startswith("MUSTER_")}
-        with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(
-                self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=die_with_parent,
-                env={**kept, "MUSTER_SERVER": f"http://127.0.0.1:{self.wire.port}", "MUSTER_TOKEN_FILE": str(self.token),
-                     "MUSTER_ADAPTER_NAME": f"conformance-{uuid.uuid4().hex[:6]}"})
+        self.process = start_adapter(self.command, f"http://127.0.0.1:{self.wire.port}", self.token,
+                                     f"conformance-{uuid.uuid4().hex[:6]}", self.log, kept)
 
     def killed(self):
         """kill -9, and another one is started at once, as a service manager does."""

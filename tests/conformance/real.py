@@ -4,12 +4,12 @@ import contextlib
 import json
 import re
 import sys
-import uuid
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(TESTS / "cells")]
 import snapshot  # noqa: E402
+from adapter_process import publisher_token  # noqa: E402
 from partition import cut  # noqa: E402
 from world import World, eventually  # noqa: E402
 
@@ -24,10 +24,7 @@ class Real:
         self.path = f"/v1/projects/{self.consumer}"
 
     def publisher_token(self):
-        account = self.server.call(
-            "POST", f"{self.path}/service-accounts",
-            {"name": f"adapter-{uuid.uuid4().hex[:6]}", "permissions": ["operator_token.mint", "entitlement.list"]}, token=self.token)
-        return self.server.call("POST", "/v1/tokens", {"name": "adapter", "service_account": account["id"]}, token=self.token)["secret"]
+        return publisher_token(self.server, self.consumer, self.token)
 
     def operator_token(self, publisher):
         held = self.server.call("GET", f"{self.path}/entitlements", token=self.token)["items"]

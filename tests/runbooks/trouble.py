@@ -11,7 +11,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "fleet"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "apps"))
-from platform_under_test import BINARY, die_with_parent  # noqa: E402
+from adapter_process import keep_token, start_adapter, stop_adapter  # noqa: E402
+from platform_under_test import BINARY  # noqa: E402
 from shop import FAKE, MANIFEST, push  # noqa: E402
 from world import Agents, Replica  # noqa: E402
 
@@ -159,22 +160,16 @@ class World:
         if not file.exists():
             account = self.json("ada", "service-account", "create", "adapter", "--project", "acme.apps", "--permission",
                                 "operator_token.mint", "--permission", "entitlement.list")["id"]
-            file.write_text(self.json("ada", "token", "issue", "adapter", "--service-account", account)["secret"])
-            file.chmod(0o600)
+            keep_token(file, self.json("ada", "token", "issue", "adapter", "--service-account", account)["secret"])
         return file
 
     def start_adapter(self, **modes):
         self.stop_adapter()
-        environment = {"PATH": "/usr/bin:/bin", "MUSTER_SERVER": self.server, "MUSTER_TOKEN_FILE": str(self.adapter_token()),
-                       "MUSTER_ADAPTER_NAME": "notebook-1", **modes}
-        with open(self.folder / "adapter.log", "ab") as log:
-            self.adapter = subprocess.Popen([FAKE, "run", "--lease-seconds", "5", "--look-around-seconds", "1"], env=environment,
-                                            stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=die_with_parent)
+        self.adapter = start_adapter([FAKE, "run", "--lease-seconds", "5", "--look-around-seconds", "1"], self.server,
+                                     self.adapter_token(), "notebook-1", self.folder / "adapter.log", modes)
 
     def stop_adapter(self):
-        if self.adapter and self.adapter.poll() is None:
-            self.adapter.kill()
-            self.adapter.wait()
+        stop_adapter(self.adapter)
 
     def close(self):
         self.stop_adapter()

@@ -5,12 +5,12 @@ import os
 import subprocess
 import sys
 import time
-import uuid
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cells"))
-from platform_under_test import BINARY, ROOT, die_with_parent  # noqa: E402
+from adapter_process import keep_token, publisher_token, start_adapter, stop_adapter  # noqa: E402
+from platform_under_test import BINARY, ROOT  # noqa: E402
 
 import sabotage  # noqa: E402
 import snapshot  # noqa: E402
@@ -63,25 +63,13 @@ class World(cells.World):
 
     def start_adapter(self):
         """With a publisher's token, and nothing else."""
-        path, admin = f"/v1/projects/{self.at.project['id']}", self.at.tokens["tenant_admin"]
-        account = self.server.call(
-            "POST", f"{path}/service-accounts",
-            {"name": f"adapter-{uuid.uuid4().hex[:6]}", "permissions": ["operator_token.mint", "entitlement.list"]}, token=admin)
-        issued = self.server.call("POST", "/v1/tokens", {"name": "adapter", "service_account": account["id"]}, token=admin)
-        token = self.folder / "adapter.token"
-        token.write_text(issued["secret"])
-        token.chmod(0o600)
-        with open(self.folder / "adapter.log", "ab") as log:
-            self.adapter = subprocess.Popen(
-                [ADAPTER, "run", "--lease-seconds", "10", "--look-around-seconds", "1"], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                preexec_fn=die_with_parent,
-                env={"PATH": "/usr/bin:/bin", "MUSTER_SERVER": f"http://127.0.0.1:{self.server.port}", "MUSTER_TOKEN_FILE": str(token),
-                     "MUSTER_ADAPTER_NAME": "slurm-test"})
+        secret = publisher_token(self.server, self.at.project["id"], self.at.tokens["tenant_admin"])
+        token = keep_token(self.folder / "adapter.token", secret)
+        self.adapter = start_adapter([ADAPTER, "run", "--lease-seconds", "10", "--look-around-seconds", "1"],
+                                     f"http://127.0.0.1:{self.server.port}", token, "slurm-test", self.folder / "adapter.log")
 
     def stop_adapter(self):
-        if self.adapter and self.adapter.poll() is None:
-            self.adapter.kill()
-            self.adapter.wait()
+        stop_adapter(self.adapter)
 
     def close(self):
         self.stop_adapter()

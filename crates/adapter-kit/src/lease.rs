@@ -45,7 +45,7 @@ pub(crate) struct Lease {
     pub(crate) step: String,
     pub(crate) generation: i64,
     chance: Chance,
-    seconds: i64,
+    pub(crate) seconds: i64,
     /// When the last heartbeat was sent that was heard.
     kept_at: Mutex<Instant>,
     lost: watch::Sender<Option<Lost>>,

@@ -114,6 +114,8 @@ impl StepCx {
             }
             Under::Lease { lease, .. } => {
                 said["generation"] = json!(lease.generation);
+                // A word keeps the lease, and must not make it longer than this adapter keeps it: when it dies, others wait for that.
+                said["lease_seconds"] = json!(lease.seconds);
                 if let Err(error) = lease.platform.say("progress", &lease.step, &said).await
                     && let Then::Refused(_) = then(&error)
                 {

@@ -239,6 +239,9 @@ pub struct AdapterStepProgress {
     pub message: Option<String>,
     /// What there is to say of the member, for people; it replaces what was said before.
     pub adapter_detail: Option<Object>,
+    /// How long it is its own from now, since whoever says this is still at it; 30 seconds if not given.
+    #[schema(minimum = 5, maximum = 600)]
+    pub lease_seconds: Option<i64>,
 }
 
 /// What an adapter found of a member.

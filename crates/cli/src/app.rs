@@ -1,9 +1,9 @@
-//! `muster app lint`: what is wrong with a manifest, without any server.
+//! What is wrong with a manifest: `muster app lint` says it without any server, a dry run of `muster app-version publish` with one.
 
 use std::io::Read as _;
 
 use clap::{Arg, ArgMatches, Command, ValueHint};
-use muster_manifest::{Context as Known, Fault, lint as examine};
+use muster_manifest::{Context as Known, lint as examine};
 use serde_json::{Value, json};
 
 use crate::context::{Context, Output, say};
@@ -44,16 +44,32 @@ pub(crate) fn lint(context: &Context, matches: &ArgMatches) -> Result<()> {
         .map(|words| words.iter().filter_map(Value::as_str).collect())
         .unwrap_or_default();
     let faults = examine(&document, &Known { known_permissions: &asked, grantable: &asked });
-    let errors = faults.iter().filter(|fault| fault.error).count();
+    told(context, &["app", "lint"], file, json!({"faults": faults}))
+}
+
+/// Tells what a dry run of a publication found. Nothing was refused, since nothing was asked for but the faults; the exit code says
+/// that it would be.
+pub(crate) fn rehearsed(context: &Context, words: &[&str], answer: Value) -> Result<()> {
+    told(context, words, "the manifest", answer)
+}
+
+/// Tells the faults; errors fail the command, warnings do not.
+fn told(context: &Context, words: &[&str], what: &str, found: Value) -> Result<()> {
+    let faults = found["faults"].as_array().map_or(&[][..], Vec::as_slice);
+    let errors = faults.iter().filter(|fault| is_error(fault)).count();
     match context.output {
-        Output::Json => show(context, &["app", "lint"], json!({"faults": faults}))?,
-        Output::Table | Output::Name => say(&lines(&faults))?,
+        Output::Table | Output::Name => say(&lines(faults))?,
+        Output::Json => show(context, words, found)?,
     }
     match errors {
         0 => Ok(()),
-        errors => Err(Failure::new(Exit::Invalid, "lint_failed", format!("{file} has {errors} errors"))
+        errors => Err(Failure::new(Exit::Invalid, "lint_failed", format!("{what} has {errors} errors"))
             .next("mend them and lint again; `muster app schema` shows what a manifest looks like")),
     }
+}
+
+fn is_error(fault: &Value) -> bool {
+    fault["error"] == Value::Bool(true)
 }
 
 fn read(file: &str) -> Result<Value> {
@@ -67,15 +83,16 @@ fn read(file: &str) -> Result<Value> {
 }
 
 /// A line for each fault, errors first.
-fn lines(faults: &[Fault]) -> String {
+fn lines(faults: &[Value]) -> String {
     if faults.is_empty() {
         return "nothing is wrong with it\n".to_owned();
     }
-    let (errors, warnings): (Vec<&Fault>, Vec<&Fault>) = faults.iter().partition(|fault| fault.error);
-    let line = |fault: &Fault| {
-        let kind = if fault.error { "error" } else { "warning" };
-        let place = if fault.path.is_empty() { "/" } else { fault.path.as_str() };
-        format!("{}\n", printable(&format!("{kind}  {place}  {}: {}", fault.rule, fault.says)))
+    let (errors, warnings): (Vec<&Value>, Vec<&Value>) = faults.iter().partition(|fault| is_error(fault));
+    let line = |fault: &Value| {
+        let said = |field: &str| fault[field].as_str().unwrap_or_default();
+        let kind = if is_error(fault) { "error" } else { "warning" };
+        let place = if said("path").is_empty() { "/" } else { said("path") };
+        format!("{}\n", printable(&format!("{kind}  {place}  {}: {}", said("rule"), said("says"))))
     };
     errors.into_iter().chain(warnings).map(line).collect()
 }
@@ -86,12 +103,7 @@ mod tests {
 
     #[test]
     fn every_fault_has_a_line_with_place_rule_and_sentence() {
-        let fault = |path: &str, error| Fault {
-            path: path.to_owned(),
-            rule: "some_rule",
-            says: "mend \u{1b}[31mit".to_owned(),
-            error,
-        };
+        let fault = |path: &str, error: bool| json!({"path": path, "rule": "some_rule", "says": "mend \u{1b}[31mit", "error": error});
         let shown = lines(&[fault("/a", false), fault("", true)]);
         let all: Vec<&str> = shown.lines().collect();
         assert_eq!(all.len(), 2);

@@ -17,7 +17,7 @@ use crate::flags::is_list;
 use crate::operation::started;
 use crate::printable::{printable, printable_json};
 use crate::words::Words;
-use crate::{allocation, artifact, capacity, member, node, operation, table, workload};
+use crate::{allocation, app, artifact, capacity, member, node, operation, table, workload};
 
 /// Carries it out.
 pub(crate) async fn operate(context: &Context, operation: &Operation, matches: &ArgMatches) -> Result<()> {
@@ -50,6 +50,8 @@ pub(crate) async fn operate_with(
         verdict(context, &words.path(), answer)
     } else if Contract::embedded().starts(&operation.id) {
         started::started(context, &connection, &words.path(), matches, answer).await
+    } else if operation.id == "app_version_publish" && answer["app_version"].is_null() {
+        app::rehearsed(context, &words.path(), answer)
     } else {
         show(context, &words.path(), answer)
     }

@@ -12,6 +12,7 @@ use futures::future::join_all;
 use muster_agent::{Folder, real};
 
 use crate::server::settings;
+use crate::up_block::Blocks;
 use crate::up_ground::Ground;
 use crate::up_nodes::free;
 use crate::up_program::{PATH, inside};
@@ -65,8 +66,10 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
                         "the above could not be removed, and the data folder stays as it is: mend it, then repeat `muster down`"
                     );
                 }
+                let block = ground.block;
                 nodes
                     .write(&Record { nodes: count, kind: Kind::Cells(Ground { raised: false, ..ground }) })?;
+                Blocks::machine().give_back(block, &data.canonicalize()?)?;
                 said.push(format!(
                     "cells, disks and networks of {count} node(s), their namespaces and their wire"
                 ));

@@ -17,6 +17,7 @@ mod root_key;
 mod server;
 mod up;
 mod up_agent;
+mod up_block;
 mod up_ground;
 mod up_nodes;
 mod up_program;

@@ -16,6 +16,7 @@ use anyhow::{Context as _, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::up_block::{Blocks, Claim};
 use crate::up_program::{inside, run};
 use crate::up_record::names;
 
@@ -276,12 +277,17 @@ fn ip(namespace: Option<&str>, line: &str) -> Step {
     Step::Ip(namespace.map(str::to_owned), words(line))
 }
 
-/// A block of addresses that nobody on this machine has.
-pub(crate) fn free_block() -> anyhow::Result<u8> {
+/// A block of addresses and user ids that nobody on this machine has; from now on it is this data folder's.
+pub(crate) fn free_block(blocks: &Blocks, data: &Path) -> anyhow::Result<(u8, Claim)> {
     let used = used_blocks()?;
-    (0..BLOCKS).find(|block| !used.contains(block)).with_context(|| {
-        format!("all {BLOCKS} blocks of 198.18.0.0/24 are used on this machine: `muster down` somewhere gives one back")
-    })
+    for block in (0..BLOCKS).filter(|block| !used.contains(block)) {
+        if let Some(claim) = blocks.claim(block, data)? {
+            return Ok((block, claim));
+        }
+    }
+    bail!(
+        "all {BLOCKS} blocks of 198.18.0.0/24 are used on this machine: `muster down` somewhere gives one back"
+    )
 }
 
 fn used_blocks() -> anyhow::Result<BTreeSet<u8>> {

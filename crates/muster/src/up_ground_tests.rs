@@ -106,6 +106,20 @@ fn a_folder_that_holds_a_file_is_kept_and_the_file_is_named() {
     remove_hollow(&top).unwrap();
 }
 
+#[test]
+fn two_platforms_of_one_machine_have_two_blocks_wherever_they_look_from() {
+    let folder = tempfile::tempdir().unwrap();
+    let blocks = Blocks { folder: folder.path().join("blocks") };
+    let [one, two] = ["one", "two"].map(|name| folder.path().join(name));
+    // Neither has an address yet, as when the other's are in another network namespace.
+    let (first, held) = free_block(&blocks, &one).unwrap();
+    let (second, _held) = free_block(&blocks, &two).unwrap();
+    let ids = |block| Ground { block, ..ground() }.id_base(1);
+    assert!(first != second && ids(first) != ids(second));
+    drop(held);
+    assert_eq!(free_block(&blocks, &one).unwrap().0, first, "what it had");
+}
+
 /// A ground of a test's own, on the machine itself; it goes with the test.
 struct Raised(Ground);
 
@@ -124,7 +138,8 @@ fn a_ground_is_raised_twice_and_removed_twice_and_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let key = format!("{:06x}", std::process::id() & 0x00ff_ffff);
     let run_dir = folder.path().join("run");
-    let block = free_block().unwrap();
+    let (block, _claim) =
+        free_block(&Blocks { folder: folder.path().join("blocks") }, folder.path()).unwrap();
     let raised = Raised(Ground { key, block, run: run_dir.clone(), raised: true });
     let ground = &raised.0;
     ground.raise(2).unwrap();

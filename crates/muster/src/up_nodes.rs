@@ -14,6 +14,7 @@ use muster_server::Settings;
 
 use crate::agent_enrolment::Operator;
 use crate::up_agent::Agent;
+use crate::up_block::{Blocks, Claim};
 use crate::up_ground::{Ground, MOST_NODES, free_block};
 use crate::up_record::{Kind, Nodes, Record, names};
 
@@ -69,6 +70,8 @@ pub(crate) fn with_nodes(command: Command) -> Command {
 pub(crate) struct Fleet {
     /// Held, so that nobody else works with the folder.
     nodes: Nodes,
+    #[expect(dead_code, reason = "it is held, so that nobody else takes our addresses and user ids")]
+    claim: Option<Claim>,
     kind: Kind,
     count: u8,
     gpus: u32,
@@ -100,7 +103,8 @@ impl Fleet {
         same_kind(found.as_ref(), simulated)?;
         let _turn = if simulated { None } else { Some(turn(&run)?) };
         let world = World::system();
-        let record = settle(found, count, simulated, &run, &world)?;
+        let claimed = if simulated { None } else { Some(claimed(found.as_ref(), &data)?) };
+        let record = settle(found, count, claimed.as_ref().map(|(block, _)| *block), &run, &world);
         nodes.write(&record)?;
         if let Kind::Cells(ground) = &record.kind {
             ground.raise(count)?;
@@ -123,9 +127,11 @@ impl Fleet {
         };
         let server = format!("https://{}", settings.text("nodes.listen"));
         let gpus = matches.get_one("pretend-gpus").copied().unwrap_or_default();
+        let (claim, kind) = (claimed.map(|(_, claim)| claim), record.kind);
         Ok(Some(Self {
             nodes,
-            kind: record.kind,
+            claim,
+            kind,
             count,
             gpus,
             images,
@@ -297,21 +303,31 @@ fn same_kind(found: Option<&Record>, simulated: bool) -> anyhow::Result<()> {
     }
 }
 
-/// What is to be written down, from what was.
-fn settle(
-    found: Option<Record>,
-    count: u8,
-    simulated: bool,
-    run: &Path,
-    world: &World,
-) -> anyhow::Result<Record> {
+/// The block of addresses and user ids that a data folder has, or is to have. It is ours from here on.
+fn claimed(found: Option<&Record>, data: &Path) -> anyhow::Result<(u8, Claim)> {
+    let (blocks, data) = (Blocks::machine(), data.canonicalize()?);
+    let Some(Kind::Cells(ground)) = found.map(|record| &record.kind) else {
+        return free_block(&blocks, &data);
+    };
+    let claim = blocks.claim(ground.block, &data)?.with_context(|| {
+        format!(
+            "another platform on this machine has the addresses and user ids of this data folder's nodes, as {} says: \
+             `muster down` there, or choose another --data-dir",
+            blocks.file(ground.block).display()
+        )
+    })?;
+    Ok((ground.block, claim))
+}
+
+/// What is to be written down, from what was; without a block the nodes are simulated.
+fn settle(found: Option<Record>, count: u8, block: Option<u8>, run: &Path, world: &World) -> Record {
     let nodes = found.as_ref().map_or(0, |record| record.nodes).max(count);
     let kind = match found.map(|record| record.kind) {
         Some(Kind::Cells(ground)) => Kind::Cells(Ground { raised: true, ..ground }),
-        None if !simulated => Kind::Cells(fresh(run, world)?),
-        Some(Kind::Simulated) | None => Kind::Simulated,
+        Some(Kind::Simulated) => Kind::Simulated,
+        None => block.map_or(Kind::Simulated, |block| Kind::Cells(fresh(run, block, world))),
     };
-    Ok(Record { nodes, kind })
+    Record { nodes, kind }
 }
 
 /// Cells pass through the folder to what is mounted for them, and are nobody on this machine.
@@ -344,10 +360,10 @@ fn turn(run: &Path) -> anyhow::Result<File> {
     passable(run).map(|()| turn)
 }
 
-/// A ground with a key and a block of addresses that no other has.
-fn fresh(run: &Path, world: &World) -> anyhow::Result<Ground> {
+/// A ground with a key that no other has.
+fn fresh(run: &Path, block: u8, world: &World) -> Ground {
     let key = world.bytes::<3>().iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(Ground { key, block: free_block()?, run: run.to_owned(), raised: true })
+    Ground { key, block, run: run.to_owned(), raised: true }
 }
 
 #[cfg(test)]
@@ -360,11 +376,17 @@ mod tests {
     fn what_is_written_down_grows_and_keeps_its_ground() {
         let ground = Ground { key: "aa".to_owned(), block: 3, run: "/run/m".into(), raised: false };
         let found = Record { nodes: 3, kind: Kind::Cells(ground.clone()) };
-        let settle =
-            |count| settle(Some(found.clone()), count, false, Path::new("/run/other"), &World::for_tests(1));
+        let settle = |count| {
+            settle(Some(found.clone()), count, Some(3), Path::new("/run/other"), &World::for_tests(1))
+        };
         let kept = Kind::Cells(Ground { raised: true, ..ground });
-        assert_eq!(settle(2).unwrap(), Record { nodes: 3, kind: kept.clone() });
-        assert_eq!(settle(5).unwrap(), Record { nodes: 5, kind: kept });
+        assert_eq!(settle(2), Record { nodes: 3, kind: kept.clone() });
+        assert_eq!(settle(5), Record { nodes: 5, kind: kept });
+        let (run, world) = (Path::new("/run/m"), World::for_tests(1));
+        assert_eq!(super::settle(None, 1, None, run, &world).kind, Kind::Simulated);
+        assert!(
+            matches!(super::settle(None, 1, Some(7), run, &world).kind, Kind::Cells(ground) if ground.block == 7)
+        );
         same_kind(Some(&found), false).unwrap();
         assert!(same_kind(Some(&found), true).unwrap_err().to_string().contains("another --data-dir"));
     }

@@ -85,14 +85,7 @@ impl Nodes {
 
     /// What was written down.
     pub(crate) fn read(&self) -> anyhow::Result<Option<Record>> {
-        let file = self.file();
-        let text = match fs::read_to_string(&file) {
-            Ok(text) => text,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error).with_context(|| format!("reading {}", file.display())),
-        };
-        let record = serde_json::from_str(&text);
-        record.map(Some).with_context(|| format!("{} is not ours", file.display()))
+        read(&self.file())
     }
 
     /// Writes it down, in one step.
@@ -111,8 +104,29 @@ impl Nodes {
     }
 
     fn file(&self) -> PathBuf {
-        self.path.join("up.json")
+        file(&self.path)
     }
+}
+
+fn file(nodes: &Path) -> PathBuf {
+    nodes.join("up.json")
+}
+
+/// What another data folder's `up` wrote down, whoever works there.
+pub(crate) fn peek(data: &Path) -> anyhow::Result<Option<Record>> {
+    read(&file(&path(data)))
+}
+
+fn read(file: &Path) -> anyhow::Result<Option<Record>> {
+    let text = match fs::read_to_string(file) {
+        Ok(text) => text,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(error).with_context(|| format!("reading {}", file.display())),
+    };
+    let record = serde_json::from_str(&text);
+    record.map(Some).with_context(|| format!("{} is not ours", file.display()))
 }
 
 /// The names of so many nodes.

@@ -262,6 +262,9 @@ pub mod types {
         >,
         ///The generation of the lease.
         pub generation: i64,
+        ///How long it is its own from now, since whoever says this is still at it; 30 seconds if not given.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub lease_seconds: ::std::option::Option<i64>,
         ///What it is at, for people.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub message: ::std::option::Option<::std::string::String>,

@@ -63,8 +63,9 @@ class Step:
         return next((one for one in self.snapshot["members"] if one["id"] == self.step.get("member_id")), None)
 
     def progress(self, percent: int, message: str) -> None:
-        """Says how far the step is, for people."""
-        self._ask(self._client.adapter_step_progress, self._said(percent=percent, message=message[:1000]))
+        """Says how far the step is, for people. It keeps the lease too, and no longer than a heartbeat does."""
+        said = self._said(percent=percent, message=message[:1000], lease_seconds=self._lease)
+        self._ask(self._client.adapter_step_progress, said)
 
     def write_files(self, member: SnapshotMember, files: Mapping[str, str]) -> None:
         """Writes files in a member's cell, by path, each whole or not at all."""

@@ -188,6 +188,8 @@ class AdapterStepProgress(TypedDict):
     message: NotRequired[str]
     # What there is to say of the member, for people; it replaces what was said before.
     adapter_detail: NotRequired[dict[str, Any]]
+    # How long it is its own from now, since whoever says this is still at it; 30 seconds if not given.
+    lease_seconds: NotRequired[int]
 
 
 # What an adapter's step is.

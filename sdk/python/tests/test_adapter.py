@@ -91,6 +91,17 @@ class AdapterTest(unittest.TestCase):
         platform.step.carry({"join": slow})
         self.assertEqual((platform.of("progress"), platform.of("complete"), platform.of("fail")), ([], [], []))
 
+    def test_a_word_of_progress_keeps_the_lease_for_as_long_as_it_was_asked_for(self):
+        platform = self.platform()
+
+        def saying(step):
+            step.progress(50, "half way")
+            return {}
+
+        platform.step.carry({"join": saying})
+        expected = {"generation": 7, "percent": 50, "message": "half way", "lease_seconds": LEASE}
+        self.assertEqual(platform.of("progress"), [expected])
+
     def test_an_end_that_cannot_be_written_fails_the_step(self):
         platform = self.platform()
         platform.step.carry({"join": lambda _: {"adapter_detail": {"when": object()}}})

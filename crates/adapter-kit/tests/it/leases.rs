@@ -40,6 +40,15 @@ async fn a_step_is_leased_carried_out_and_completed() {
         .body
         .clone();
     assert_eq!(lease["adapter"], json!({"name": "person-1", "version": "1.2.3", "contract": 1}));
+    let said = platform
+        .world()
+        .calls
+        .iter()
+        .find(|call| call.operation == "adapter_step_progress")
+        .unwrap()
+        .body
+        .clone();
+    assert_eq!(said["lease_seconds"], lease["lease_seconds"], "a word keeps the lease as a heartbeat does");
     running.end().await;
 }
 

@@ -132,6 +132,8 @@ impl World {
             "progress" => {
                 let said: AdapterStepProgress = read(body)?;
                 let step = self.held(who, id, said.generation)?;
+                let life = Duration::from_secs(said.lease_seconds.unwrap_or(30).unsigned_abs());
+                step.leased_until = step.leased_until.max(Some(now() + life));
                 step.percent = said.percent.or(step.percent);
                 step.message = said.message.or(step.message.take());
                 step

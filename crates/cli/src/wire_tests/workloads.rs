@@ -226,3 +226,26 @@ async fn what_is_applied_and_is_so_already_starts_nothing() {
     desk.type_in("muster instance apply notebook --name lab --project acme.train --wait").await.unwrap();
     assert_eq!(desk.lines(), [format!("POST {AT}/apply")], "there is nothing to wait for");
 }
+
+#[tokio::test]
+async fn a_dry_run_of_a_publication_ends_as_a_lint_does() {
+    let typed = "muster app-version publish notebook --project acme.train --manifest {} --dry-run";
+    let fault = |error: bool| json!({"path": "/version", "rule": "version_taken", "says": "choose another", "error": error});
+    for output in ["table", "json", "name"] {
+        for (faults, exit) in [
+            (json!([]), None),
+            (json!([fault(false)]), None),
+            (json!([fault(false), fault(true)]), Some(Exit::Invalid)),
+        ] {
+            let desk = Desk::new(vec![shows(&json!({"faults": faults}))]);
+            let ended = desk.type_in(&format!("{typed} -o {output}")).await;
+            assert_eq!(
+                ended.map_err(|failure| (failure.exit, failure.code)).err(),
+                exit.map(|exit| (exit, "lint_failed".to_owned()))
+            );
+        }
+    }
+    // What was published is not a failure, whatever lint says of it.
+    let desk = Desk::new(vec![shows(&json!({"app_version": {"name": "1.2"}, "faults": [fault(false)]}))]);
+    desk.type_in("muster app-version publish notebook --project acme.train --manifest {}").await.unwrap();
+}

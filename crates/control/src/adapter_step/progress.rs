@@ -32,8 +32,7 @@ async fn write(
     step: &AdapterStep,
     body: &AdapterStepProgress,
 ) -> muster_store::Result<AdapterStep> {
-    // As long as the lease was given for at first; a heartbeat says otherwise.
-    let length = lease_length(None);
+    let length = lease_length(body.lease_seconds);
     let message = body.message.as_deref();
     let kept = tx.adapter_step_keep(step.id, body.generation, cx.now, length, message, body.percent).await?;
     if let (Some(member), Some(detail)) = (step.member_id, &body.adapter_detail) {

@@ -1,5 +1,5 @@
-//! Removing a member: drain it, unless it is drained or that is forced · the adapter forgets it · verify · destroy its cell ·
-//! wipe and release what was made for it · see that nothing is left.
+//! Removing a member: cut it off, if that is forced and nobody hears from its node · drain it, unless it is drained or that is
+//! forced · the adapter forgets it · verify · destroy its cell · wipe and release what was made for it · see that nothing is left.
 
 use futures::future::BoxFuture;
 use muster_ids::{MemberId, TypedId as _};
@@ -7,6 +7,7 @@ use muster_model::operation::OperationState;
 use muster_store::Result;
 
 use super::conclude::CONCLUDE;
+use super::fence::FENCE_IF_FORCED;
 use super::release::RELEASE;
 use super::take_down::TAKE_DOWN;
 use super::take_out::TAKE_OUT;
@@ -20,7 +21,16 @@ use crate::remainder::{Meant, settle_members};
 /// `member.remove`. There is no way back from it: what cannot go on is parked, or taken over by one that is forced.
 pub const REMOVE: Definition = Definition {
     kind: "member.remove",
-    steps: &[TAKE_OUT, VERIFY_DRAINED, WITHDRAW, VERIFY_WITHDRAWN, TAKE_DOWN, RELEASE, CONCLUDE],
+    steps: &[
+        FENCE_IF_FORCED,
+        TAKE_OUT,
+        VERIFY_DRAINED,
+        WITHDRAW,
+        VERIFY_WITHDRAWN,
+        TAKE_DOWN,
+        RELEASE,
+        CONCLUDE,
+    ],
     on_failure: OnFailure::Park,
     at_deadline: AtDeadline::Park,
     cancellable: false,

@@ -4,6 +4,7 @@ use jiff::SignedDuration;
 use muster_ids::NodeId;
 use muster_model::member::{MemberFailure, MemberState};
 use muster_model::operation::OperationState;
+use muster_model::witness::{Transition, WitnessKind};
 use muster_operations::node::DRAIN;
 use muster_operations::{definition, go_on, member};
 use muster_testkit::Database;
@@ -20,6 +21,8 @@ stories! {
     one_that_is_not_replaced_after_all_is_let_in_again
     one_whose_node_is_back_before_it_is_replaced_is_let_in_again
     a_member_whose_allocation_is_taken_by_force_has_failed
+    a_removal_that_is_forced_cuts_off_who_cannot_be_heard
+    a_removal_that_is_not_forced_cuts_nobody_off
 }
 
 /// The node says hello, and nothing is on it that should not be.
@@ -103,6 +106,51 @@ async fn one_whose_node_is_back_before_it_is_replaced_is_let_in_again(rig: &mut 
     let old = rig.member(unit).await;
     assert_eq!(old.state, MemberState::Removed);
     assert!(old.drained_witness_id.is_some());
+}
+
+async fn a_removal_that_is_forced_cuts_off_who_cannot_be_heard(rig: &mut Rig) {
+    let (_, unit) = on_a_lost_node(rig).await;
+    rig.adapter.did.clear();
+    rig.adapter.silent = true;
+    let remove = rig.member_op(&member::REMOVE, unit, json!({"force": true})).await;
+    rig.pass(SignedDuration::from_secs(5)).await;
+    let old = rig.member(unit).await;
+    let cell = rig.store.cell_lookup(old.cell_id.unwrap()).await.unwrap().unwrap();
+    assert_eq!((old.state, old.fenced, cell.fenced), (MemberState::Removing, true, true));
+    let fence = rig.operation(remove).await.step("fence").unwrap().clone();
+    let witness = rig.store.witness_lookup(fence.witness_id.unwrap()).await.unwrap().unwrap();
+    assert_eq!((fence.output["fenced"] == json!(true), witness.transition), (true, Transition::Fenced));
+    let knows = rig.store.network_neighbours(cell.network_id).await.unwrap();
+    assert!(!knows.is_empty() && knows.iter().all(|other| other.name != cell.name), "{knows:#?}");
+    assert!(
+        rig.store.instance_unwitnessed_at(old.instance_id).await.unwrap().is_some(),
+        "nobody saw its end"
+    );
+    // The node is heard again, and what is on it is not let in again: it is on its way out.
+    rig.adapter.silent = false;
+    back(rig).await;
+    let cell = rig.store.cell_lookup(cell.id).await.unwrap().unwrap();
+    assert!(cell.fenced && rig.member(unit).await.fenced);
+    succeeds(rig, remove).await;
+    let old = rig.member(unit).await;
+    let witness = rig.store.witness_lookup(old.removed_witness_id.unwrap()).await.unwrap().unwrap();
+    assert_eq!((old.state, witness.kind), (MemberState::Removed, WitnessKind::Witnessed));
+    let far = rig.far.as_ref().unwrap();
+    assert!(far.places.is_empty() && far.cells.is_empty() && far.dirty.is_empty());
+}
+
+async fn a_removal_that_is_not_forced_cuts_nobody_off(rig: &mut Rig) {
+    let (_, unit) = on_a_lost_node(rig).await;
+    let remove = rig.member_op(&member::REMOVE, unit, json!({"force": false})).await;
+    rig.pass(SignedDuration::from_secs(10)).await;
+    let member = rig.member(unit).await;
+    let cell = rig.store.cell_lookup(member.cell_id.unwrap()).await.unwrap().unwrap();
+    assert!(!member.fenced && !cell.fenced);
+    assert!(rig.store.instance_unwitnessed_at(member.instance_id).await.unwrap().is_none());
+    back(rig).await;
+    succeeds(rig, remove).await;
+    let old = rig.member(unit).await;
+    assert!(old.state == MemberState::Removed && old.drained_witness_id.is_some() && !old.fenced);
 }
 
 async fn a_member_whose_allocation_is_taken_by_force_has_failed(rig: &mut Rig) {
