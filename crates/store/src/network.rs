@@ -55,6 +55,11 @@ statements! {
          WHERE w.applied < w.wanted AND n.unreachable_since IS NULL AND n.retired_at IS NULL AND w.node_id IN (
             SELECT node_id FROM cells WHERE network_id = $1 AND state NOT IN ('gone', 'failed') AND NOT fenced)
          ORDER BY n.name LIMIT 10");
+    // Cells that are being made wait until the nodes of their network know them.
+    WANTED_WAKE = both(
+        "UPDATE operations SET wakes = wakes + 1, due_at = $2 WHERE id IN (
+            SELECT operation_id FROM cells WHERE state = 'provisioning' AND network_id IN (
+                SELECT network_id FROM cells WHERE node_id = $1 AND state NOT IN ('gone', 'failed')))");
     NETWORK_DELETE_OF_PROJECT = both("DELETE FROM networks WHERE project_id = $1");
     NETWORK_DELETE_OF_TENANT = both("DELETE FROM networks WHERE tenant_id = $1");
 }
@@ -180,6 +185,12 @@ impl Tx {
     /// A node's agent has followed so far.
     pub async fn wanted_applied(&mut self, node: NodeId, revision: i64) -> Result<()> {
         self.execute(&WANTED_APPLIED, args![node, revision]).await.map(drop)
+    }
+
+    /// Has the engine look at the cells that may wait for what this node has followed. Not in the transaction that says so: who
+    /// works for an operation has its row first, and then has nodes follow.
+    pub async fn wanted_wake(&mut self, node: NodeId, now: Timestamp) -> Result<()> {
+        self.execute(&WANTED_WAKE, args![node, now]).await.map(drop)
     }
 
     /// Removes a project's networks; none of its cells is left.
