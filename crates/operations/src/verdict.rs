@@ -82,7 +82,7 @@ impl Verdict {
 pub struct Told {
     /// Events: type, path of the thing, data.
     pub events: Vec<(EventType, String, Value)>,
-    /// Nodes that have a new task.
+    /// Nodes that have a new task, or something new to follow.
     pub tasks_for: Vec<NodeId>,
     /// Accounts for whose adapters a step waits.
     pub steps_for: Vec<ServiceAccountId>,

@@ -34,7 +34,7 @@ statements! {
         "INSERT INTO node_wanted (node_id, wanted, applied)
          SELECT id, 1, 0 FROM nodes WHERE id = $2 OR id IN (
             SELECT node_id FROM cells WHERE network_id = $1 AND state NOT IN ('gone', 'failed')) ORDER BY id
-         ON CONFLICT (node_id) DO UPDATE SET wanted = node_wanted.wanted + 1");
+         ON CONFLICT (node_id) DO UPDATE SET wanted = node_wanted.wanted + 1 RETURNING node_id");
     WANTED_RAISE_NODE = both(
         "INSERT INTO node_wanted (node_id, wanted, applied)
          SELECT id, 1, 0 FROM nodes WHERE id IN (
@@ -167,9 +167,9 @@ impl Tx {
         Err(StoreError::Unavailable("too many networks are being made at once".to_owned()))
     }
 
-    /// The nodes of a network, and this one, have something new to follow.
-    pub async fn wanted_raise(&mut self, id: NetworkId, node: NodeId) -> Result<()> {
-        self.execute(&WANTED_RAISE_NETWORK, args![id, node]).await.map(drop)
+    /// The nodes of a network, and this one, have something new to follow: these.
+    pub async fn wanted_raise(&mut self, id: NetworkId, node: NodeId) -> Result<Vec<NodeId>> {
+        self.fetch_all(&WANTED_RAISE_NETWORK, args![id, node]).await?.iter().map(|row| row.get(0)).collect()
     }
 
     /// Everybody who shares a network with this node has something new to follow: it is found elsewhere now.
