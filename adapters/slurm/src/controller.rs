@@ -20,18 +20,24 @@ pub(crate) async fn join(cx: &StepCx) -> Outcome {
     let key = key::of_controller(cx).await?;
     slurm::write(cx, member, &config, &key, files(cx, member, &config)?).await?;
     cx.progress(20, "preparing the database").await;
-    let prepared = slurm::prepare(cx, member).await?;
-    cx.progress(40, "starting the accounting").await;
-    let (munge, database) =
-        futures::join!(slurm::start_munge(cx, member, &key), cx.start_service(member, DATABASE_SERVICE));
-    munge.and(database)?;
-    cx.start_service(member, ACCOUNTING_SERVICE).await?;
-    cx.progress(70, "starting the controller").await;
-    cx.start_service(member, CONTROLLER_SERVICE).await?;
+    let daemons = async {
+        let prepared = slurm::prepare(cx, member).await?;
+        cx.progress(40, "starting the database, the accounting and the controller").await;
+        // Which waits for which is in the manifest; each starts when those are ready that it needs.
+        futures::try_join!(
+            cx.start_service(member, DATABASE_SERVICE),
+            cx.start_service(member, ACCOUNTING_SERVICE),
+            cx.start_service(member, CONTROLLER_SERVICE),
+        )?;
+        Ok(prepared)
+    };
+    let (prepared, ()) = futures::try_join!(daemons, slurm::start_munge(cx, member, &key))?;
     cx.progress(90, "making the accounts known").await;
     accounts(cx, member).await?;
-    // A change of the key that the cell before this one did not see the end of.
-    key::release(cx, member).await?;
+    // A change of the key that the cell before this one did not see the end of. Before the first there was none.
+    if member.incarnation > 1 {
+        key::release(cx, member).await?;
+    }
     let mut done = Done::saying(format!("{} runs {}", member.name, prepared.version));
     done.detail.insert("version".to_owned(), json!(prepared.version));
     key::noted(&mut done.detail, member, &key);

@@ -23,10 +23,15 @@ pub(crate) async fn join(cx: &StepCx) -> Outcome {
     let config = slurm::config(cx)?;
     let key = key::of_cluster(cx, controller).await?;
     cx.progress(20, "preparing the cell").await;
-    let server = file("/etc/slurm/worker/server", format!("{}:6817\n", slurm::address(controller)?));
+    let node = |gres: Option<&str>| {
+        file("/etc/slurm/worker/node", render::node(member.cpus, member.memory_mb, gres, member.incarnation))
+    };
+    let mut files = vec![file("/etc/slurm/worker/server", format!("{}:6817\n", slurm::address(controller)?))];
+    // Which devices it has, only its cell can tell; one that was given none has none.
+    files.extend((member.gpus == 0).then(|| node(None)));
     // What does not wait for each other happens at once: a worker is wanted soon.
     let ready = async {
-        slurm::write(cx, member, &config, &key, vec![server]).await?;
+        slurm::write(cx, member, &config, &key, files).await?;
         let (prepared, munge) =
             futures::join!(slurm::prepare(cx, member), slurm::start_munge(cx, member, &key));
         munge.and(prepared)
@@ -40,8 +45,9 @@ pub(crate) async fn join(cx: &StepCx) -> Outcome {
         let said = cx.look(controller, timed([GRES, member.name.as_str(), line.as_str()])).await?;
         good(said, "the controller does not take the worker's GPUs")?;
     }
-    let node = render::node(member.cpus, member.memory_mb, gres.as_deref(), member.incarnation);
-    cx.write_files(member, vec![file("/etc/slurm/worker/node", node)]).await?;
+    if gres.is_some() || member.gpus != 0 {
+        cx.write_files(member, vec![node(gres.as_deref())]).await?;
+    }
     cx.progress(60, "starting slurmd").await;
     cx.start_service(member, WORKER_SERVICE).await?;
     let mut done = Done::saying(format!("{} runs {}", member.name, prepared.version));

@@ -1,8 +1,9 @@
 //! What waits and what runs: tasks of one allocation in their order, those of different ones at once.
 //!
 //! What is done in a cell may take an hour, and must hold up neither the other cells of the allocation nor the end of that very
-//! cell: so each cell has a queue of its own for it. A check waits for nothing at all, because somebody waits for its verdict,
-//! and it changes nothing.
+//! cell: so each cell has a queue of its own for it. A service that is started is waited for until it is ready, and may be what
+//! another one waits for: so each service has one of its own too. A check waits for nothing at all, because somebody waits for
+//! its verdict, and it changes nothing.
 //!
 //! The next task of an allocation begins when the server has taken the report of the one before. Otherwise a crash could
 //! leave two of them done and unreported, and the first, handed out again, would find the world as the second left it:
@@ -12,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use muster_ids::{AllocationId, CellId, TaskId};
 use muster_node_api::cell::CellPlace;
-use muster_node_api::task::{Place, Task, TaskKind};
+use muster_node_api::task::{CellAct, Place, Task, TaskKind};
 use tokio::sync::oneshot;
 
 /// Something to do.
@@ -39,7 +40,7 @@ pub(crate) enum Ghost {
 }
 
 /// A queue's name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Lane {
     /// What concerns the whole node.
     Node,
@@ -47,6 +48,8 @@ pub(crate) enum Lane {
     Place(AllocationId),
     /// What is done inside one cell.
     Cell(CellId),
+    /// What is done with one service of a cell.
+    Service(CellId, String),
     /// What waits for nobody.
     Alone(TaskId),
 }
@@ -55,7 +58,10 @@ fn lane_of(task: &Task) -> Lane {
     match (task.kind, &task.details.cell, task.allocation_id) {
         (TaskKind::CellProbe, ..) => Lane::Alone(task.id),
         (TaskKind::CellFiles | TaskKind::CellService | TaskKind::CellCommand, Some(cell), _) => {
-            Lane::Cell(cell.cell_id)
+            match &task.details.act {
+                Some(CellAct::Service(service)) => Lane::Service(cell.cell_id, service.name.clone()),
+                _ => Lane::Cell(cell.cell_id),
+            }
         }
         (_, _, Some(allocation)) => Lane::Place(allocation),
         (_, _, None) => Lane::Node,
@@ -107,7 +113,7 @@ impl Lanes {
                 && jobs.front().is_some_and(can)
                 && let Some(job) = jobs.pop_front()
             {
-                running.insert(*lane);
+                running.insert(lane.clone());
                 begun.push(job);
             }
             !jobs.is_empty()
@@ -146,7 +152,10 @@ impl Lanes {
 mod tests {
     use jiff::Timestamp;
     use muster_ids::World;
-    use muster_node_api::task::{Details, Place, Task, TaskKind};
+    use muster_node_api::cell::CellOrder;
+    use muster_node_api::task::{
+        CellAct, Details, FilesOrder, Place, ServiceAction, ServiceOrder, Task, TaskKind,
+    };
 
     use super::{Ghost, Job, Lane, Lanes};
 
@@ -172,8 +181,8 @@ mod tests {
         let world = World::for_tests(1);
         let (a, b) = (Lane::Place(world.id()), Lane::Place(world.id()));
         let mut lanes = Lanes::default();
-        for lane in [a, a, b, Lane::Node] {
-            assert!(lanes.add(task(&world, lane)));
+        for lane in [&a, &a, &b, &Lane::Node] {
+            assert!(lanes.add(task(&world, lane.clone())));
         }
         let begun = lanes.begin();
         assert_eq!(begun.len(), 3);
@@ -181,7 +190,7 @@ mod tests {
         lanes.end(b, None);
         assert!(lanes.begin().is_empty());
         let Some(Job::Task(first)) = begun.into_iter().find(|job| job.lane() == a) else { unreachable!() };
-        lanes.end(a, Some(first.id));
+        lanes.end(a.clone(), Some(first.id));
         assert!(lanes.begin().is_empty());
         lanes.release(first.id);
         assert_eq!(lanes.begin().len(), 1);
@@ -197,7 +206,7 @@ mod tests {
         let allocation_id = world.id();
         let a = Lane::Place(allocation_id);
         let mut lanes = Lanes::default();
-        lanes.add(task(&world, a));
+        lanes.add(task(&world, a.clone()));
         let Some(Job::Task(first)) = lanes.begin().pop() else { unreachable!() };
         let (gone, _) = tokio::sync::oneshot::channel();
         lanes.add(Job::Ghost(Ghost::Place(Place { allocation_id, incarnation: 1 }), gone));
@@ -222,5 +231,45 @@ mod tests {
         lanes.forget_waiting();
         assert!(lanes.begin().is_empty());
         assert!(lanes.add(again()));
+    }
+
+    #[test]
+    fn services_of_a_cell_wait_for_each_other_only_where_they_say_so_and_a_command_for_none_of_them() {
+        let world = World::for_tests(1);
+        let (cell_id, allocation_id) = (world.id(), world.id());
+        let of = |act: CellAct| {
+            let Job::Task(mut task) = task(&world, Lane::Place(allocation_id)) else { unreachable!() };
+            task.kind = act.kind();
+            task.details.cell = Some(CellOrder {
+                cell_id,
+                name: "c".into(),
+                incarnation: 1,
+                keep_state: false,
+                spec: None,
+                attachment: None,
+                pull: None,
+            });
+            task.details.act = Some(act);
+            Job::Task(task)
+        };
+        let service = |name: &str| {
+            of(CellAct::Service(ServiceOrder { name: name.into(), action: ServiceAction::Start }))
+        };
+        let mut lanes = Lanes::default();
+        for job in
+            [service("database"), service("web"), service("web"), of(CellAct::Files(FilesOrder::default()))]
+        {
+            assert!(lanes.add(job));
+        }
+        let begun: Vec<Lane> = lanes.begin().iter().map(Job::lane).collect();
+        assert_eq!(
+            begun,
+            [
+                Lane::Cell(cell_id),
+                Lane::Service(cell_id, "database".into()),
+                Lane::Service(cell_id, "web".into())
+            ]
+        );
+        assert!(lanes.begin().is_empty());
     }
 }

@@ -34,7 +34,7 @@ const OUTPUT: usize = 16 << 10;
 const REMEMBERED: usize = 512;
 /// Enough for the end of it to be there, whenever the log was last put aside.
 const LOGS: LogLimits = LogLimits { size: 1 << 20, count: 1 };
-const PAUSE: Duration = Duration::from_millis(20);
+const PAUSE: Duration = Duration::from_millis(10);
 /// How long what was killed may take to be gone.
 const GONE: Duration = Duration::from_secs(10);
 /// As much as a monitor takes at once.

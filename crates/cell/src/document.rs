@@ -34,6 +34,16 @@ pub(crate) fn write<T: Serialize>(path: &Path, value: &T) -> CellResult<()> {
     attempt().doing(|| format!("write {}", path.display()))
 }
 
+/// Writes `value` to `path`, for root's eyes only, and does not wait for the disk: for what is of no use to anybody after a
+/// crash.
+pub(crate) fn note<T: Serialize>(path: &Path, value: &T) -> CellResult<()> {
+    let attempt = || -> std::io::Result<()> {
+        let text = serde_json::to_vec_pretty(value)?;
+        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?.write_all(&text)
+    };
+    attempt().doing(|| format!("write {}", path.display()))
+}
+
 /// Reads what [`write`] wrote; nothing where there is no such file.
 pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> CellResult<Option<T>> {
     let Some(text) = read_text(path)? else { return Ok(None) };

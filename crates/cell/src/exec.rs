@@ -136,7 +136,7 @@ impl Runner {
         let name = format!("{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
         let (spec, pid_file) =
             (self.folder.join(format!("{name}.json")), self.folder.join(format!("{name}.pid")));
-        document::write(&spec, &bundle::process(record, started))?;
+        document::note(&spec, &bundle::process(record, started))?;
         let mut command = tool::command(&self.runc);
         command
             .arg("--root")

@@ -71,7 +71,7 @@ impl Monitor<'_> {
         document::folder(&self.folder.join("exit"), 0o700)?;
         document::folder(&self.folder, 0o700)?;
         let spec = self.folder.join("process.json");
-        document::write(&spec, process)?;
+        document::note(&spec, process)?;
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let mut command = tool::command(&self.tools.conmon);
         command

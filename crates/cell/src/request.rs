@@ -21,7 +21,7 @@ use crate::process::Process;
 use crate::record::{Record, Wish};
 use crate::service::{MARK, Run};
 
-const PAUSE: Duration = Duration::from_millis(20);
+const PAUSE: Duration = Duration::from_millis(10);
 /// A service that ended so often in a row, each time soon, is not waited for any longer: another try would end like these.
 const HOPELESS: u32 = 4;
 /// So many of the last lines of a service's log are told, and no more of them than so many characters: all of it is in its log.

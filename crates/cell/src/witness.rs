@@ -134,7 +134,7 @@ impl Cells {
             shown.push(path);
         }
         let config = config(&place, record, stand, init, (order, &shown));
-        document::write(&stand.folder.join("config.json"), &config)?;
+        document::note(&stand.folder.join("config.json"), &config)?;
         let mut command = tool::command(&self.settings.tools.runc);
         command
             .arg("--root")

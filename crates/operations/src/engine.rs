@@ -58,6 +58,24 @@ const AT_ONCE: i64 = 32;
 /// How often to look when nothing is under way here; work of this replica wakes it at once.
 const IDLE: Duration = Duration::from_millis(200);
 
+/// When to look next, of what this replica has just let rest.
+#[derive(Default)]
+struct Alarm(Option<Timestamp>);
+
+impl Alarm {
+    fn set(&mut self, due_at: Option<Timestamp>) {
+        self.0 = self.0.into_iter().chain(due_at).min();
+    }
+
+    /// How long to sleep: until the first of those is due, and no longer than it takes others to have something for us.
+    fn next(&mut self, now: Timestamp) -> Duration {
+        let due_at = self.0.filter(|at| *at > now);
+        self.0 = due_at;
+        let until = due_at.and_then(|at| Duration::try_from(at.duration_since(now)).ok());
+        until.map_or(IDLE, |until| until.min(IDLE))
+    }
+}
+
 impl Engine {
     /// An engine that works for `holder`.
     pub fn new(store: Store, world: World, holder: String, timing: Timing, hooks: Hooks) -> Self {
@@ -87,6 +105,7 @@ impl Engine {
     /// Works until told to stop.
     pub async fn run(self: Arc<Self>, mut stop: tokio::sync::watch::Receiver<bool>) {
         let mut under_way = tokio::task::JoinSet::new();
+        let mut alarm = Alarm::default();
         while !*stop.borrow() {
             let room = AT_ONCE - i64::try_from(under_way.len()).unwrap_or(AT_ONCE);
             let leased = match self.lease(room).await {
@@ -99,18 +118,20 @@ impl Engine {
             let found = !leased.is_empty();
             for operation in leased {
                 let engine = self.clone();
-                under_way.spawn(async move { engine.work(operation).await });
+                under_way.spawn(async move { engine.work_until(operation).await.1 });
             }
             if found && room > 0 {
                 continue;
             }
             tokio::select! {
-                () = tokio::time::sleep(IDLE) => {}
+                () = tokio::time::sleep(alarm.next(self.world.now())) => {}
                 () = self.wake.notified(), if room > 0 => {}
-                Some(_) = under_way.join_next(), if !under_way.is_empty() => {}
+                Some(rests) = under_way.join_next(), if !under_way.is_empty() => alarm.set(rests.ok()),
                 _ = stop.changed() => {}
             }
-            while under_way.try_join_next().is_some() {}
+            while let Some(rests) = under_way.try_join_next() {
+                alarm.set(rests.ok());
+            }
         }
         // What is under way ends with its next commit; what is not done then is found by the next holder.
         let _ = tokio::time::timeout(Duration::from_secs(5), async {
@@ -142,24 +163,34 @@ impl Engine {
     }
 
     /// Works on a leased operation until it waits or ends.
-    pub async fn work(&self, mut operation: Operation) -> Tick {
+    pub async fn work(&self, operation: Operation) -> Tick {
+        self.work_until(operation).await.0
+    }
+
+    /// The same, and when it is due again.
+    async fn work_until(&self, mut operation: Operation) -> (Tick, Timestamp) {
+        let tick = self.work_on(&mut operation).await;
+        (tick, operation.due_at)
+    }
+
+    async fn work_on(&self, operation: &mut Operation) -> Tick {
         let mut lost = 0;
         loop {
-            match self.tick(&mut operation).await {
+            match self.tick(operation).await {
                 Ok(Tick::Moved) => lost = 0,
                 Ok(Tick::Lost) if lost < 5 => {
                     lost += 1;
                     // Whoever was faster is done soon; the more often one loses, the longer one waits.
                     tokio::time::sleep(Duration::from_millis(2 << lost)).await;
                     match self.store.operation_lookup(operation.id).await {
-                        Ok(Some(fresh)) if fresh.generation == operation.generation => operation = fresh,
+                        Ok(Some(fresh)) if fresh.generation == operation.generation => *operation = fresh,
                         _ => return Tick::Lost,
                     }
                 }
                 // Others may go first, but not for as long as the lease would last.
                 Ok(Tick::Lost) => {
                     let why = "others were faster again and again".to_owned();
-                    let _ = self.rest(&operation, self.world.now(), why).await;
+                    let _ = self.rest(operation, self.world.now(), why).await;
                     return Tick::Lost;
                 }
                 Ok(tick) => return tick,
@@ -304,7 +335,11 @@ impl Engine {
                 }
             }
         };
-        let waits = matches!(verdict, Verdict::Wait { .. } | Verdict::Unknown { .. });
+        // What is due at once is gone on with at once: to give the lease back and take it again would be two commits more.
+        let waits = match &verdict {
+            Verdict::Wait { until, .. } | Verdict::Unknown { until, .. } => *until > now,
+            _ => false,
+        };
         if let Some(items) = told.items.take() {
             next.items = items;
         }

@@ -1,7 +1,8 @@
 //! Seeing for ourselves what a member is: the platform's own look, and the checks of its manifest, run through agents.
 //!
 //! Nothing is cached: each check is asked for after the adapter said that it was done, and asked again until it holds or its
-//! time is over. What was seen is kept as evidence, with what was expected.
+//! time is over. What was seen is kept as evidence, with what was expected. The look and all checks of a transition are asked
+//! for at once, and judged one after the other.
 
 use jiff::{SignedDuration, Timestamp};
 use muster_ids::{NodeId, TaskId, TypedId as _};
@@ -17,7 +18,7 @@ use muster_store::{Result, StoreError};
 use serde_json::{Value, json};
 
 use crate::cell::{CellJudged, judge_cell, order, seen};
-use crate::task::{Asked, ask, ask_anew};
+use crate::task::{Ask, Asked, ask, ask_anew};
 use crate::{Act, StepCx, Verdict};
 
 /// How a proof stands.
@@ -64,8 +65,15 @@ impl Evidence {
 /// What the platform's own look is asked for as.
 const LOOK: &str = "look";
 
-/// How often a check that does not hold yet is asked again.
-const PAUSE: SignedDuration = SignedDuration::from_secs(1);
+/// How soon what does not hold yet is asked again at first, and how soon at the latest.
+const SOONEST: SignedDuration = SignedDuration::from_millis(100);
+const LATEST: SignedDuration = SignedDuration::from_secs(1);
+
+/// The pause before something is asked again that has been asked for so long: what takes a tenth of a second is not waited for
+/// a whole one.
+fn pause(so_long: SignedDuration) -> SignedDuration {
+    (so_long / 4).clamp(SOONEST, LATEST)
+}
 
 /// The cell of a member, if it has one.
 pub(crate) async fn cell_of(cx: &StepCx<'_>, member: &Member) -> Result<Option<Cell>> {
@@ -75,56 +83,49 @@ pub(crate) async fn cell_of(cx: &StepCx<'_>, member: &Member) -> Result<Option<C
     }
 }
 
-/// The platform's own look at a member's cell: it is there, it is of this incarnation, and what should run in it is ready.
-pub(crate) async fn look(cx: &StepCx<'_>, member: &Member) -> Result<Proof> {
-    let Some(cell) = cell_of(cx, member).await? else { return Ok(Proof::Not("it has no cell".to_owned())) };
-    let allocation = cx.store.allocation_lookup(cell.allocation_id).await?;
-    let allocation = allocation.ok_or(StoreError::Gone("allocation".to_owned()))?;
-    if cell.state != CellState::Running || allocation.state != AllocationState::Active {
-        let why = format!("its cell is {} in an allocation that is {}", cell.state, allocation.state);
-        return Ok(Proof::Not(why));
-    }
-    let wanted = order(cx, &cell, &allocation, TaskKind::CellInspect, LOOK).await?;
-    let (task, found) = match ask(cx, &wanted).await? {
-        Asked::Pending(act) => return Ok(Proof::Pending(act)),
-        Asked::Done(task, found) => (task, seen(&found)),
-        Asked::Failed(why) => return Ok(Proof::Not(why)),
-    };
-    let spec = serde_json::from_value(cell.spec.clone())
-        .map_err(|_| StoreError::Corrupt("what a cell is made of"))?;
-    match judge_cell(&cell, &spec, &found) {
-        CellJudged::Ready => Ok(Proof::Seen(Evidence {
-            checked: vec![json!({"what": "its cell", "node_id": task.node_id, "task_id": task.id,
-                                 "incarnation": found.incarnation, "address": found.address,
-                                 "services": found.services})],
-            node: Some(task.node_id),
-            task: Some(task.id),
-        })),
-        // What is not ready yet is asked for again until the time is over that it has since the first look.
-        CellJudged::Later(why) if cx.now < first_seen(cx).await?.unwrap_or(cx.now) + cx.timing.task => {
-            match task.finished_at.is_some_and(|at| cx.now < at + PAUSE) {
-                true => Ok(Proof::Pending(Verdict::Wait { reason: why, until: cx.now + PAUSE }.into())),
-                false => Ok(Proof::Pending(ask_anew(cx, &wanted, &task)?)),
-            }
-        }
-        CellJudged::Later(why) | CellJudged::Not(_, why) => Ok(Proof::Not(why)),
-    }
+/// One thing that is looked at, with how the tasks are called that look at it.
+struct Thing {
+    asked_as: String,
+    found: Found,
 }
 
-/// Runs the checks of a manifest, one after the other; all of them must hold.
-pub(crate) async fn run_checks(
+/// How one thing stands by itself, before it is judged in its place among the others.
+enum Found {
+    /// Nothing to say yet; this is what the step does meanwhile.
+    Pending(Act),
+    /// It is so, by this task.
+    Holds(Box<Answer>, Evidence),
+    /// It is not so, by this task, and why. It may become so within this time.
+    Fails(Box<Answer>, String, SignedDuration),
+    /// There is nobody to be asked, and why. Somebody may come within this time.
+    Nowhere(String, SignedDuration),
+    /// It surely cannot be seen, and why.
+    Never(String),
+}
+
+/// What was answered, and what would be asked for to have it answered anew.
+struct Answer {
+    wanted: Ask,
+    task: Task,
+}
+
+/// Sees what a member is: the platform's own look, and then the checks of its manifest. All of it must hold.
+pub(crate) async fn see(
     cx: &StepCx<'_>,
     manifest: &Manifest,
     instance: &Instance,
     member: &Member,
     checks: &[Check],
 ) -> Result<Proof> {
-    let numbered: Vec<(usize, Check)> = checks.iter().cloned().enumerate().collect();
-    run_numbered(cx, manifest, instance, member, &numbered).await
+    let mut things = vec![look(cx, member).await?];
+    for (index, check) in checks.iter().enumerate() {
+        things.push(run_check(cx, manifest, instance, member, index, check).await?);
+    }
+    in_turn(cx, &mine(cx).await?, things)
 }
 
-/// The same, with the number that each has in the manifest: what was asked of one must not answer for another when some are
-/// left out meanwhile.
+/// Runs checks without a look, each with the number that it has in the manifest: what was asked of one must not answer for
+/// another when some are left out meanwhile.
 pub(crate) async fn run_numbered(
     cx: &StepCx<'_>,
     manifest: &Manifest,
@@ -132,17 +133,101 @@ pub(crate) async fn run_numbered(
     member: &Member,
     checks: &[(usize, Check)],
 ) -> Result<Proof> {
-    let mut evidence = Evidence::default();
+    let mut things = Vec::new();
     for (index, check) in checks {
-        match run_check(cx, manifest, instance, member, *index, check).await? {
-            Proof::Seen(seen) => {
+        things.push(run_check(cx, manifest, instance, member, *index, check).await?);
+    }
+    in_turn(cx, &mine(cx).await?, things)
+}
+
+/// Judges what was asked at once as if each had been asked when those before it were answered. Where all of it holds, that is
+/// one question; where something does not, what comes after it counts only if it was not asked before it, and is asked again
+/// otherwise. So no evidence is older than that which comes before it, and nobody's time runs before its turn.
+fn in_turn(cx: &StepCx<'_>, tasks: &[Task], things: Vec<Thing>) -> Result<Proof> {
+    let mut evidence = Evidence::default();
+    let mut acts = Vec::new();
+    let started = cx.operation.step(cx.step).and_then(|step| step.started_at);
+    // When what comes before was asked, and when it was answered.
+    let (mut asked, mut since) = (Timestamp::MIN, started.unwrap_or(cx.now));
+    for Thing { asked_as, found } in things {
+        let first_asked = |since: Timestamp| {
+            let such = tasks.iter().filter(|task| task.key.starts_with(&asked_as));
+            such.map(|task| task.queued_at).filter(|at| *at >= since).min()
+        };
+        // What could not be answered before its turn is left until that comes.
+        let turn = acts.is_empty();
+        match found {
+            Found::Pending(act) => acts.push(act),
+            _ if !turn => {}
+            Found::Holds(answer, seen) if answer.task.queued_at >= asked => {
                 evidence.checked.extend(seen.checked);
                 (evidence.node, evidence.task) = (seen.node, seen.task);
+                asked = answer.task.queued_at;
+                since = since.max(answer.task.finished_at.unwrap_or(asked));
             }
-            other => return Ok(other),
+            Found::Holds(answer, _) => acts.push(ask_anew(cx, &answer.wanted, &answer.task)?),
+            Found::Fails(answer, why, within) => {
+                let answered = answer.task.finished_at.unwrap_or(cx.now);
+                // Only before its turn: that is no answer yet.
+                let again_at =
+                    first_asked(since).map(|began| (began, answered + pause(cx.now.duration_since(began))));
+                match again_at {
+                    Some((began, _)) if cx.now >= began + within => return Ok(Proof::Not(why)),
+                    Some((_, until)) if cx.now < until => {
+                        acts.push(Verdict::Wait { reason: why, until }.into());
+                    }
+                    _ => acts.push(ask_anew(cx, &answer.wanted, &answer.task)?),
+                }
+            }
+            // Its time runs since it was first asked for, or could have been.
+            Found::Nowhere(why, within) => {
+                if cx.now >= first_asked(since).unwrap_or(since) + within {
+                    return Ok(Proof::Not(why));
+                }
+                acts.push(Verdict::Wait { reason: why, until: cx.now + LATEST }.into());
+            }
+            Found::Never(why) => return Ok(Proof::Not(why)),
         }
     }
-    Ok(Proof::Seen(evidence))
+    Ok(match Act::together(acts) {
+        Some(act) => Proof::Pending(act),
+        None => Proof::Seen(evidence),
+    })
+}
+
+/// The platform's own look at a member's cell: it is there, it is of this incarnation, and what should run in it is ready.
+async fn look(cx: &StepCx<'_>, member: &Member) -> Result<Thing> {
+    let thing = |found: Found| Thing { asked_as: format!("{}/{LOOK}/", cx.step), found };
+    let Some(cell) = cell_of(cx, member).await? else {
+        return Ok(thing(Found::Never("it has no cell".to_owned())));
+    };
+    let allocation = cx.store.allocation_lookup(cell.allocation_id).await?;
+    let allocation = allocation.ok_or(StoreError::Gone("allocation".to_owned()))?;
+    if cell.state != CellState::Running || allocation.state != AllocationState::Active {
+        let why = format!("its cell is {} in an allocation that is {}", cell.state, allocation.state);
+        return Ok(thing(Found::Never(why)));
+    }
+    let wanted = order(cx, &cell, &allocation, TaskKind::CellInspect, LOOK).await?;
+    let (task, found) = match ask(cx, &wanted).await? {
+        Asked::Pending(act) => return Ok(thing(Found::Pending(act))),
+        Asked::Done(task, found) => (task, seen(&found)),
+        Asked::Failed(why) => return Ok(thing(Found::Never(why))),
+    };
+    let spec = serde_json::from_value(cell.spec.clone())
+        .map_err(|_| StoreError::Corrupt("what a cell is made of"))?;
+    Ok(thing(match judge_cell(&cell, &spec, &found) {
+        CellJudged::Ready => {
+            let checked = json!({"what": "its cell", "node_id": task.node_id, "task_id": task.id,
+                                 "incarnation": found.incarnation, "address": found.address,
+                                 "services": found.services});
+            let (node, by) = (Some(task.node_id), Some(task.id));
+            let answer = Answer { wanted, task: *task };
+            Found::Holds(Box::new(answer), Evidence { checked: vec![checked], node, task: by })
+        }
+        // What is not ready yet is asked for again until its time is over.
+        CellJudged::Later(why) => Found::Fails(Box::new(Answer { wanted, task: *task }), why, cx.timing.task),
+        CellJudged::Not(_, why) => Found::Never(why),
+    }))
 }
 
 async fn run_check(
@@ -152,17 +237,19 @@ async fn run_check(
     member: &Member,
     index: usize,
     check: &Check,
-) -> Result<Proof> {
+) -> Result<Thing> {
+    let thing = |found: Found| Thing { asked_as: format!("{}/check {index} in ", cx.step), found };
+    let within = SignedDuration::from_secs(check.within_seconds().unwrap_or(0));
     let Some((at, cell)) = place_of(cx, instance, member, check).await? else {
         let why = format!(
             "check {index} runs in {}, and no member of that is active: it cannot be seen",
             check.place
         );
-        return waiting_for_place(cx, index, check, why).await;
+        return Ok(thing(Found::Nowhere(why, within)));
     };
     let order_of = match probe(cx, manifest, instance, member, check).await? {
         Ok(order) => order,
-        Err(why) => return Ok(Proof::Not(format!("check {index} cannot be run: {why}"))),
+        Err(why) => return Ok(thing(Found::Never(format!("check {index} cannot be run: {why}")))),
     };
     let allocation = cx.store.allocation_lookup(cell.allocation_id).await?;
     let allocation = allocation.ok_or(StoreError::Gone("allocation".to_owned()))?;
@@ -171,34 +258,26 @@ async fn run_check(
     let command = order_of.command.clone();
     wanted.details.act = Some(CellAct::Probe(order_of));
     let (task, found) = match ask(cx, &wanted).await? {
-        Asked::Pending(act) => return Ok(Proof::Pending(act)),
+        Asked::Pending(act) => return Ok(thing(Found::Pending(act))),
         Asked::Done(task, found) => (task, found),
-        Asked::Failed(why) => return Ok(Proof::Not(format!("check {index} could not be run: {why}"))),
+        Asked::Failed(why) => {
+            return Ok(thing(Found::Never(format!("check {index} could not be run: {why}"))));
+        }
     };
-    let why = match judge(check, found.ran.as_ref()) {
+    Ok(thing(match judge(check, found.ran.as_ref()) {
         Ok(ran) => {
             let told = json!({"what": "a check of its manifest", "number": index, "in": at.name, "exec": command,
                               "expect": check.expect, "exit": ran.exit, "stdout": ran.stdout, "stderr": ran.stderr,
                               "timed_out": ran.timed_out, "node_id": task.node_id, "task_id": task.id});
-            return Ok(Proof::Seen(Evidence {
-                checked: vec![told],
-                node: Some(task.node_id),
-                task: Some(task.id),
-            }));
+            let (node, by) = (Some(task.node_id), Some(task.id));
+            let answer = Answer { wanted, task: *task };
+            Found::Holds(Box::new(answer), Evidence { checked: vec![told], node, task: by })
         }
-        Err(why) => why,
-    };
-    let began = first_asked(cx, &mine(cx).await?, index).unwrap_or(cx.now);
-    let within = SignedDuration::from_secs(check.within_seconds().unwrap_or(0));
-    let sentence = format!("check {index} ({}, in {}) does not hold: {why}", command.join(" "), at.name);
-    if cx.now >= began + within {
-        return Ok(Proof::Not(sentence));
-    }
-    let again_at = task.finished_at.unwrap_or(cx.now) + PAUSE;
-    if cx.now < again_at {
-        return Ok(Proof::Pending(Verdict::Wait { reason: sentence, until: again_at }.into()));
-    }
-    Ok(Proof::Pending(ask_anew(cx, &wanted, &task)?))
+        Err(why) => {
+            let why = format!("check {index} ({}, in {}) does not hold: {why}", command.join(" "), at.name);
+            Found::Fails(Box::new(Answer { wanted, task: *task }), why, within)
+        }
+    }))
 }
 
 /// What this step has asked of nodes in this round.
@@ -208,34 +287,6 @@ async fn mine(cx: &StepCx<'_>) -> Result<Vec<Task>> {
     let mut tasks = cx.store.task_list(cx.operation.id).await?;
     tasks.retain(|task| task.key.starts_with(&step) && task.key.contains(&round));
     Ok(tasks)
-}
-
-/// When the first look of this step was answered.
-async fn first_seen(cx: &StepCx<'_>) -> Result<Option<Timestamp>> {
-    let prefix = format!("{}/{LOOK}/", cx.step);
-    let tasks = mine(cx).await?;
-    Ok(tasks.iter().filter(|task| task.key.starts_with(&prefix)).filter_map(|task| task.finished_at).min())
-}
-
-/// When a check of this step was first asked for.
-fn first_asked(cx: &StepCx<'_>, mine: &[Task], index: usize) -> Option<Timestamp> {
-    let prefix = format!("{}/check {index} in ", cx.step);
-    mine.iter().filter(|task| task.key.starts_with(&prefix)).map(|task| task.queued_at).min()
-}
-
-/// Its time runs since it was first asked for, or could have been: since what comes before it was answered.
-async fn waiting_for_place(cx: &StepCx<'_>, index: usize, check: &Check, why: String) -> Result<Proof> {
-    let tasks = mine(cx).await?;
-    let started = || cx.operation.step(cx.step).and_then(|step| step.started_at);
-    let began = first_asked(cx, &tasks, index)
-        .or_else(|| tasks.iter().filter_map(|task| task.finished_at).max())
-        .or_else(started)
-        .unwrap_or(cx.now);
-    let within = SignedDuration::from_secs(check.within_seconds().unwrap_or(0));
-    if cx.now >= began + within {
-        return Ok(Proof::Not(why));
-    }
-    Ok(Proof::Pending(Verdict::Wait { reason: why, until: cx.now + PAUSE }.into()))
 }
 
 /// Whose cell a check runs beside: the member's own, or that of the first active member of a component whose node is heard.

@@ -59,6 +59,18 @@ impl Verdict {
         Verdict::Done { output: Value::Null, message: Some(message.into()), witness: None }
     }
 
+    /// The same, looked at again when `other` is due if that is sooner.
+    fn or_sooner(self, other: Self) -> Self {
+        let (Verdict::Wait { until: sooner, .. } | Verdict::Unknown { until: sooner, .. }) = other else {
+            return self;
+        };
+        match self {
+            Verdict::Wait { reason, until } => Verdict::Wait { reason, until: until.min(sooner) },
+            Verdict::Unknown { message, until } => Verdict::Unknown { message, until: until.min(sooner) },
+            ended => ended,
+        }
+    }
+
     /// Done, with evidence.
     pub fn witnessed(witness: WitnessId, output: Value) -> Self {
         Verdict::Done { output, message: None, witness: Some(witness) }
@@ -70,7 +82,7 @@ impl Verdict {
 pub struct Told {
     /// Events: type, path of the thing, data.
     pub events: Vec<(EventType, String, Value)>,
-    /// Nodes that have a new task.
+    /// Nodes that have a new task, or something new to follow.
     pub tasks_for: Vec<NodeId>,
     /// Accounts for whose adapters a step waits.
     pub steps_for: Vec<ServiceAccountId>,
@@ -99,6 +111,27 @@ impl Act {
             + 'static,
     {
         Act::Write(Box::new(write))
+    }
+
+    /// Several that wait, in one transaction: the first speaks for all of them, and it is looked again when the soonest is due.
+    /// Nothing where there are none.
+    pub(crate) fn together(acts: Vec<Act>) -> Option<Self> {
+        acts.into_iter().reduce(|first, next| match (first, next) {
+            (Act::Say(first), Act::Say(next)) => Act::Say(first.or_sooner(next)),
+            (first, next) => Act::write(move |tx, told| {
+                Box::pin(async move {
+                    let first = first.done_in(tx, told).await?;
+                    Ok(first.or_sooner(next.done_in(tx, told).await?))
+                })
+            }),
+        })
+    }
+
+    async fn done_in(self, tx: &mut Tx, told: &mut Told) -> Result<Verdict, StoreError> {
+        match self {
+            Act::Say(verdict) => Ok(verdict),
+            Act::Write(write) => write(tx, told).await,
+        }
     }
 }
 

@@ -36,6 +36,9 @@ statements! {
             AND ($4 IS NULL OR component_key = $4) AND ((($5 IS NULL) AND state <> 'removed') OR state = $5)
             ORDER BY id LIMIT $2"));
     MEMBER_LIVING = both(concat!("SELECT ", columns!(), " FROM members WHERE instance_id = $1 AND state <> 'removed' ORDER BY id"));
+    // Whatever else it is, also failed or removed.
+    MEMBER_NOT_ACTIVE = both(
+        "SELECT name, state FROM members WHERE instance_id = $1 AND component_key = $2 AND state <> 'active' ORDER BY id LIMIT 1");
     MEMBER_IN = both(concat!("SELECT ", columns!(), " FROM members WHERE allocation_id = $1 AND state <> 'removed' ORDER BY id"));
     MEMBER_ON = both(concat!("SELECT ", columns!(), " FROM members WHERE state <> 'removed' AND allocation_id IN (
             SELECT id FROM allocations WHERE node_id = $1 AND state NOT IN ('released', 'failed')) ORDER BY id"));
@@ -211,6 +214,16 @@ impl Store {
     /// An instance's members that are not removed.
     pub async fn member_living(&self, instance: InstanceId) -> Result<Vec<Member>> {
         self.fetch_all(&MEMBER_LIVING, args![instance]).await?.iter().map(member).collect()
+    }
+
+    /// The first member of a component that does not work, whatever became of it: its name, and what it is.
+    pub async fn member_not_active(
+        &self,
+        instance: InstanceId,
+        key: &str,
+    ) -> Result<Option<(String, String)>> {
+        let row = self.fetch_optional(&MEMBER_NOT_ACTIVE, args![instance, key]).await?;
+        row.map(|row| Ok((row.get(0)?, row.get(1)?))).transpose()
     }
 
     /// The members in an allocation.

@@ -34,7 +34,7 @@ statements! {
         "INSERT INTO node_wanted (node_id, wanted, applied)
          SELECT id, 1, 0 FROM nodes WHERE id = $2 OR id IN (
             SELECT node_id FROM cells WHERE network_id = $1 AND state NOT IN ('gone', 'failed')) ORDER BY id
-         ON CONFLICT (node_id) DO UPDATE SET wanted = node_wanted.wanted + 1");
+         ON CONFLICT (node_id) DO UPDATE SET wanted = node_wanted.wanted + 1 RETURNING node_id");
     WANTED_RAISE_NODE = both(
         "INSERT INTO node_wanted (node_id, wanted, applied)
          SELECT id, 1, 0 FROM nodes WHERE id IN (
@@ -55,6 +55,11 @@ statements! {
          WHERE w.applied < w.wanted AND n.unreachable_since IS NULL AND n.retired_at IS NULL AND w.node_id IN (
             SELECT node_id FROM cells WHERE network_id = $1 AND state NOT IN ('gone', 'failed') AND NOT fenced)
          ORDER BY n.name LIMIT 10");
+    // Cells that are being made wait until the nodes of their network know them.
+    WANTED_WAKE = both(
+        "UPDATE operations SET wakes = wakes + 1, due_at = $2 WHERE id IN (
+            SELECT operation_id FROM cells WHERE state = 'provisioning' AND network_id IN (
+                SELECT network_id FROM cells WHERE node_id = $1 AND state NOT IN ('gone', 'failed')))");
     // The first cell that shares something decides where; it is told to all that come after.
     NETWORK_SHARE = both(
         "UPDATE networks SET shared_files = COALESCE(shared_files, $2) WHERE id = $1 RETURNING shared_files");
@@ -178,9 +183,9 @@ impl Tx {
         self.execute(&NETWORK_UNSHARE, args![id]).await.map(drop)
     }
 
-    /// The nodes of a network, and this one, have something new to follow.
-    pub async fn wanted_raise(&mut self, id: NetworkId, node: NodeId) -> Result<()> {
-        self.execute(&WANTED_RAISE_NETWORK, args![id, node]).await.map(drop)
+    /// The nodes of a network, and this one, have something new to follow: these.
+    pub async fn wanted_raise(&mut self, id: NetworkId, node: NodeId) -> Result<Vec<NodeId>> {
+        self.fetch_all(&WANTED_RAISE_NETWORK, args![id, node]).await?.iter().map(|row| row.get(0)).collect()
     }
 
     /// Everybody who shares a network with this node has something new to follow: it is found elsewhere now.
@@ -196,6 +201,12 @@ impl Tx {
     /// A node's agent has followed so far.
     pub async fn wanted_applied(&mut self, node: NodeId, revision: i64) -> Result<()> {
         self.execute(&WANTED_APPLIED, args![node, revision]).await.map(drop)
+    }
+
+    /// Has the engine look at the cells that may wait for what this node has followed. Not in the transaction that says so: who
+    /// works for an operation has its row first, and then has nodes follow.
+    pub async fn wanted_wake(&mut self, node: NodeId, now: Timestamp) -> Result<()> {
+        self.execute(&WANTED_WAKE, args![node, now]).await.map(drop)
     }
 
     /// Removes a project's networks; none of its cells is left.

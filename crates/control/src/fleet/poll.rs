@@ -81,11 +81,17 @@ fn nothing() -> Work {
     Work { tasks: Vec::new(), wanted: None }
 }
 
-/// Writes down how far the agent has followed; whoever waits for that looks by itself.
+/// Writes down how far the agent has followed, and has those looked at that may wait for it. Should that be lost, they look by
+/// themselves.
 async fn applied(platform: &Platform, node: NodeId, revision: i64) -> Result<()> {
     let mut tx = platform.store.begin().await.map_err(refuse)?;
     tx.wanted_applied(node, revision).await.map_err(refuse)?;
-    tx.commit().await.map_err(refuse)
+    tx.commit().await.map_err(refuse)?;
+    let mut tx = platform.store.begin().await.map_err(refuse)?;
+    tx.wanted_wake(node, platform.world.now()).await.map_err(refuse)?;
+    tx.commit().await.map_err(refuse)?;
+    platform.fleet.operations.notify_one();
+    Ok(())
 }
 
 async fn deliver(platform: &Platform, agent: &Admitted, session: i64) -> Result<Vec<Wired>> {

@@ -59,8 +59,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                         ..cell.clone()
                     };
                     tx.cell_move(&cell, &after, now).await?;
-                    tx.wanted_raise(cell.network_id, cell.node_id).await?;
-                    told.tasks_for.push(cell.node_id);
+                    told.tasks_for.extend(tx.wanted_raise(cell.network_id, cell.node_id).await?);
                     let data = json!({"incarnation": cell.incarnation, "witness_id": witness.id});
                     told.events.push((EventType::CellGone, path(&after), data));
                 }

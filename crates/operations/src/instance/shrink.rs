@@ -55,8 +55,13 @@ pub(super) fn among_all(cx: &StepCx<'_>, act: Act) -> Act {
         Act::Say(verdict) => Act::Say(verdict),
         Act::Write(write) => Act::write(move |tx, told| {
             Box::pin(async move {
+                // Another part of the same act may have said something of others.
+                let said = told.items.take();
                 let verdict = write(tx, told).await?;
-                told.items = told.items.take().map(|items| put(before, &items));
+                told.items = match (said, told.items.take()) {
+                    (said, Some(items)) => Some(put(said.unwrap_or(before), &items)),
+                    (said, None) => said,
+                };
                 Ok(verdict)
             })
         }),

@@ -1,18 +1,24 @@
 //! Add the members of a new instance, component after component in the order that the manifest says. The undo removes them.
+//!
+//! What takes its time and needs nobody else is done for all of them at once: room and cell of a member are there, where that
+//! is possible, before the components work that come before its own. It joins when they do, and never before (`member/join.rs`).
 
 use futures::future::BoxFuture;
-use muster_ids::MemberId;
+use muster_ids::{MemberId, OperationId};
+use muster_manifest::{AppKind, Manifest};
 use muster_model::event::EventType;
 use muster_model::instance::{Instance, InstanceState};
 use muster_model::member::{Member, MemberState};
-use muster_model::operation::ItemState;
+use muster_model::operation::{Item, ItemState};
+use muster_node_api::cell::Start;
 use muster_store::{Result, StoreError};
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::shrink::{among_all, ended};
 use super::subject::{adding, order, path, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::gather::{Gathered, Planned, TakesOver, failures, gather};
-use crate::member::{ADD, REMOVE, manifest_of};
+use crate::member::{ADD, IN_ORDER, REMOVE, manifest_of};
 use crate::{Act, Verdict};
 
 pub(super) const START: Step = Step {
@@ -54,69 +60,80 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         }
         let manifest = manifest_of(cx, instance.app_version_id).await?;
         let members = members(cx).await?;
-        // The first wave that is not through: those after it wait for it.
+        // The first wave that is not through: those after it wait for it, at the latest before they join.
         let through = |item_of: &Member| {
             let item = cx.operation.items.iter().find(|item| item.id == item_of.id.to_string());
             item.is_some_and(|item| matches!(item.state, ItemState::Succeeded | ItemState::Failed))
         };
         let wave =
             members.iter().filter(|member| !through(member)).map(|member| order(&manifest, member)).min();
-        let planned: Vec<Planned> = members
-            .into_iter()
-            .filter(|member| wave.is_none_or(|wave| order(&manifest, member) <= wave))
-            .map(|member| Planned { member, definition: &ADD, input: adding(cx) })
-            .collect();
-        let whole = planned.len() == cx.operation.items.len();
+        let plan = |member: Member| Planned { member, definition: &ADD, input: adding_in_order(cx) };
+        let (now_due, later): (Vec<Member>, Vec<Member>) =
+            members.into_iter().partition(|member| wave.is_none_or(|wave| order(&manifest, member) <= wave));
+        let next = later.iter().map(|member| order(&manifest, member)).min();
+        let follows = |member: &&Member| Some(order(&manifest, member)) == next;
+        let following: Vec<String> =
+            later.iter().filter(follows).map(|member| member.id.to_string()).collect();
+        let early: Vec<Planned> =
+            later.into_iter().filter(|member| can_be_made_early(&manifest, member)).map(plan).collect();
+        let planned: Vec<Planned> = now_due.into_iter().map(plan).collect();
         let (items, succeeded) = match gather(cx, planned, AT_ONCE, TakesOver::Nothing).await? {
-            Gathered::Pending(act) => return Ok(merged(cx, act)),
+            Gathered::Pending(act) => {
+                let acts = match gather(cx, early, AT_ONCE, TakesOver::Nothing).await? {
+                    Gathered::Pending(meanwhile) => vec![among_all(cx, act), among_all(cx, meanwhile)],
+                    // There are none, or none of them could be had, which is said when their turn comes.
+                    Gathered::Ended(..) => vec![among_all(cx, act)],
+                };
+                return Ok(Act::together(acts).unwrap_or_else(|| Verdict::done().into()));
+            }
             Gathered::Ended(items, succeeded) => (items, succeeded),
         };
-        let mut all = cx.operation.items.clone();
-        for item in &mut all {
-            if let Some(now) = items.iter().find(|now| now.id == item.id) {
-                *item = now.clone();
-            }
-        }
         // A component whose members cannot be had is not waited for; what comes after it would not work either.
-        let failed = items.len() - succeeded;
-        let now = cx.now;
-        Ok(Act::write(move |_, told| {
-            Box::pin(async move {
-                let why = failures(&all);
-                told.items = Some(all);
-                Ok(match (failed, whole) {
-                    (0, true) => Verdict::said("all of its members work"),
-                    (0, false) => {
-                        Verdict::Wait { reason: "the next components follow".to_owned(), until: now }
-                    }
-                    _ => Verdict::Refused { reason: "below_minimum", message: why },
-                })
-            })
-        }))
+        if succeeded < items.len() {
+            let message = failures(&items);
+            return Ok(ended(cx, items, Verdict::Refused { reason: "below_minimum", message }));
+        }
+        if next.is_none() {
+            return Ok(ended(cx, items, Verdict::said("all of its members work")));
+        }
+        let verdict = Verdict::Wait { reason: "the next components follow".to_owned(), until: cx.now };
+        Ok(waking(cx, &following, ended(cx, items, verdict)))
     })
 }
 
-/// What a wave says of its own items, with those of the other waves as they were.
-fn merged(cx: &StepCx<'_>, act: Act) -> Act {
-    let before = cx.operation.items.clone();
-    match act {
-        Act::Say(verdict) => Act::Say(verdict),
-        Act::Write(write) => Act::write(move |tx, told| {
-            Box::pin(async move {
-                let verdict = write(tx, told).await?;
-                if let Some(items) = told.items.take() {
-                    let mut all = before;
-                    for item in &mut all {
-                        if let Some(now) = items.iter().find(|now| now.id == item.id) {
-                            *item = now.clone();
-                        }
-                    }
-                    told.items = Some(all);
-                }
-                Ok(verdict)
-            })
-        }),
-    }
+/// Has those of these members looked at that wait for what this act writes down.
+fn waking(cx: &StepCx<'_>, members: &[String], act: Act) -> Act {
+    let waits = |item: &&Item| members.contains(&item.id);
+    let parts: Vec<OperationId> =
+        cx.operation.items.iter().filter(waits).filter_map(|item| item.operation_id).collect();
+    let now = cx.now;
+    let wakes = Act::write(move |tx, _| {
+        Box::pin(async move {
+            for part in parts {
+                tx.operation_wake(part, now).await?;
+            }
+            Ok(Verdict::done())
+        })
+    });
+    Act::together(vec![act, wakes]).unwrap_or_else(|| Verdict::done().into())
+}
+
+/// What each new member is given: it joins in the order of the components.
+fn adding_in_order(cx: &StepCx<'_>) -> Value {
+    let mut input = adding(cx);
+    input[IN_ORDER] = json!(true);
+    input
+}
+
+/// Whether the cell of a member can be there before what its component needs works. Nothing runs in it then that would look for
+/// that, and it is given nothing that somebody else has to bring: all of it comes when the adapter takes it in.
+fn can_be_made_early(manifest: &Manifest, member: &Member) -> bool {
+    manifest.artifact_kind != AppKind::Launchable
+        && manifest.component(&member.component_key).is_some_and(|component| {
+            let runtime = &component.runtime;
+            runtime.secrets.is_empty()
+                && runtime.services.iter().all(|service| service.start == Start::OnRequest)
+        })
 }
 
 fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {

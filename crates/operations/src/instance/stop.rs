@@ -1,10 +1,15 @@
 //! Remove all members of an instance: the components in the order opposite to their start.
+//!
+//! A component begins when nothing counts any more on those that come before it, and that was seen. That their cells are taken
+//! down and wiped by then matters to nobody but whoever waits.
 
 use futures::future::BoxFuture;
 use muster_ids::MemberId;
+use muster_manifest::Manifest;
 use muster_model::event::EventType;
 use muster_model::instance::{Instance, InstanceState};
-use muster_model::operation::ItemState;
+use muster_model::member::Member;
+use muster_model::operation::{ItemState, StepState};
 use muster_store::{Result, StoreError};
 use serde_json::json;
 
@@ -12,7 +17,7 @@ use super::shrink::{among_all, ended};
 use super::subject::{item_of, order, path, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::gather::{Gathered, Planned, TakesOver, failures, gather};
-use crate::member::{REMOVE, manifest_of};
+use crate::member::{REMOVE, VERIFY_WITHDRAWN, manifest_of};
 use crate::{Act, Verdict};
 
 pub(super) const STOP: Step = Step {
@@ -59,10 +64,11 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             }
         }
         members.retain(|member| item_of(cx, member).is_none_or(|item| item.state != ItemState::Succeeded));
-        let Some(wave) = members.iter().map(|member| order(&manifest, member)).max() else {
+        if members.is_empty() {
             return Ok(Verdict::said("it has no members").into());
-        };
-        members.retain(|member| order(&manifest, member) == wave);
+        }
+        let last = begun(cx, &manifest, &members).await?;
+        members.retain(|member| order(&manifest, member) >= last);
         // All of it goes: nobody has to take over the work of those that go first.
         let force = json!({"force": cx.operation.input["force"] == json!(true)});
         let planned: Vec<Planned> = members
@@ -81,4 +87,30 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             }
         })
     })
+}
+
+/// The component whose turn it is: all that come before it in this are gone, or withdrawn and seen to be.
+async fn begun(cx: &StepCx<'_>, manifest: &Manifest, members: &[Member]) -> Result<u32> {
+    let mut waves: Vec<u32> = members.iter().map(|member| order(manifest, member)).collect();
+    waves.sort_unstable();
+    waves.dedup();
+    while let (Some(wave), true) = (waves.last().copied(), waves.len() > 1) {
+        for member in members.iter().filter(|member| order(manifest, member) == wave) {
+            if !withdrawn(cx, member).await? {
+                return Ok(wave);
+            }
+        }
+        waves.pop();
+    }
+    Ok(waves.first().copied().unwrap_or_default())
+}
+
+/// Whether the part that removes a member has seen that nothing counts on it any more.
+async fn withdrawn(cx: &StepCx<'_>, member: &Member) -> Result<bool> {
+    let Some(part) = item_of(cx, member).and_then(|item| item.operation_id) else { return Ok(false) };
+    let part = cx.store.operation_lookup(part).await?;
+    Ok(part.is_some_and(|part| {
+        part.kind == REMOVE.kind
+            && part.step(VERIFY_WITHDRAWN.name).is_some_and(|step| step.state == StepState::Done)
+    }))
 }

@@ -3,6 +3,7 @@
 use futures::future::BoxFuture;
 use muster_model::adapter::AdapterVerb;
 use muster_model::event::EventType;
+use muster_model::instance::Instance;
 use muster_model::member::{Member, MemberFailure, MemberState};
 use muster_store::Result;
 use serde_json::json;
@@ -10,6 +11,7 @@ use serde_json::json;
 use super::subject::{instance, manifest_of, path, refused, subject, wanted_version};
 use crate::adapter::{Answered, ask_adapter, asked};
 use crate::definition::{Step, StepCx, Undo};
+use crate::proof::component;
 use crate::{Act, Verdict};
 
 pub(super) const JOIN: Step =
@@ -19,6 +21,9 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
     Box::pin(async move {
         let member = subject(cx).await?;
         let instance = instance(cx, &member).await?;
+        if let Some(reason) = comes_first(cx, &instance, &member).await? {
+            return Ok(Verdict::Wait { reason, until: cx.now + cx.timing.look }.into());
+        }
         if member.state != MemberState::Joining {
             let now = cx.now;
             return Ok(Act::write(move |tx, told| {
@@ -39,6 +44,25 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             Answered::Failed(why) => refused(MemberFailure::AdapterFailed, why).into(),
         })
     })
+}
+
+/// Asked of a member that is added together with others: it joins when all those work whose components come before its own.
+pub(crate) const IN_ORDER: &str = "in_order";
+
+/// Whoever has to work before this member joins, and does not, if anybody. One that failed or went does not either: then nobody
+/// is waited for in vain, because the whole that this is a part of takes all of them down.
+async fn comes_first(cx: &StepCx<'_>, instance: &Instance, member: &Member) -> Result<Option<String>> {
+    if cx.operation.input[IN_ORDER] != json!(true) {
+        return Ok(None);
+    }
+    let manifest = manifest_of(cx, wanted_version(cx, instance)).await?;
+    let own = component(&manifest, member)?.update_order;
+    for before in manifest.components.iter().filter(|other| other.update_order < own) {
+        if let Some((name, state)) = cx.store.member_not_active(instance.id, &before.key).await? {
+            return Ok(Some(format!("it joins when {name} works, which is {state}")));
+        }
+    }
+    Ok(None)
 }
 
 fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {

@@ -30,6 +30,7 @@ pub use add::ADD;
 pub(crate) use add::never_came;
 pub use at_rest::at_rest;
 pub use drain::DRAIN;
+pub(crate) use join::IN_ORDER;
 pub use recover::RECOVER;
 pub use remove::REMOVE;
 pub use replace::REPLACE;
@@ -37,6 +38,7 @@ pub use resume::RESUME;
 pub(crate) use subject::{manifest_of, path};
 pub(crate) use swap::stays;
 pub use upgrade::UPGRADE;
+pub(crate) use verify_withdrawn::VERIFY_WITHDRAWN;
 
 use muster_manifest::Verb;
 

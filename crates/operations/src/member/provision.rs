@@ -168,7 +168,8 @@ async fn make(
             for port in &ports {
                 tx.node_port_insert(cell.node_id, cell.id, port).await?;
             }
-            tx.wanted_raise(network.id, node_id).await?;
+            // Told at once, or they would hear of it when they are next looked at.
+            told.tasks_for.extend(tx.wanted_raise(network.id, node_id).await?);
             tx.operation_open(&opened).await?;
             let after = Member { cell_id: Some(id), operation_id: Some(operation_id), ..member.clone() };
             tx.member_move(&member, &after, now).await?;

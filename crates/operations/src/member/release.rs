@@ -1,6 +1,7 @@
 //! Give back the allocation that was made for a member, once nobody else is in it: wiped, and seen to be.
 
 use futures::future::BoxFuture;
+use jiff::SignedDuration;
 use muster_ids::TypedId as _;
 use muster_model::cell::Cell;
 use muster_model::member::{Member, MemberFailure, MemberState};
@@ -21,6 +22,9 @@ pub(super) const RELEASE: Step = Step {
     run,
     undo: Undo::None("what is free may belong to somebody else already"),
 };
+
+/// How soon it is looked again whether another is gone that goes at the same time.
+const SOON: SignedDuration = SignedDuration::from_millis(200);
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
     Box::pin(async move {
@@ -85,7 +89,7 @@ pub(super) async fn give_back(cx: &StepCx<'_>, member: &Member) -> Result<Act> {
                 Whose::Leaving(other) => {
                     let reason =
                         format!("{} is in it and on its way out, and has to be gone first", other.name);
-                    return Ok(Verdict::Wait { reason, until: now + look });
+                    return Ok(Verdict::Wait { reason, until: now + SOON });
                 }
             }
             if let Some(old) = under_way {

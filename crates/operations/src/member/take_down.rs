@@ -62,9 +62,13 @@ pub(super) async fn take_down(cx: &StepCx<'_>, member: &Member) -> Result<Act> {
             deadline_at: cx.now + cx.timing.release,
         },
     );
-    let (now, look) = (cx.now, cx.timing.look);
+    let (now, look, whole) = (cx.now, cx.timing.look, cx.operation.parent_id);
     Ok(Act::write(move |tx, _| {
         Box::pin(async move {
+            // Others of the same whole may wait for nothing more than that this one was withdrawn.
+            if let Some(whole) = whole {
+                tx.operation_wake(whole, now).await?;
+            }
             if let Some(old) = under_way {
                 supersede(tx, &old, &mut destroy, now).await?;
             }

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::subject::{instance, manifest_of, refused, running_version, subject, wanted_version};
 use crate::definition::{Step, StepCx, Undo};
-use crate::proof::{Evidence, Proof, component, look, run_checks};
+use crate::proof::{Proof, component, see};
 use crate::{Act, Verdict};
 
 pub(super) const VERIFY_ACTIVE: Step = Step {
@@ -37,16 +37,11 @@ pub(super) async fn see_active(cx: &StepCx<'_>, member: Member) -> Result<Act> {
     };
     let manifest = manifest_of(cx, version).await?;
     let checks = &component(&manifest, &member)?.witnesses.active;
-    let mut evidence = match look(cx, &member).await? {
+    let evidence = match see(cx, &manifest, &instance, &member, checks).await? {
         Proof::Pending(act) => return Ok(act),
         Proof::Not(why) => return Ok(refused(MemberFailure::NotWitnessed, why).into()),
         Proof::Seen(evidence) => evidence,
     };
-    match run_checks(cx, &manifest, &instance, &member, checks).await? {
-        Proof::Pending(act) => return Ok(act),
-        Proof::Not(why) => return Ok(refused(MemberFailure::NotWitnessed, why).into()),
-        Proof::Seen(Evidence { checked, .. }) => evidence.checked.extend(checked),
-    }
     let witness = evidence.witness(cx, &member, Transition::Active);
     let (now, operation_id) = (cx.now, cx.operation.id);
     Ok(Act::write(move |tx, _| {

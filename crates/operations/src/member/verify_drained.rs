@@ -10,7 +10,7 @@ use serde_json::json;
 use super::subject::{instance, manifest_of, path, refused, running_version, subject};
 use super::take_out::nothing_to_drain;
 use crate::definition::{Step, StepCx, Undo};
-use crate::proof::{Evidence, Proof, component, look, run_checks};
+use crate::proof::{Proof, component, see};
 use crate::{Act, Verdict};
 
 pub(super) const VERIFY_DRAINED: Step = Step {
@@ -30,16 +30,11 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         let instance = instance(cx, &member).await?;
         let manifest = manifest_of(cx, running_version(&member, &instance)).await?;
         let checks = &component(&manifest, &member)?.witnesses.drained;
-        let mut evidence = match look(cx, &member).await? {
+        let evidence = match see(cx, &manifest, &instance, &member, checks).await? {
             Proof::Pending(act) => return Ok(act),
             Proof::Not(why) => return Ok(refused(MemberFailure::NotWitnessed, why).into()),
             Proof::Seen(evidence) => evidence,
         };
-        match run_checks(cx, &manifest, &instance, &member, checks).await? {
-            Proof::Pending(act) => return Ok(act),
-            Proof::Not(why) => return Ok(refused(MemberFailure::NotWitnessed, why).into()),
-            Proof::Seen(Evidence { checked, .. }) => evidence.checked.extend(checked),
-        }
         let witness = evidence.witness(cx, &member, Transition::Drained);
         let (now, operation_id) = (cx.now, cx.operation.id);
         Ok(Act::write(move |tx, told| {

@@ -13,7 +13,7 @@ use crate::definition::{Step, StepCx, Undo};
 use crate::proof::{Proof, anybody, cell_of, run_numbered};
 use crate::{Act, Verdict};
 
-pub(super) const VERIFY_WITHDRAWN: Step = Step {
+pub(crate) const VERIFY_WITHDRAWN: Step = Step {
     name: "verify_withdrawn",
     does: "runs the checks that say that nothing counts on it any more",
     verifies: true,

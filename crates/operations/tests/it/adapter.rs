@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use jiff::{SignedDuration, Timestamp};
 use muster_ids::ServiceAccountId;
 use muster_model::adapter::{AdapterStep, AdapterStepState, AdapterVerb};
+use muster_model::instance::InstanceState;
 use muster_model::member::{Member, MemberState};
 use muster_store::{StepEnd, Store, StoreError};
 
@@ -70,6 +71,7 @@ impl Adapter {
         for step in &steps {
             let member = store.member_lookup(step.member_id.unwrap()).await.unwrap().unwrap();
             assert_eq!(member.incarnation, step.incarnation, "it is asked about another incarnation");
+            in_order(store, &member, step.verb).await;
             let cannot = self.fails.iter().any(|(verb, of)| *verb == step.verb && member.name.contains(of));
             let mut state = if cannot { AdapterStepState::Failed } else { AdapterStepState::Done };
             if !cannot && !self.lies.contains(&step.verb) {
@@ -119,6 +121,18 @@ impl Adapter {
             Err(error) => panic!("{error}"),
         }
     }
+}
+
+/// Nobody is taken into an instance that starts before what it needs works.
+async fn in_order(store: &Store, member: &Member, verb: AdapterVerb) {
+    let instance = store.instance_lookup(member.instance_id).await.unwrap().unwrap();
+    if verb != AdapterVerb::Join || member.component_key == "hub" || instance.state != InstanceState::Starting
+    {
+        return;
+    }
+    let living = store.member_living(instance.id).await.unwrap();
+    let works = |other: &Member| other.component_key == "hub" && other.state == MemberState::Active;
+    assert!(living.iter().any(works), "{} is taken in before its hub works", member.name);
 }
 
 /// What each verb comes to: the hub is up or drained by what lies in its own cell, a unit by what the hub knows of it.

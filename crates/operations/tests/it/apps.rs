@@ -32,10 +32,12 @@ pub(crate) struct Catalog {
 fn manifest(version: &str, replace_order: &str) -> Value {
     let check = |place: &str, exec: [&str; 2], stdout: &str| json!({"in": place, "exec": exec, "expect": {"stdout": stdout}, "within": "2s"});
     let of_unit = |word: &str| check("hub", ["/bin/cat", "/members/{member.name}"], word);
-    let runtime = |port: u16| {
-        json!({"root": {"host": ["/usr"]}, "services": [{"name": "main", "command": ["/bin/main"]}],
+    let runtime = |port: u16, start: &str| {
+        json!({"root": {"host": ["/usr"]}, "services": [{"name": "main", "command": ["/bin/main"], "start": start}],
                "environment": {"RELEASE": version}, "ports": [{"name": "http", "port": port, "expose": "node"}]})
     };
+    let whole =
+        json!({"in": "self", "exec": ["/bin/test", "-e", "/broken"], "expect": {"exit": 1}, "within": "2s"});
     // The second release listens somewhere else.
     let port = if version == "1" { 80 } else { 81 };
     let mut manifest = json!({
@@ -44,11 +46,11 @@ fn manifest(version: &str, replace_order: &str) -> Value {
         "operations": ["add", "drain", "resume", "remove", "replace", "recover"],
         "components": [
             {"key": "hub", "count": {"min": 1, "max": 1}, "capacity": {"cpus": 1, "memory_mb": 64}, "update_order": 0,
-             "state": ["/members"], "shared": ["/common"], "runtime": runtime(port),
-             "witnesses": {"active": [check("self", ["/bin/cat", "/ready"], "^up$")],
+             "state": ["/members"], "shared": ["/common"], "runtime": runtime(port, "with_cell"),
+             "witnesses": {"active": [check("self", ["/bin/cat", "/ready"], "^up$"), whole],
                            "drained": [check("self", ["/bin/cat", "/ready"], "^drained$")]}},
             {"key": "unit", "count": {"min": 0, "max": 64}, "capacity": {"cpus": 1, "memory_mb": 64}, "update_order": 1,
-             "drain_pace": {"at_once": 2}, "replace_order": replace_order, "shared": ["/common"], "runtime": runtime(port),
+             "drain_pace": {"at_once": 2}, "replace_order": replace_order, "shared": ["/common"], "runtime": runtime(port, "on_request"),
              "witnesses": {"active": [of_unit("^active$")], "drained": [of_unit("^drained$")],
                            "removed": [{"in": "hub", "exec": ["/bin/test", "-e", "/members/{member.name}"],
                                         "expect": {"exit": 1}, "within": "2s"}]}},

@@ -21,11 +21,11 @@ stories! {
 }
 
 async fn what_never_becomes_ready_is_not_looked_at_for_ever(rig: &mut Rig) {
-    let i = rig.instance("i", 1).await;
-    let unit = rig.units(i).await[0];
+    let i = rig.instance("i", 0).await;
+    let hub = rig.hub(i).await;
     rig.node.unready = true;
     let began = rig.world.now();
-    let drain = rig.member_op(&member::DRAIN, unit, json!({})).await;
+    let drain = rig.member_op(&member::DRAIN, hub, json!({})).await;
     let parked = rig.drive(drain).await;
     assert!(!why(&parked).contains("deadline"), "{}", why(&parked));
     let took = rig.world.now().duration_since(began);

@@ -22,6 +22,7 @@ macro_rules! stories {
 
 mod adapter;
 mod apps;
+mod at_once;
 mod evidence;
 mod harness;
 mod laws;
