@@ -35,5 +35,6 @@ mod node;
 mod quorums;
 mod replacements;
 mod rig;
+mod shares;
 mod stories;
 mod turns;
