@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use muster_agent::sim::{Driver, Effect, Faults, Journal, KillPoints, Odds, Surroundings};
-use muster_ids::{AllocationId, CellId};
+use muster_ids::{AllocationId, CellId, TaskId};
 use muster_node_api::cell::{CellOrder, ServiceState};
 use muster_node_api::task::{CellAct, Ending, Refusal, Report, Task, TaskKind};
 use serde_json::json;
@@ -59,9 +59,13 @@ fn prepare(machine: &Machine, allocation: AllocationId) -> Task {
 
 async fn reported(server: &Server, tasks: Vec<Task>) -> Vec<Report> {
     let (before, count) = (server.reports().len(), tasks.len());
+    let asked: Vec<TaskId> = tasks.iter().map(|task| task.id).collect();
     server.script(|state| state.work.push_back(tasks));
     server.until("all are reported", |state| state.reports.len() == before + count).await;
-    server.reports().split_off(before)
+    // In the order in which they were asked for: a service is started beside what else is done in its cell.
+    let mut reports = server.reports().split_off(before);
+    reports.sort_by_key(|report| asked.iter().position(|id| *id == report.task_id));
+    reports
 }
 
 fn stdout(report: &Report) -> &str {
