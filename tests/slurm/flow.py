@@ -11,7 +11,8 @@ import threading
 import time
 from collections import Counter
 
-from cluster import BINARY, CONFIG, cells, die_with_parent
+from cluster import BINARY, CONFIG, cells
+from platform_under_test import die_with_parent
 
 # A job says a word, sleeps and says another one. 9 is its own complaint that nobody listens, which is a fault of this test.
 JOB = r"""#!/bin/bash
