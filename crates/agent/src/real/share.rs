@@ -60,15 +60,6 @@ impl Driver {
         };
         Ok(shared.list()?.into_iter().filter_map(thing).collect())
     }
-
-    /// Removes shares that belong to nothing any more.
-    pub(super) fn sweep_shares(&self, things: &[Thing]) -> Done<()> {
-        let shares = things.iter().filter(|thing| thing.kind == ThingKind::Share);
-        for network in shares.filter_map(|thing| thing.network_id) {
-            self.shared.as_ref().ok_or_else(none)?.remove(&network.to_string())?;
-        }
-        Ok(())
-    }
 }
 
 fn none() -> String {

@@ -106,7 +106,6 @@ impl Driver {
             self.disks.detach(&disk).map_err(said)?;
             self.wipe_disk(&disk)?;
         }
-        self.sweep_shares(things)?;
         // A network that no cell is in, and that nobody wants here, goes.
         let wanted = self.wanted.lock().expect("no holder of this lock can panic").clone();
         self.fabric.apply(&wanted.networks).map_err(said)?;

@@ -115,8 +115,8 @@ async fn cut(cx: &StepCx<'_>, member: Member, cell: Cell, node: Node, since: Tim
             Box::pin(async move {
                 tx.cell_fence(cell.id, now).await?;
                 tx.runtime_secret_revoke_of_cell(cell.id, cell.incarnation + 1, now).await?;
-                tx.wanted_raise(cell.network_id, cell.node_id).await?;
-                told.tasks_for.push(cell.node_id);
+                // Its neighbours have to forget it, and are told at once.
+                told.tasks_for.extend(tx.wanted_raise(cell.network_id, cell.node_id).await?);
                 Ok(Verdict::Wait { reason: "its neighbours are told to forget it".to_owned(), until: now })
             })
         }));

@@ -67,7 +67,7 @@ pub(super) async fn found(cx: &StepCx<'_>, node: &Node, purpose: &'static str) -
 pub(super) struct Differences {
     /// Things without rows.
     pub(super) orphans: Vec<Thing>,
-    /// Rows without things, in words.
+    /// Rows without things, and what only a person may remove, in words.
     pub(super) missing: Vec<String>,
 }
 
@@ -102,9 +102,13 @@ pub(super) async fn differences(cx: &StepCx<'_>, node: &Node, found: &Findings) 
             Some(id) => cx.store.network_lookup(id).await?,
             None => None,
         };
-        // Of a network that is not ours it may be another platform's on the same file system: that is not ours to judge.
+        // Of a network that is not ours it may be another platform's on the same file system: that is not ours to judge. Nor is it swept
+        // away: by the time the node does that, a new instance of the same name may have its files there.
         if network.is_some_and(|network| network.shared_files.is_none()) {
-            differences.orphans.push(share.clone());
+            differences.missing.push(format!(
+                "what the cells of {} shared is there, and no row speaks of it: look, and remove it from the shared file system by hand",
+                share.name
+            ));
         }
     }
     Ok(differences)

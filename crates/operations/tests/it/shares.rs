@@ -3,6 +3,8 @@
 use muster_model::instance::InstanceState;
 use muster_model::member::MemberFailure;
 use muster_model::operation::OperationState;
+use muster_node_api::task::{Thing, ThingKind};
+use muster_operations::node::AUDIT;
 use muster_operations::{instance, member};
 use muster_testkit::Database;
 use serde_json::json;
@@ -16,6 +18,7 @@ use crate::stories::retry;
 stories! {
     what_members_shared_goes_after_them_and_is_seen_to_be_gone
     a_member_is_refused_where_it_would_share_with_nobody
+    what_came_back_of_a_share_is_told_and_never_swept_away
 }
 
 async fn what_members_shared_goes_after_them_and_is_seen_to_be_gone(rig: &mut Rig) {
@@ -69,4 +72,29 @@ async fn a_member_is_refused_where_it_would_share_with_nobody(rig: &mut Rig) {
     let stop = rig.instance_op(&instance::DECOMMISSION, i, json!({}), false).await;
     succeeds(rig, stop).await;
     assert!(rig.shares().is_empty());
+}
+
+async fn what_came_back_of_a_share_is_told_and_never_swept_away(rig: &mut Rig) {
+    let i = rig.instance("i", 1).await;
+    let network = rig.app_instance(i).await.network_id;
+    let share = |network_id| Thing {
+        kind: ThingKind::Share,
+        name: "left".to_owned(),
+        allocation_id: None,
+        cell_id: None,
+        network_id: Some(network_id),
+    };
+    // What members share now, and what is another platform's, is as it should be. The made-up node lists no cells, which is told.
+    rig.node.strays = vec![share(network), share(rig.world.id())];
+    let audit = rig.ask(&AUDIT, "node", rig.node.id, json!({"mend": true})).await;
+    let why = rig.drive(audit).await.message.unwrap_or_default();
+    assert!(why.contains("i-unit-1") && !why.contains("shared is there"), "{why}");
+    let stop = rig.instance_op(&instance::DECOMMISSION, i, json!({}), false).await;
+    succeeds(rig, stop).await;
+    let audit = rig.ask(&AUDIT, "node", rig.node.id, json!({"mend": true})).await;
+    let ended = rig.drive(audit).await;
+    assert_eq!(ended.state, OperationState::Failed, "{ended:#?}");
+    let why = ended.message.unwrap_or_default();
+    assert!(why.contains("what the cells of left shared is there"), "{why}");
+    assert_eq!(rig.node.strays.len(), 2, "a new instance of the same name may have its files there");
 }
