@@ -100,6 +100,31 @@ pub struct AdapterStep {
     pub created_at: Timestamp,
     /// When nobody waits for it any more.
     pub expires_at: Timestamp,
+    /// The reports on members that were not taken, in the answer to `complete`.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    #[schema(required = false)]
+    pub refused_reports: Vec<RefusedReport>,
+}
+
+/// Why a report on a member was not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReportRefusal {
+    /// The instance has no such member, or it is removed.
+    UnknownMember,
+    /// The member's cell was made anew: the report is about another incarnation.
+    StaleIncarnation,
+}
+
+/// A report on a member that was not taken. It changed nothing; the others of the same look did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RefusedReport {
+    /// The member that it named.
+    pub member_id: MemberId,
+    /// The incarnation that it named.
+    pub incarnation: i64,
+    /// Why.
+    pub reason: ReportRefusal,
 }
 
 /// Everything that an adapter needs to know of an instance, at the moment of the lease.
@@ -304,19 +329,36 @@ pub struct AdapterStepFail {
     pub adapter_detail: Option<Object>,
 }
 
+/// What a task does to a cell, by the adapter's own word. It decides what a look at the whole instance (`reconcile`) may do beside steps of
+/// its members: a look has a snapshot of its own moment, and a repair by it would undo a drain that began since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskEffect {
+    /// It only reads.
+    Reads,
+    /// It changes something. Under a look it is refused with `member_step_running` while a step of a member is open, or after one ended
+    /// since the look was offered.
+    Changes,
+    /// It changes something, and is safe beside steps of members.
+    Concurrent,
+}
+
 /// What is to be done in a member's cell.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AdapterTaskCreate {
     /// The generation of the lease.
     pub generation: i64,
-    /// What it is for: who asks again with the same key under the same step is told of the same task.
+    /// What it is for: who asks again with the same key under the same step is told of the same task. Under a later lease it is done again
+    /// if another task may have undone it since.
     #[schema(pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
     pub key: String,
     /// In whose cell: a member of that very instance, by id.
     pub member_id: MemberId,
     /// What.
     pub act: CellAct,
+    /// What it does to the cell; `reads` for a probe and `changes` for everything else, if not given.
+    pub effect: Option<TaskEffect>,
     /// How long to wait for its end; not at all if not given.
     #[schema(minimum = 0, maximum = 60)]
     pub wait_seconds: Option<u64>,
@@ -340,6 +382,20 @@ pub enum AdapterTaskState {
     Expired,
 }
 
+/// Why a task failed: a closed list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AdapterTaskReason {
+    /// The first process of the cell ended, and every other with it. Nothing can be done in this incarnation any more: do not retry.
+    CellDead,
+    /// A secret could not be had.
+    SecretUnavailable,
+    /// The cell's image is not what its digest says, so nothing can be checked with it.
+    ImageDamaged,
+    /// The node refused it for another reason; the message says which.
+    Refused,
+}
+
 /// Something that is done in a member's cell.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct AdapterTask {
@@ -349,6 +405,9 @@ pub struct AdapterTask {
     pub key: String,
     /// What it is.
     pub state: AdapterTaskState,
+    /// Why it failed; absent otherwise.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub reason: Option<AdapterTaskReason>,
     /// What the node says, above all why it failed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub message: Option<String>,

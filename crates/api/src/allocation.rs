@@ -120,10 +120,10 @@ pub struct AllocationCreate {
     #[schema(minimum = 0, maximum = 64)]
     pub gpus: Option<i64>,
     /// Logical CPUs; 1 if not given.
-    #[schema(minimum = 0, maximum = 4096)]
+    #[schema(minimum = 1, maximum = 4096)]
     pub cpus: Option<i64>,
     /// Memory in MiB; 1024 if not given.
-    #[schema(minimum = 0, maximum = 67108864)]
+    #[schema(minimum = 1, maximum = 67108864)]
     pub memory_mb: Option<i64>,
     /// Disk in MiB; 1024 if not given.
     #[schema(minimum = 0, maximum = 1073741824)]
@@ -154,13 +154,30 @@ pub struct AllocationUpdate {
     pub protected: Option<bool>,
 }
 
-/// Why something is asked of an allocation.
+/// How an allocation is made anew.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct AllocationAct {
+pub struct AllocationRestart {
     /// For the audit.
     #[schema(max_length = 500)]
     pub reason: Option<String>,
+    /// Do not drain the members in it first, and restart them also where their component's quorum is lost meanwhile.
+    pub force: Option<bool>,
+    /// Only show the plan.
+    pub dry_run: Option<bool>,
+}
+
+/// How an allocation is given back.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AllocationRelease {
+    /// For the audit.
+    #[schema(max_length = 500)]
+    pub reason: Option<String>,
+    /// Remove the members of instances in it first. Without it an allocation that holds members is not released.
+    pub cascade: Option<bool>,
+    /// With `cascade`: remove them without draining, and also where their instance needs them.
+    pub force: Option<bool>,
     /// Only show the plan.
     pub dry_run: Option<bool>,
 }
@@ -173,14 +190,18 @@ pub struct AllocationResize {
     #[schema(minimum = 0, maximum = 64)]
     pub gpus: Option<i64>,
     /// Logical CPUs.
-    #[schema(minimum = 0, maximum = 4096)]
+    #[schema(minimum = 1, maximum = 4096)]
     pub cpus: Option<i64>,
     /// Memory in MiB.
-    #[schema(minimum = 0, maximum = 67108864)]
+    #[schema(minimum = 1, maximum = 67108864)]
     pub memory_mb: Option<i64>,
     /// Disk in MiB.
     #[schema(minimum = 0, maximum = 1073741824)]
     pub disk_mb: Option<i64>,
+    /// Restart the cells in it, which a change of its GPUs needs: a cell has the GPUs that it was made with.
+    pub restart: Option<bool>,
+    /// With `restart`: do not drain the members in it first, and restart them also where their component's quorum is lost.
+    pub force: Option<bool>,
     /// Only show the plan.
     pub dry_run: Option<bool>,
 }
@@ -279,20 +300,21 @@ pub const OPERATIONS: &[Operation] = &[
     Operation::start(
         "allocation_release",
         "/v1/projects/{project}/allocations/{allocation}/release",
-        shape::<AllocationAct>(),
+        shape::<AllocationRelease>(),
         shape::<Started>(),
     )
     .needs("allocation.release")
     .summary("Give an allocation back")
-    .description("Destroys its place, sees that it is gone, wipes what it held, sees that it is wiped, and only then frees it. Whatever else is under way on it is superseded."),
+    .description("Destroys its place, verifies that it is gone, wipes what it held, verifies that it is wiped, and only then frees it. Whatever else is under way on it is superseded. With `cascade` the members of instances in it are removed first, which needs `member.remove` too, and with `force` `member.force_remove`."),
     Operation::start(
         "allocation_restart",
         "/v1/projects/{project}/allocations/{allocation}/restart",
-        shape::<AllocationAct>(),
+        shape::<AllocationRestart>(),
         shape::<Started>(),
     )
     .needs("allocation.restart")
-    .summary("Make an allocation's place anew, on the same node"),
+    .summary("Make an allocation's place anew, on the same node")
+    .description("Stops every cell in it, destroys the place, makes it anew with a higher incarnation, and starts the cells again, each with a new incarnation and with its state directories. Members are drained first and join again, which needs `member.recover` too."),
     Operation::start(
         "allocation_resize",
         "/v1/projects/{project}/allocations/{allocation}/resize",
@@ -300,7 +322,8 @@ pub const OPERATIONS: &[Operation] = &[
         shape::<Started>(),
     )
     .needs("allocation.resize")
-    .summary("Change the size of an allocation, on the same node"),
+    .summary("Change the size of an allocation, on the same node")
+    .description("CPUs and memory change while its cells run; memory is not made smaller than what they use. A change of its GPUs needs `restart` where it holds cells."),
     Operation::act(
         "allocation_attest",
         "/v1/projects/{project}/allocations/{allocation}/attest",

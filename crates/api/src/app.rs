@@ -65,9 +65,9 @@ pub struct AppCreate {
     /// Its name in the catalog, of which there is one.
     #[schema(pattern = "^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$", example = "notebook")]
     pub slug: String,
-    /// Its name for people.
+    /// Name for people; default: the slug.
     #[schema(min_length = 1, max_length = 100)]
-    pub display_name: String,
+    pub display_name: Option<String>,
     /// What it is.
     #[schema(max_length = 4000)]
     pub description: Option<String>,
@@ -287,7 +287,7 @@ pub const OPERATIONS: &[Operation] = &[
     .description("Every fault of the manifest is told at once. What is published never changes but for how far it may be used."),
     Operation::read("app_version_list", "/v1/projects/{project}/apps/{app}/versions", shape::<AppVersionPage>())
         .needs("app_version.list")
-        .query(shape::<crate::ListQuery>())
+        .query(shape::<crate::PageQuery>())
         .summary("List the releases of an app"),
     Operation::read(
         "app_version_get",

@@ -150,7 +150,8 @@ pub struct External {
     /// The repository there.
     #[schema(max_length = 255)]
     pub repository: String,
-    /// The project's secret to read it with, by name: its content is `user:password`.
+    /// The project's secret to read it with, by name: it was created for this registry, and its content is `user:password`.
+    /// Needs `secret.use`.
     #[schema(max_length = 100)]
     pub secret: Option<String>,
 }

@@ -107,6 +107,12 @@ pub struct AuditHead {
     pub pruned_sequence: i64,
     /// That entry's hash, which the first kept entry builds on.
     pub pruned_hash: String,
+    /// When the head was signed: now.
+    pub signed_at: Timestamp,
+    /// The fingerprint of the key that signed it, which is not in the database.
+    pub key_id: String,
+    /// The signature over chain, number, hash and time, base 64.
+    pub signature: String,
 }
 
 /// Which entries.

@@ -35,17 +35,17 @@ pub enum AllocationShape {
 pub struct CapacityQuery {
     /// What kind of place; a slice of a node if not given.
     pub shape: Option<AllocationShape>,
-    /// How many GPUs; none if not given.
-    #[schema(minimum = 0, maximum = 255)]
-    pub gpus: Option<u8>,
-    /// How many logical CPUs; any number if not given.
-    #[schema(minimum = 0, maximum = 1000000)]
+    /// How many GPUs; none if not given, as in a request for an allocation.
+    #[schema(minimum = 0, maximum = 64)]
+    pub gpus: Option<i64>,
+    /// How many logical CPUs; 1 if not given.
+    #[schema(minimum = 0, maximum = 4096)]
     pub cpus: Option<i64>,
-    /// How much memory in MiB; any amount if not given.
-    #[schema(minimum = 0, maximum = 1000000000)]
+    /// How much memory in MiB; 1024 if not given.
+    #[schema(minimum = 0, maximum = 67108864)]
     pub memory_mb: Option<i64>,
-    /// How much disk in MiB; any amount if not given.
-    #[schema(minimum = 0, maximum = 1000000000000_i64)]
+    /// How much disk in MiB; 1024 if not given.
+    #[schema(minimum = 0, maximum = 1073741824)]
     pub disk_mb: Option<i64>,
 }
 
@@ -92,8 +92,14 @@ pub enum CapacityReason {
     NoWholeNode,
     /// No node has so many GPUs free.
     Gpus,
-    /// Nodes have the GPUs free, but not with so many CPUs, so much memory or so much disk beside them.
-    Beside,
+    /// No node with enough GPUs has so many CPUs free.
+    Cpus,
+    /// No node with enough GPUs has so much memory free.
+    MemoryMb,
+    /// No node with enough GPUs has so much disk free.
+    DiskMb,
+    /// Each resource is free on some node, but not all of them on one.
+    Apart,
 }
 
 /// The smallest change that would fit now.
@@ -132,7 +138,7 @@ pub struct CapacityReport {
     /// Why it cannot be had now.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reason: Option<CapacityReason>,
-    /// The same in a sentence.
+    /// The same in a sentence, with the resource that is short and the most of it there is.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub message: Option<String>,
     /// The smallest change that would fit now; absent where nothing would.

@@ -2,10 +2,11 @@
 
 use jiff::Timestamp;
 use muster_ids::{AllocationId, CellId, NetworkId, NodeId, OperationId, ProjectId, TenantId};
-use muster_node_api::cell::{CellSpec, Protocol};
+use muster_node_api::cell::{CellSpec, Protocol, ServiceState};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::instance::Health;
 use crate::operations::Started;
 use crate::shape::{Labels, page};
 use crate::{Operation, shape};
@@ -55,6 +56,14 @@ pub struct Cell {
     pub ports: Vec<CellPort>,
     /// What it is.
     pub state: CellState,
+    /// How well it does, as its node's agent reported last; `unknown` where no report is recent enough.
+    pub health: Health,
+    /// Why, where it is not healthy.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub health_message: Option<String>,
+    /// The newest report on it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub status: Option<CellStatus>,
     /// Raised whenever it is made.
     pub incarnation: i64,
     /// Why it failed or cannot go on: a word of a closed list.
@@ -75,6 +84,38 @@ pub struct Cell {
     pub updated_at: Timestamp,
     /// For `If-Match`.
     pub version: i64,
+}
+
+/// The status of a cell, as its node's agent reported it.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct CellStatus {
+    /// Whether its first process runs.
+    pub alive: bool,
+    /// Since when that is so.
+    pub since: Timestamp,
+    /// When the agent reported last that something changed.
+    pub observed_at: Timestamp,
+    /// Its services.
+    pub services: Vec<ServiceStatus>,
+}
+
+/// The status of a service.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct ServiceStatus {
+    /// Which.
+    pub name: String,
+    /// What it is doing.
+    pub state: ServiceState,
+    /// Whether it is ready, by its probe.
+    pub ready: bool,
+    /// How often it was restarted.
+    pub restarts: u32,
+    /// Its last exit status.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub exit: Option<i32>,
+    /// Why it is not ready.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub message: Option<String>,
 }
 
 /// A port of a node that leads to a port of a cell.

@@ -1,6 +1,7 @@
 //! The OpenAPI 3.1 document, assembled from the table of operations.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use serde_json::{Map, Value, json};
 
@@ -10,8 +11,44 @@ use crate::{Answer, Code, Credential, Kind, Operation, Problem, operations, shap
 /// The version of the contract: additive changes raise the minor number.
 pub const VERSION: &str = "1.0.0";
 
-/// The whole document.
-pub fn document() -> Value {
+/// The whole document, assembled on first use: a process that serves it and checks answers against it needs one.
+pub fn document() -> &'static Value {
+    static DOCUMENT: LazyLock<Value> = LazyLock::new(assemble);
+    &DOCUMENT
+}
+
+/// A schema with the components that it refers to, and no others: a validator keeps, and walks, everything it is given.
+pub fn self_contained(document: &Value, schema: &Value) -> Value {
+    let mut reached = Map::new();
+    let mut waiting = Vec::new();
+    references(schema, &mut waiting);
+    while let Some(name) = waiting.pop() {
+        let component = &document["components"]["schemas"][&name];
+        if !component.is_null() && !reached.contains_key(&name) {
+            references(component, &mut waiting);
+            reached.insert(name, component.clone());
+        }
+    }
+    let mut schema = schema.clone();
+    schema["components"] = json!({"schemas": reached});
+    schema
+}
+
+fn references(schema: &Value, found: &mut Vec<String>) {
+    match schema {
+        Value::Object(object) => {
+            let name = object
+                .get("$ref")
+                .and_then(|reference| reference.as_str()?.strip_prefix("#/components/schemas/"));
+            found.extend(name.map(str::to_owned));
+            object.values().for_each(|value| references(value, found));
+        }
+        Value::Array(items) => items.iter().for_each(|item| references(item, found)),
+        _ => {}
+    }
+}
+
+fn assemble() -> Value {
     let operations = operations();
     let mut paths: Map<String, Value> = Map::new();
     for operation in &operations {
@@ -225,7 +262,18 @@ fn can_answer(operation: &Operation, code: Code) -> bool {
         Code::IdempotencyKeyRequired | Code::IdempotencyKeyReused => operation.needs_idempotency_key(),
         Code::InvalidState => command || operation.id == "stream_join",
         Code::NameTaken | Code::NotEmpty | Code::LastOperator => command,
-        Code::QuotaExceeded => command && operation.id.starts_with("allocation_"),
+        Code::QuotaExceeded => {
+            let more = [
+                "instance_create",
+                "instance_apply",
+                "instance_scale",
+                "member_add",
+                "ssh_key_create",
+                "webhook_create",
+            ];
+            command && (operation.id.starts_with("allocation_") || more.contains(&operation.id))
+        }
+        Code::MemberStepRunning | Code::TooManyTasks => operation.id == "adapter_task_create",
         Code::CsrfRequired | Code::OriginNotAllowed => command,
         Code::VersionMismatch | Code::VersionRequired => operation.if_match,
         Code::UrlNotAllowed => operation.id.starts_with("webhook_") && command,
@@ -251,6 +299,19 @@ mod tests {
                 assert!(response["description"].is_string(), "{} {status}", operation.id);
             }
         }
+    }
+
+    #[test]
+    fn a_self_contained_schema_has_every_component_that_it_leads_to_and_no_other() {
+        let document = json!({"components": {"schemas": {
+            "A": {"properties": {"b": {"$ref": "#/components/schemas/B"}}},
+            "B": {"items": [{"$ref": "#/components/schemas/A"}]},
+            "C": {},
+        }}});
+        let schema = self_contained(&document, &json!({"$ref": "#/components/schemas/A"}));
+        assert_eq!(schema["$ref"], "#/components/schemas/A");
+        let names: Vec<&String> = schema["components"]["schemas"].as_object().unwrap().keys().collect();
+        assert_eq!(names, ["A", "B"]);
     }
 
     #[test]

@@ -6,9 +6,17 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::shape::page;
-use crate::tenant::Nothing;
 use crate::token::Token;
 use crate::{Operation, shape};
+
+/// How an entitlement is revoked.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EntitlementRevoke {
+    /// Shut the app's adapter out at once, although instances live that it operates: its account is disabled, its tokens end
+    /// within seconds, and what needs the adapter waits, and is blocked in the end. Also of an entitlement that was revoked before.
+    pub cut_off: Option<bool>,
+}
 
 /// A project's right to launch an app.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
@@ -147,11 +155,11 @@ pub const OPERATIONS: &[Operation] = &[
     Operation::act(
         "entitlement_revoke",
         "/v1/projects/{project}/entitlements/{entitlement}/revoke",
-        shape::<Nothing>(),
+        shape::<EntitlementRevoke>(),
         shape::<Entitlement>(),
     )
     .needs("entitlement.revoke")
-    .summary("Let nothing new be launched; what runs stays operable until it is decommissioned"),
+    .summary("Let nothing new be launched; what runs stays operable until it is decommissioned, or is cut off"),
     Operation::create(
         "operator_token_mint",
         "/v1/projects/{project}/operator-tokens",
@@ -163,6 +171,6 @@ pub const OPERATIONS: &[Operation] = &[
     .description("For the publisher's adapter. It lives for 15 minutes at most, and is audited in both projects."),
     Operation::read("adapter_list", "/v1/projects/{project}/adapters", shape::<AdapterPage>())
         .needs("adapter.list")
-        .query(shape::<crate::ListQuery>())
+        .query(shape::<crate::PageQuery>())
         .summary("List the adapters that work in a project, with when they were last seen"),
 ];

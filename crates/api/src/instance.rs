@@ -123,6 +123,12 @@ pub struct Instance {
     pub state: InstanceState,
     /// How well it does.
     pub health: Health,
+    /// Why, where it is not healthy.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub health_message: Option<String>,
+    /// Since when its health is what it is.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub health_since: Option<Timestamp>,
     /// What it is made of.
     pub topology: Topology,
     /// Who decides when a member fails.

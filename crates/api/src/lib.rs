@@ -41,10 +41,10 @@ pub mod token;
 pub mod user;
 pub mod webhook;
 
-pub use document::{VERSION, document};
+pub use document::{VERSION, document, self_contained};
 pub use operation::{Answer, Credential, Kind, Method, Operation};
 pub use problem::{Code, FieldError, Problem};
-pub use shape::{Labels, ListQuery, Object, Shape, shape};
+pub use shape::{Labels, ListQuery, Object, PageQuery, Shape, shape};
 
 /// Every operation of the public API, in the order of the document.
 pub fn operations() -> Vec<Operation> {

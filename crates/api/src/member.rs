@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::capacity::{AllocationShape, Capacity};
+use crate::cell::ServiceStatus;
 use crate::instance::Health;
 use crate::operations::Started;
 use crate::shape::{Object, page};
@@ -53,6 +54,19 @@ pub struct Member {
     /// Why that is so.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub health_message: Option<String>,
+    /// What its health rests on, where it is not healthy: a word of a closed list.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub health_reason: Option<String>,
+    /// What to do about that.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub health_advice: Option<String>,
+    /// Since when its health is what it is.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub health_since: Option<Timestamp>,
+    /// Its services, as its node's agent reported them last; how often each was restarted is in it.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    #[schema(required = false)]
+    pub services: Vec<ServiceStatus>,
     /// When what it does now is expected to be over, as its adapter said at its last look; in the past if it did nothing then, and
     /// absent where nobody knows. Whoever is free first goes first when fewer are wanted.
     #[serde(skip_serializing_if = "Option::is_none", default)]

@@ -66,7 +66,7 @@ pub struct Node {
     /// When it was approved.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub approved_at: Option<Timestamp>,
-    /// Whether the hardware that was found is not the one that was approved.
+    /// Whether the hardware that was found, or the address that is reported, is not the one that was approved.
     pub needs_approval: bool,
     /// When it was last heard, to some seconds.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -79,6 +79,15 @@ pub struct Node {
     /// run on such nodes alone.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub shared_files: Option<String>,
+    /// Where other nodes reach it, as approved.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub address: Option<String>,
+    /// The address that its agent reported last. Where it is another one, it is not used before it is approved.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub reported_address: Option<String>,
+    /// The address that its agent called from when it reported that: the same, unless something is between.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub peer_address: Option<String>,
     /// When it joined.
     pub created_at: Timestamp,
     /// When it last changed.
@@ -164,6 +173,9 @@ pub struct NodeListQuery {
 pub struct NodeUpdate {
     /// Labels; they replace the old ones.
     pub labels: Option<Labels>,
+    /// The `reported_address` that other nodes should use from now on.
+    #[schema(max_length = 45)]
+    pub address: Option<String>,
 }
 
 /// Hardware to be approved.
@@ -173,6 +185,9 @@ pub struct NodeApprove {
     /// The `inventory_digest` of what you looked at.
     #[schema(pattern = "^[0-9a-f]{64}$")]
     pub digest: String,
+    /// The `reported_address` of what you looked at; the one that is reported now if not given.
+    #[schema(max_length = 45)]
+    pub address: Option<String>,
 }
 
 /// Why.
@@ -196,7 +211,8 @@ pub struct NodeDrain {
     /// How long its tenants have to release what they hold on it; an hour if not given.
     #[schema(minimum = 0, maximum = 2592000)]
     pub deadline_seconds: Option<u32>,
-    /// Release what is left at the deadline. Without it, the operation is parked then.
+    /// Also replace members that stop before their successors start, and release what is left at the deadline. Without it such
+    /// members stay, and the operation is blocked at the deadline.
     pub force: Option<bool>,
     /// For the audit, and for the tenants' timelines.
     #[schema(max_length = 500)]

@@ -146,6 +146,21 @@ pub struct Parked {
     pub escalates_at: Timestamp,
 }
 
+/// A blocked child operation, without which its parent cannot continue.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct BlockedChild {
+    /// The child's id, for `operation_unblock`.
+    pub operation_id: OperationId,
+    /// `noun.verb`.
+    pub kind: String,
+    /// What the child works on: `allocation`, `cell`, `instance`, `member` or `node`.
+    pub subject_kind: String,
+    /// Name of what the child works on.
+    pub subject_name: String,
+    /// Why the child is blocked, and the actions that unblock it.
+    pub parked: Parked,
+}
+
 /// How we know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -154,6 +169,8 @@ pub enum WitnessKind {
     Witnessed,
     /// An operator stands in for evidence that cannot be had.
     Attested,
+    /// The checks could not run: the node's agent proved that the cell is dead. Only for `drained` and `removed`.
+    Lost,
 }
 
 /// Evidence.
@@ -221,6 +238,11 @@ pub struct Operation {
     /// Why it is parked, and who can unblock it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub parked: Option<Parked>,
+    /// Blocked children (and their children), present while nothing else of the operation advances; only where one operation is
+    /// shown. Unblock them to let the operation continue.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    #[schema(required = false)]
+    pub blocked_by: Vec<BlockedChild>,
     /// Why it failed: a word of a closed list.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reason: Option<String>,
@@ -265,6 +287,51 @@ pub struct PlannedStep {
     pub has_undo: bool,
 }
 
+/// What would become of one thing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PlannedAction {
+    /// A member: its successor starts elsewhere, and it is removed.
+    Replace,
+    /// A member: it is drained and stays where it is.
+    Drain,
+    /// It stays, and the operation waits.
+    Wait,
+    /// An allocation: it is released.
+    Release,
+}
+
+/// What would become of one of the things that an operation works on.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct PlannedItem {
+    /// Its id.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// What would become of it.
+    pub action: PlannedAction,
+    /// How, or why not: the order, the resource that is short, the state that is lost.
+    pub message: String,
+}
+
+/// Members of one component that an operation would add.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PlannedMembers {
+    /// The component.
+    pub component_key: String,
+    /// How many.
+    pub count: i64,
+}
+
+/// An image that an operation would have nodes pull.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PlannedPull {
+    /// Its repository and digest.
+    pub image: String,
+    /// Its size in bytes.
+    pub size: i64,
+}
+
 /// What an operation would do.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Plan {
@@ -280,7 +347,21 @@ pub struct Plan {
     /// Whether there is room for it now; a claim is only sure once it is made.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fits_now: Option<bool>,
-    /// How long it takes as a rule, where nothing is in the way.
+    /// What would become of each thing that it works on, where that differs.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    #[schema(required = false)]
+    pub items: Vec<PlannedItem>,
+    /// Where it does not fit now: which resource or limit is short.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(example = "needs 1 CPU; most free on one node: 0")]
+    pub short: Option<String>,
+    /// How many members it adds; they have no ids before they are made.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub adds: Vec<PlannedMembers>,
+    /// Images of these members that no cell runs from now: a node pulls them first, unless it kept them.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub pulls: Vec<PlannedPull>,
+    /// How long it takes as a rule, where nothing is in the way; with the time to pull the images.
     pub expected_seconds: u32,
     /// When it must have ended.
     pub deadline_at: Timestamp,

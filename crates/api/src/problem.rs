@@ -55,6 +55,8 @@ codes! {
     InvalidState = "invalid_state", 409, false, "Its state does not allow this";
     QuotaExceeded = "quota_exceeded", 409, false, "The project's quota does not allow so much";
     Fenced = "fenced", 409, false, "The lease is over";
+    MemberStepRunning = "member_step_running", 409, true, "A step of a member is open";
+    TooManyTasks = "too_many_tasks", 409, false, "The lease has asked for too many tasks";
     Incompatible = "incompatible", 409, false, "The app does not fit there";
     LastOperator = "last_operator", 409, false, "The platform would be left without an operator";
     VersionMismatch = "version_mismatch", 412, false, "It has changed since you read it";
@@ -70,6 +72,7 @@ codes! {
     ExternalRegistry = "external_registry", 502, true, "Another registry does not answer as it should";
     Internal = "internal", 500, true, "The server failed";
     Unavailable = "unavailable", 503, true, "The server cannot answer now";
+    StorageFull = "storage_full", 507, true, "The server's disk is full";
 }
 
 /// One fault of a request, by the place where it is.

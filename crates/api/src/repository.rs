@@ -49,11 +49,21 @@ page! {
     RepositoryPage of Repository
 }
 
-/// The tags of a repository.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-pub struct RepositoryTags {
-    /// In the order of their names; the first thousand.
-    pub tags: Vec<Tag>,
+/// Which tags to list.
+#[derive(Debug, Clone, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RepositoryTagsQuery {
+    /// How many at most; 50 if not given.
+    #[schema(minimum = 1, maximum = 200)]
+    pub page_size: Option<u16>,
+    /// The token that the page before gave.
+    #[schema(max_length = 1024)]
+    pub page_token: Option<String>,
+}
+
+page! {
+    /// A page of tags, in the order of their names.
+    TagPage of Tag
 }
 
 /// A tag. It can move; digests cannot.
@@ -83,9 +93,10 @@ pub const OPERATIONS: &[Operation] = &[
     Operation::read(
         "repository_tags",
         "/v1/projects/{project}/repositories/{repository}/tags",
-        shape::<RepositoryTags>(),
+        shape::<TagPage>(),
     )
     .needs("repository.tags")
+    .query(shape::<RepositoryTagsQuery>())
     .summary("List the tags of a repository"),
     Operation::delete(
         "repository_delete",

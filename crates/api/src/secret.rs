@@ -20,6 +20,9 @@ pub struct Secret {
     pub project_id: ProjectId,
     /// Its name, unique in the project.
     pub name: String,
+    /// The registry that it is a credential for: `artifact publish` may have it sent there, and nowhere else.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub registry: Option<String>,
     /// How often its content was set. A cell has the content of the moment in which it was made.
     pub revision: i64,
     /// How long the content is, in bytes.
@@ -55,6 +58,9 @@ pub struct SecretCreate {
     pub value: String,
     /// How that is written.
     pub encoding: Option<Encoding>,
+    /// The registry that it is a credential (`user:password`) for, as `host` or `host:port`; for no registry if absent.
+    #[schema(max_length = 255)]
+    pub registry: Option<String>,
 }
 
 /// Another content.

@@ -22,11 +22,14 @@ pub enum LoginMethod {
 pub struct SessionCreate {
     /// How.
     pub method: LoginMethod,
+    /// The tenant that the person belongs to, by slug or id; none for people who run the platform.
+    #[schema(max_length = 128)]
+    pub tenant: Option<String>,
     /// The address.
     #[schema(max_length = 254)]
     pub email: String,
     /// The password.
-    #[schema(format = Password, max_length = 256)]
+    #[schema(format = Password, max_length = 256, write_only)]
     pub password: String,
 }
 
@@ -52,7 +55,10 @@ pub const OPERATIONS: &[Operation] = &[
     Operation::create("session_create", "/v1/sessions", shape::<SessionCreate>(), shape::<Session>())
         .anonymous()
         .summary("Log in with a browser")
-        .description("Sets the `muster_session` cookie. Programs use tokens instead."),
+        .description(
+            "Sets the `muster_session` cookie. Programs use tokens instead. Repeated with the same `Idempotency-Key` it is \
+             another login: a stored answer would have no cookie.",
+        ),
     Operation::act(
         "session_delete",
         "/v1/sessions/current/end",

@@ -75,6 +75,18 @@ impl utoipa::PartialSchema for Labels {
 
 impl ToSchema for Labels {}
 
+/// What lists of things without labels take.
+#[derive(Debug, Clone, Default, serde::Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PageQuery {
+    /// How many at most; 50 if not given.
+    #[schema(minimum = 1, maximum = 200)]
+    pub page_size: Option<u16>,
+    /// The token that the page before gave.
+    #[schema(max_length = 1024)]
+    pub page_token: Option<String>,
+}
+
 /// What lists of labelled things take.
 #[derive(Debug, Clone, Default, serde::Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

@@ -1,7 +1,7 @@
 //! SSH keys of people, for the cells of a project that ask for them.
 
 use jiff::Timestamp;
-use muster_ids::{ProjectId, SshKeyId, UserId};
+use muster_ids::{AllocationId, ProjectId, SshKeyId, UserId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -24,13 +24,22 @@ pub struct SshKey {
     pub public_key: String,
     /// `SHA256:…`, as OpenSSH prints it.
     pub fingerprint: String,
+    /// The only allocation whose cells accept it; absent: every cell of the project.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allocation_id: Option<AllocationId>,
+    /// When the platform removes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+    /// The person who granted it; absent: its owner added it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub granted_by: Option<UserId>,
     /// When it was added.
     pub created_at: Timestamp,
     /// For `If-Match`.
     pub version: i64,
 }
 
-/// One's own public key, for a project.
+/// A public key for the cells of a project, or a grant for those of one allocation.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SshKeyCreate {
@@ -40,6 +49,14 @@ pub struct SshKeyCreate {
     /// The text of the `.pub` file.
     #[schema(max_length = 8192)]
     pub public_key: String,
+    /// Accept it only in the cells of this allocation, by id or name.
+    #[schema(max_length = 128)]
+    pub allocation: Option<String>,
+    /// Remove it at this time.
+    pub expires_at: Option<Timestamp>,
+    /// Grant another person of the tenant, by e-mail address or id, a login in the cells of `allocation` until `expires_at`.
+    #[schema(max_length = 254)]
+    pub user: Option<String>,
 }
 
 /// Which keys to list.
@@ -63,8 +80,8 @@ page! {
 pub const OPERATIONS: &[Operation] = &[
     Operation::create("ssh_key_create", "/v1/projects/{project}/ssh-keys", shape::<SshKeyCreate>(), shape::<SshKey>())
         .needs("ssh_key.create")
-        .summary("Add one's own SSH key to a project")
-        .description("It is kept in `/etc/muster/authorized_keys` of every cell of the project that asks for keys, for as long as its owner belongs to the project."),
+        .summary("Add an SSH key to a project, or grant one access to an allocation")
+        .description("The key is written to `/etc/muster/authorized_keys` of every cell of the project that asks for people, or of one `allocation`, until `expires_at`. A key for oneself counts for as long as its owner may work in the project. A grant for another `user` needs `allocation`, `expires_at` and the right to bind roles; it gives that person a login there and nowhere else."),
     Operation::read("ssh_key_list", "/v1/projects/{project}/ssh-keys", shape::<SshKeyPage>())
         .needs("ssh_key.list")
         .query(shape::<SshKeyListQuery>())

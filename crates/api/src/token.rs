@@ -50,6 +50,9 @@ pub struct Token {
     pub last_used_at: Option<Timestamp>,
     /// For `If-Match`.
     pub version: i64,
+    /// The token that issued it, if a token did: it ends when that one is revoked, and no later than that one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent_id: Option<TokenId>,
     /// The token itself, in the one answer that shows it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
@@ -68,7 +71,8 @@ pub struct TokenIssue {
     /// What it is for.
     #[schema(min_length = 1, max_length = 100, example = "ci")]
     pub name: String,
-    /// How long it lives; 90 days if not given.
+    /// How long it lives; 90 days if not given. What a token issues ends with it at the latest; a browser session may issue
+    /// what lasts longer.
     #[schema(minimum = 1, maximum = 31536000)]
     pub expires_in_seconds: Option<u32>,
 }

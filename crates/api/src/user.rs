@@ -17,7 +17,7 @@ pub struct User {
     /// The tenant that the person belongs to; platform people belong to none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tenant_id: Option<TenantId>,
-    /// The address, unique on the platform.
+    /// The address, unique in the tenant.
     pub email: String,
     /// What the person is called inside of cells that have the project's people; made from the address.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,7 +45,7 @@ pub struct User {
 #[derive(Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UserCreate {
-    /// The address, unique on the platform.
+    /// The address, unique in the tenant.
     #[schema(
         pattern = "^[^@\\s]+@[^@\\s]+$",
         min_length = 3,
@@ -60,7 +60,7 @@ pub struct UserCreate {
     #[schema(max_length = 128)]
     pub tenant: Option<String>,
     /// A first password. Without one the person cannot log in until it is set.
-    #[schema(format = Password, min_length = 12, max_length = 256)]
+    #[schema(format = Password, min_length = 12, max_length = 256, write_only)]
     pub password: Option<String>,
     /// Labels.
     pub labels: Option<Labels>,
@@ -84,10 +84,10 @@ pub struct UserUpdate {
 #[serde(deny_unknown_fields)]
 pub struct UserSetPassword {
     /// The new one.
-    #[schema(format = Password, min_length = 12, max_length = 256)]
+    #[schema(format = Password, min_length = 12, max_length = 256, write_only)]
     pub password: String,
     /// The one until now; needed when people change their own and have one.
-    #[schema(format = Password, max_length = 256)]
+    #[schema(format = Password, max_length = 256, write_only)]
     pub current_password: Option<String>,
 }
 

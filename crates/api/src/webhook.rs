@@ -40,8 +40,10 @@ pub struct Webhook {
     pub event_types: Vec<String>,
     /// Whether it is on.
     pub state: WebhookState,
-    /// The last event that was delivered or passed over, by platform number.
-    pub cursor: i64,
+    /// The last event that was delivered or passed over, by its number in the platform's stream; of the platform's own webhooks
+    /// alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<i64>,
     /// How often the next event was tried.
     pub attempts: i64,
     /// Since when nothing got through.

@@ -143,6 +143,8 @@ permissions! {
     SecretGet = "secret.get": "TAVS";
     SecretRotate = "secret.rotate": "TAS";
     SecretDelete = "secret.delete": "TAS";
+    // To have it sent to the registry that it is for.
+    SecretUse = "secret.use": "TAS";
     RuntimeSecretIssue = "runtime_secret.issue": "S";
     RuntimeSecretList = "runtime_secret.list": "TAVS";
     RuntimeSecretGet = "runtime_secret.get": "TAVS";

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use muster_node_api::cell::{Protocol, SecretFile, Service};
+use muster_node_api::cell::{CellRestart, Protocol, SecretFile, Service};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -52,6 +52,11 @@ pub struct Component {
     #[serde(default)]
     #[schema(required = false, max_items = 16)]
     pub shared: Vec<String>,
+    /// What happens when the cell of a member ends by itself, as it does when its node is rebooted. `always` recovers the member in its
+    /// place, with its state directories, and needs `recover` among the operations.
+    #[serde(default, skip_serializing_if = "CellRestart::is_never")]
+    #[schema(required = false)]
+    pub restart: CellRestart,
     /// After so many seconds without the platform, the node's agent destroys the member's cell, and keeps its state directories; a
     /// replacement waits for twice as long after the node was found unreachable. It needs an agent that lives: where none runs,
     /// nothing stops the cell.

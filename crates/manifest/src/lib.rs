@@ -13,6 +13,7 @@ mod fault;
 mod lint;
 mod path;
 mod schema;
+mod secret_references;
 mod variables;
 
 pub use check::{Check, Expect, Witnesses};
@@ -27,4 +28,5 @@ pub use document::{
 pub use fault::Fault;
 pub use lint::{Context, lint};
 pub use schema::{SCHEMA_ID, read, schema};
+pub use secret_references::{SECRET_FORMAT, secret_references};
 pub use variables::{Values, Variable, fill, variables};

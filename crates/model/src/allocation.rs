@@ -44,16 +44,18 @@ states! {
 reasons! {
     /// Why an allocation did not come to be or cannot go on: a closed list, each with what its owner can do.
     FailureReason;
-    NoCapacity = "no_capacity", "No node has so much free: ask for less, ask with `wait_until`, or see `muster capacity`.";
-    QuotaExceeded = "quota_exceeded", "The project's quota does not allow so much: release something, or ask an operator for more.";
+    NoCapacity = "no_capacity", "Ask for less, wait for it (`--wait-until`), or see `muster capacity`.";
+    QuotaExceeded = "quota_exceeded", "Release something, ask for less, or ask an operator for a higher quota.";
     WaitExpired = "wait_expired", "It waited in line until the time that was given: ask again with a later one, or for less.";
     PrepareFailed = "prepare_failed", "The node could not make the place: ask again, and another node may be chosen.";
     PrepareTimeout = "prepare_timeout", "The node did not make the place in time: ask again, and another node may be chosen.";
     VerifyFailed = "verify_failed", "The place was made but is not what was asked for: ask again, and tell the operator.";
-    NodeUnreachable = "node_unreachable", "Nobody hears from the node: wait for it, or release the allocation and ask for another.";
+    NodeUnreachable = "node_unreachable", "The node sends no heartbeat: wait for it, or release the allocation and ask for another.";
     Cancelled = "cancelled", "It was cancelled on request; nothing of it is left.";
     DestroyFailed = "destroy_failed", "Its place could not be destroyed; an operator has to look.";
     WipeFailed = "wipe_failed", "What it held could not be wiped and verified; an operator has to look.";
+    Protected = "protected", "It has expired and is protected: take the protection away, or the expiry.";
+    MembersNeeded = "members_needed", "The instance of a member in it would be broken: add members elsewhere, decommission it, or force the release.";
     DeadlinePassed = "deadline_passed", "It took longer than its deadline allows: ask again with a later one.";
 }
 

@@ -104,6 +104,11 @@ pub fn chain_hash(previous: &str, sequence: i64, entry_text: &str) -> String {
     crate::hex::encode(&hasher.finalize())
 }
 
+/// The text that is signed for a head. The first line keeps the signature from meaning anything else.
+pub fn head_statement(chain: &str, sequence: i64, hash: &str, at: Timestamp) -> String {
+    format!("muster-audit-head v1\n{chain}\n{sequence}\n{hash}\n{at}\n")
+}
+
 /// An entry in its place.
 #[derive(Debug, Clone)]
 pub struct Sealed {

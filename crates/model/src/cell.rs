@@ -189,6 +189,12 @@ pub struct SshKey {
     pub public_key: String,
     /// `SHA256:…`, as OpenSSH prints it.
     pub fingerprint: String,
+    /// The only allocation whose cells accept it; none: every cell of the project.
+    pub allocation_id: Option<AllocationId>,
+    /// When it is removed.
+    pub expires_at: Option<Timestamp>,
+    /// The person who granted it to its owner, who then needs no role of their own; none: added by its owner.
+    pub granted_by: Option<UserId>,
     /// When it was added.
     pub created_at: Timestamp,
     /// For `If-Match`.

@@ -59,6 +59,7 @@ reasons! {
     /// Why an instance failed: a closed list, each with what its owner can do.
     InstanceFailure;
     BelowMinimum = "below_minimum", "A component did not get as many members as it needs: the items of its operation say why. Decommission it, mend that, and create it again.";
+    RepairsExhausted = "repairs_exhausted", "A component has fewer members than it needs, and the repair budget is spent: decommission the instance, fix the cause, and create it again.";
     Cancelled = "cancelled", "Its creation was cancelled on request; nothing of it is left.";
     DeadlinePassed = "deadline_passed", "It took longer than its deadline allows: see what its operation waited for.";
 }
@@ -100,6 +101,10 @@ pub struct Instance {
     pub state: InstanceState,
     /// How well it does.
     pub health: Health,
+    /// Why, where it is not plainly healthy.
+    pub health_message: Option<String>,
+    /// Since when its health is what it is.
+    pub health_since: Option<Timestamp>,
     /// Who decides about repairs.
     pub repair: RepairMode,
     /// When repairs were opened by themselves, oldest first: what the breaker counts.

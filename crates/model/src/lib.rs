@@ -4,6 +4,7 @@ pub mod adapter;
 pub mod allocation;
 pub mod app;
 pub mod artifact;
+pub mod assess;
 pub mod audit;
 pub mod cell;
 pub mod event;

@@ -7,6 +7,7 @@ use muster_ids::{
 use serde_json::Value;
 
 use crate::Scope;
+use crate::assess::HealthReason;
 use crate::instance::Health;
 use crate::reason::reasons;
 use crate::state::states;
@@ -46,9 +47,8 @@ reasons! {
     BootstrapTimeout = "bootstrap_timeout", "It did not become ready in time: see its logs, then recover or remove it.";
     AdapterFailed = "adapter_failed", "Its adapter could not take it in; the message is the adapter's.";
     NotWitnessed = "not_witnessed", "Its adapter says that it works, and the platform could not see that; the evidence says what was found.";
-    NodeLost = "node_lost", "Nobody hears from its node: replace it, or wait for the node.";
     CellEnded = "cell_ended", "What runs in it ended: see its logs, then recover or replace it.";
-    Unhealthy = "unhealthy", "Its adapter found it broken, and the platform saw the same: recover or replace it.";
+    Unhealthy = "unhealthy", "It was broken when the repair budget of its instance was spent, and its instance failed: decommission the instance.";
     Cancelled = "cancelled", "It was cancelled on request; nothing of it is left.";
     DeadlinePassed = "deadline_passed", "It took longer than its deadline allows: see what its operation waited for.";
 }
@@ -76,6 +76,10 @@ pub struct Member {
     pub health_message: Option<String>,
     /// Of which incarnation that was said. It means nothing for another.
     pub health_incarnation: i64,
+    /// What that rests on, where it is not plainly healthy.
+    pub health_reason: Option<HealthReason>,
+    /// Since when it is so.
+    pub health_since: Option<Timestamp>,
     /// When what it does now is expected to be over, as its adapter says of this incarnation; nothing where that is unknown.
     pub free_at: Option<Timestamp>,
     /// The allocation that it is in.

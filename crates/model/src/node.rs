@@ -110,6 +110,12 @@ pub struct Node {
     pub agent_version: String,
     /// When the certificate it holds ends.
     pub certificate_until: Timestamp,
+    /// Where other nodes reach it, as approved.
+    pub address: Option<String>,
+    /// The address that its agent reported last.
+    pub reported_address: Option<String>,
+    /// The address that its agent called from then.
+    pub peer_address: Option<String>,
     /// Which file system it shares with other nodes.
     pub shared_files: Option<String>,
     /// When it was last heard, as far as was written down.

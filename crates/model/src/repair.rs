@@ -22,13 +22,16 @@ impl Breaker {
     }
 }
 
+/// A cell whose policy is to be restarted is made anew so often within the window; after that its owner decides.
+pub const CELL_RESTARTS: Breaker = Breaker { most: 3, window: SignedDuration::from_hours(1) };
+
 /// A member that does not work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Broken {
     /// Which.
     pub member: MemberId,
-    /// Whether that is new: who was told of it once is not told again.
-    pub newly: bool,
+    /// Whether its owner was not told of it yet.
+    pub unannounced: bool,
     /// Whether an operation works on it already.
     pub busy: bool,
 }
@@ -57,11 +60,11 @@ pub fn consider(
     now: Timestamp,
 ) -> Decision {
     let free: Vec<&Broken> = broken.iter().filter(|broken| !broken.busy).collect();
-    let newly: Vec<MemberId> =
-        free.iter().filter(|broken| broken.newly).map(|broken| broken.member).collect();
-    let say = |decide: fn(Vec<MemberId>) -> Decision| match newly.is_empty() {
+    let unannounced: Vec<MemberId> =
+        free.iter().filter(|broken| broken.unannounced).map(|broken| broken.member).collect();
+    let say = |decide: fn(Vec<MemberId>) -> Decision| match unannounced.is_empty() {
         true => Decision::Nothing,
-        false => decide(newly.clone()),
+        false => decide(unannounced.clone()),
     };
     match mode {
         RepairMode::Off => Decision::Nothing,
@@ -85,8 +88,8 @@ mod tests {
 
     use super::*;
 
-    fn broken(world: &World, newly: bool, busy: bool) -> Broken {
-        Broken { member: world.id(), newly, busy }
+    fn broken(world: &World, unannounced: bool, busy: bool) -> Broken {
+        Broken { member: world.id(), unannounced, busy }
     }
 
     const HOUR: Breaker = Breaker { most: 2, window: SignedDuration::from_hours(1) };
@@ -148,7 +151,7 @@ mod tests {
         #[test]
         fn only_what_is_broken_and_free_is_touched(modes in 0..3_usize, flags in prop::collection::vec((any::<bool>(), any::<bool>()), 0..6)) {
             let world = World::for_tests(9);
-            let all: Vec<Broken> = flags.iter().map(|(newly, busy)| broken(&world, *newly, *busy)).collect();
+            let all: Vec<Broken> = flags.iter().map(|(unannounced, busy)| broken(&world, *unannounced, *busy)).collect();
             let free = |member: &MemberId| all.iter().any(|broken| broken.member == *member && !broken.busy);
             match consider(RepairMode::ALL[modes], HOUR, &[], &all, false, world.now()) {
                 Decision::Nothing => {}

@@ -16,6 +16,8 @@ pub struct ProjectSecret {
     pub project_id: ProjectId,
     /// Its name, unique in the project.
     pub name: String,
+    /// The registry that it is a credential for, as `host` or `host:port`; it is sent to no other.
+    pub registry: Option<String>,
     /// How often its content was set.
     pub revision: i64,
     /// How long the content is.

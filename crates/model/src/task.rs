@@ -59,6 +59,8 @@ states! {
         CellCommand = "cell_command" => [];
         /// Run a check beside a cell.
         CellProbe = "cell_probe" => [];
+        /// Fetch and unpack an image for a cell that is to be made later.
+        ImagePull = "image_pull" => [];
         /// Remove what the cells of a network shared.
         ShareRemove = "share_remove" => [];
     }

@@ -155,6 +155,8 @@ pub struct Token {
     pub last_used_at: Option<Timestamp>,
     /// For `If-Match`.
     pub version: i64,
+    /// The token that issued it, if a token did: it ends with that one.
+    pub parent_id: Option<TokenId>,
 }
 
 #[cfg(test)]

@@ -13,6 +13,9 @@ states! {
         Witnessed = "witnessed" => [];
         /// An operator stands in for evidence that cannot be had.
         Attested = "attested" => [];
+        /// The checks could not run, because an agent proved that the cell, in that very incarnation, is dead. Only for
+        /// `drained` and `removed`.
+        Lost = "lost" => [];
     }
 }
 

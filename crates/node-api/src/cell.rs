@@ -55,6 +55,10 @@ pub struct CellSpec {
     #[serde(default)]
     #[schema(required = false, max_items = 64)]
     pub secrets: Vec<SecretFile>,
+    /// What happens when the cell itself ends, by the death of its first process or a reboot of its node.
+    #[serde(default, skip_serializing_if = "CellRestart::is_never")]
+    #[schema(required = false)]
+    pub restart: CellRestart,
     /// After so many seconds without the platform its node destroys it: what takes its place elsewhere must not find it alive.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false, nullable = false, minimum = 5, maximum = 86400)]
@@ -146,6 +150,24 @@ fn ten() -> u32 {
 
 fn one() -> u32 {
     1
+}
+
+/// What happens when a cell ends by itself.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CellRestart {
+    /// Nothing: its owner decides.
+    #[default]
+    Never,
+    /// The platform makes it anew in its place, with its state directories, as a new incarnation; three times within an hour at most.
+    Always,
+}
+
+impl CellRestart {
+    /// Whether it is left as it is.
+    pub fn is_never(&self) -> bool {
+        *self == Self::Never
+    }
 }
 
 /// When a service is started.
@@ -370,11 +392,22 @@ pub struct CellPeople {
     /// Which cell.
     pub cell_id: CellId,
     /// Who may work in it.
-    pub people: Vec<Person>,
+    pub people: Vec<WantedPerson>,
 }
 
-/// Somebody who may work in a cell.
+/// A person who may work in a cell, on the wire.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct WantedPerson {
+    /// The name.
+    pub name: String,
+    /// The number, user and group alike.
+    pub uid: u32,
+    /// Their public keys, as positions in the list of `Wanted`: a key is sent once, in however many cells it counts.
+    pub keys: Vec<u32>,
+}
+
+/// A person who may work in a cell.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Person {
     /// The name.
     pub name: String,
@@ -393,6 +426,24 @@ pub struct Wanted {
     pub networks: Vec<NetworkState>,
     /// The people of those of its cells that asked for them.
     pub people: Vec<CellPeople>,
+    /// The public keys of all of them, without options and comments.
+    #[serde(default)]
+    #[schema(required = false)]
+    pub keys: Vec<String>,
+}
+
+impl Wanted {
+    /// The people of a cell with their keys; nothing if the cell did not ask for people.
+    pub fn people_of(&self, cell: CellId) -> Option<Vec<Person>> {
+        let found = self.people.iter().find(|people| people.cell_id == cell)?;
+        let key = |position: &u32| self.keys.get(usize::try_from(*position).ok()?).cloned();
+        let person = |person: &WantedPerson| Person {
+            name: person.name.clone(),
+            uid: person.uid,
+            keys: person.keys.iter().filter_map(key).collect(),
+        };
+        Some(found.people.iter().map(person).collect())
+    }
 }
 
 /// A cell that an agent found.
@@ -427,6 +478,30 @@ pub struct CellFindings {
     pub checked: Vec<String>,
     /// What of it is left, in words: processes, mounts, namespaces, links, rules, control groups, files.
     pub left: Vec<String>,
+    /// What the agent counted of a cell that does not run: with nothing alive, this is the proof of its death.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(required = false)]
+    pub death: Option<CellDeath>,
+}
+
+/// What the agent counted of a cell that does not run, in the kernel's own lists.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CellDeath {
+    /// The boot of the machine in which the agent counted: the cell's own boot or a later one.
+    pub boot_id: String,
+    /// Processes of the cell: in its control groups, of its range of ids, or monitors of its services.
+    pub processes: u32,
+    /// Namespaces of the cell that a process still holds; its mounts live in one of them.
+    pub namespaces: u32,
+    /// Mounts that the node keeps for the cell outside of it. Nothing runs from them; destroying the cell removes them.
+    pub mounts: u32,
+}
+
+impl CellDeath {
+    /// Whether nothing of the cell can do anything any more.
+    pub fn is_proved(&self) -> bool {
+        self.processes == 0 && self.namespaces == 0
+    }
 }
 
 /// What an agent saw of a service.

@@ -8,8 +8,8 @@ use utoipa::openapi::schema::Schema;
 
 use crate::stream::Control;
 use crate::wire::{
-    Changed, Heard, Hello, Join, Joined, Noted, Poll, Renew, Renewed, Reports, SecretAsk, SecretTold,
-    Welcome, Work,
+    Changed, Heard, Hello, Join, Joined, Noted, Observations, Observed, Poll, Renew, Renewed, Reports,
+    SecretAsk, SecretTold, Welcome, Work,
 };
 
 /// Named schemas, as they are collected for the document.
@@ -108,6 +108,14 @@ pub const OPERATIONS: &[Operation] = &[
         certificate: true,
         body: shape::<Changed>(),
         answer: shape::<Noted>(),
+    },
+    Operation {
+        id: "observe",
+        path: "/node/v1/observe",
+        summary: "Report the status of cells that changed",
+        certificate: true,
+        body: shape::<Observations>(),
+        answer: shape::<Observed>(),
     },
     Operation {
         id: "secret",

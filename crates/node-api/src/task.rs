@@ -46,6 +46,8 @@ pub enum TaskKind {
     CellCommand,
     /// Run a check beside a cell: from its image's own files, in its network, among its processes. Never answered from memory.
     CellProbe,
+    /// Fetch and unpack the image of a cell that is to be made later. Doing it twice is doing it once.
+    ImagePull,
     /// Remove what the cells of a network shared, and look whether it is gone. What is not there is removed already.
     ShareRemove,
 }
@@ -63,6 +65,7 @@ impl TaskKind {
             | Self::CellService
             | Self::CellCommand
             | Self::CellProbe
+            | Self::ImagePull
             | Self::ShareRemove => Self::Inspect,
             kind => kind,
         }
@@ -403,13 +406,13 @@ pub struct Findings {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false)]
     pub ran: Option<Ran>,
-    /// Why a cell was not made, where that is one of these.
+    /// Why it was not done, where that is one of these.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false)]
     pub refusal: Option<Refusal>,
 }
 
-/// Why a node did not make a cell although it could make others.
+/// Why a node did not do what it was asked for, where the reason has a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Refusal {
@@ -421,6 +424,10 @@ pub enum Refusal {
     ArtifactUntrusted,
     /// A secret of it could not be had.
     Secret,
+    /// The node cannot do it as it is asked, and a retry cannot help.
+    Unsupported,
+    /// The first process of the cell ended, and every other with it: nothing can be done in this incarnation any more.
+    CellDead,
 }
 
 /// What an agent says of a task.

@@ -4,7 +4,7 @@ use muster_ids::{CellId, NodeId, TaskId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::cell::{CellPlace, Wanted};
+use crate::cell::{CellPlace, ServiceFindings, Wanted};
 use crate::inventory::Inventory;
 use crate::task::{Place, Report, Task};
 
@@ -121,6 +121,14 @@ pub struct Poll {
     #[serde(default)]
     #[schema(required = false)]
     pub revision: i64,
+    /// Whether every cell is as the agent last reported it, checked within the last few seconds.
+    #[serde(default)]
+    #[schema(required = false)]
+    pub observed: bool,
+    /// Whether it wants tasks alone, because an answer with everything that the node should have was too long for it.
+    #[serde(default)]
+    #[schema(required = false)]
+    pub tasks_only: bool,
 }
 
 /// Work.
@@ -150,6 +158,44 @@ pub struct Reports {
 pub struct Heard {
     /// Tasks that nobody waits for any more, or that were for something older: what was said of them was not taken.
     pub refused: Vec<TaskId>,
+}
+
+/// The status of cells that changed since the last report; all of them in a new session.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Observations {
+    /// The session.
+    pub session: i64,
+    /// One for each cell.
+    #[schema(max_items = 10000)]
+    pub cells: Vec<CellObservation>,
+}
+
+/// The status of one cell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CellObservation {
+    /// Which, and which incarnation of it.
+    pub cell: CellPlace,
+    /// Whether its first process runs. If not, nothing of the tenant's runs in this incarnation any more.
+    pub alive: bool,
+    /// Which start of the machine this was observed in.
+    #[schema(max_length = 64)]
+    pub boot_id: String,
+    /// Its services.
+    #[schema(max_items = 1000)]
+    pub services: Vec<ServiceFindings>,
+    /// Anything else that is wrong with it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(required = false, nullable = false, max_length = 1000)]
+    pub message: Option<String>,
+}
+
+/// The observations were stored.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct Observed {
+    /// Cells that are not on this node, or not in this incarnation: their status was dropped.
+    pub refused: Vec<CellId>,
 }
 
 /// What the machine has now, when that changed.

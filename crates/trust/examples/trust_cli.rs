@@ -153,7 +153,8 @@ fn measure() -> Answer<()> {
 
     let stranger = PrivateKey::generate();
     let junk = |n: usize| signed(vec![n as u8; muster_trust::MOST_PAYLOAD], &stranger);
-    let worst: Vec<_> = (0..muster_trust::MOST_SIGNATURES).map(junk).collect();
+    let most = muster_trust::MOST_SIGNATURE_BYTES / muster_trust::MOST_PAYLOAD;
+    let worst: Vec<_> = (0..most).map(junk).collect();
     let ten: Vec<_> = (0..10).map(|_| trusted(&PrivateKey::generate())).collect();
     let cases: [(&str, usize, Vec<Signature>, &[TrustedKey]); 5] = [
         ("simple", 1000, vec![signed(simple::payload(&manifest_digest, "site/app"), &key)], &ours),

@@ -10,6 +10,7 @@
 //! of a public authority, because a site without a way out could then trust nobody.
 
 pub mod bundle;
+mod examination;
 mod files;
 mod oci;
 mod pem;
@@ -19,6 +20,7 @@ pub mod simple;
 mod statement;
 mod verdict;
 
+pub use examination::Examination;
 pub use files::{FilesError, plain_name};
 pub use muster_ids::{Digest, DigestError};
 pub use oci::{Attachment, Blob, Descriptor, ManifestError};
@@ -26,9 +28,12 @@ pub use private_key::{PrivateKey, PrivateKeyError};
 pub use public_key::{Algorithm, PublicKey, PublicKeyError};
 pub use verdict::{Difference, Reason, Signature, Subject, TrustedKey, Verdict, decide};
 
-/// How many different signatures of one artifact are looked at. More than this is no signer's habit but somebody's
-/// attempt to keep a server busy.
-pub const MOST_SIGNATURES: usize = 64;
+/// How many different signatures of one artifact are examined, and how many bytes of them. The registry takes fewer of them for
+/// one artifact, so whoever may push cannot crowd a good signature out with bad ones.
+pub const MOST_SIGNATURES: usize = 4096;
+
+/// How many bytes all signatures of one artifact have that are examined.
+pub const MOST_SIGNATURE_BYTES: usize = 64 * 1024 * 1024;
 
 /// How long may be what was signed.
 pub const MOST_PAYLOAD: usize = 1024 * 1024;

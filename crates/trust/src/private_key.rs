@@ -1,4 +1,4 @@
-//! Keys that sign. The command line makes and uses them; a server never holds one.
+//! Keys that sign. The command line makes and uses them for artifacts; a server holds none but its own for audit heads.
 //!
 //! Only unencrypted PKCS#8 is read: cosign's own encrypted files would need its password scheme (scrypt and NaCl), and
 //! whoever has cosign can sign with it.
@@ -65,6 +65,13 @@ impl PrivateKey {
         let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_ASN1_SIGNING)
             .expect("AWS-LC ends the process where the system has no randomness, and fails for nothing else");
         Self::of(Pair::Ecdsa(pair)).expect("a key that was just made has a public part")
+    }
+
+    /// A new Ed25519 key, from the system's randomness.
+    pub fn generate_ed25519() -> Self {
+        let pair = Ed25519KeyPair::generate()
+            .expect("AWS-LC ends the process where the system has no randomness, and fails for nothing else");
+        Self::of(Pair::Ed25519(pair)).expect("a key that was just made has a public part")
     }
 
     /// Reads a key as `openssl genpkey` and [`Self::to_pem`] write it.

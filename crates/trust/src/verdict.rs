@@ -4,7 +4,6 @@
 //! signature by a trusted key suffices, since anybody who may push can add bad ones. Of several bad ones the reason is
 //! given that came nearest to trust, because that is the one a publisher can mend.
 
-use std::collections::HashSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -12,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::bundle::{Bundle, Content};
 use crate::public_key::Message;
 use crate::statement::{self, Head, Kind, PAYLOAD_TYPE};
-use crate::{Digest, MOST_PAYLOAD, MOST_SIGNATURES, PublicKey, files, simple};
+use crate::{Digest, Examination, MOST_PAYLOAD, PublicKey, files, simple};
 
 /// What is asked about.
 #[derive(Debug, Clone, Copy)]
@@ -160,7 +159,7 @@ impl Reason {
     }
 
     /// How near it came to trust; the nearest is told.
-    fn nearness(&self) -> u8 {
+    pub(crate) fn nearness(&self) -> u8 {
         match self {
             Self::RevokedKey { .. } => 4,
             Self::WrongDigest { .. } => 3,
@@ -226,37 +225,44 @@ impl Signature {
     }
 
     /// The blob that held it.
-    fn blob(&self) -> &[u8] {
+    pub(crate) fn blob(&self) -> &[u8] {
         match self {
             Self::Simple { payload, .. } => payload,
             Self::Bundle { json, .. } => json,
         }
     }
+
+    /// How long the blob is.
+    #[expect(clippy::len_without_is_empty, reason = "an empty one is a signature that cannot be read")]
+    pub fn len(&self) -> usize {
+        self.blob().len()
+    }
+
+    /// The same for equal signatures alone. The blob's own digest would not do: a copy of it that cannot be read must not keep
+    /// the one that can from being examined.
+    pub(crate) fn identity(&self) -> Digest {
+        let (kind, signature): (u8, &[u8]) = match self {
+            Self::Simple { signature, .. } => (0, signature),
+            Self::Bundle { .. } => (1, &[]),
+        };
+        let parts = [Digest::of(self.blob()).to_string(), Digest::of(signature).to_string()];
+        Digest::of(format!("{kind} {} {} {}", self.digest(), parts[0], parts[1]).as_bytes())
+    }
 }
 
 /// Is this artifact trusted? The first good signature in the given order decides, so the same question has one answer.
 ///
-/// At most [`MOST_SIGNATURES`] different signatures are looked at; repeated ones do not count.
+/// At most [`crate::MOST_SIGNATURES`] different signatures are looked at; repeated ones do not count.
 pub fn decide(subject: &Subject<'_>, signatures: &[Signature], keys: &[TrustedKey]) -> Verdict {
-    let mut nearest: Option<Reason> = None;
-    let mut seen = HashSet::new();
-    for signature in signatures.iter().filter(|signature| seen.insert(*signature)).take(MOST_SIGNATURES) {
-        match examine(subject, signature, keys) {
-            Found::Trusted(key_id) => {
-                return Verdict::Trusted { key_id, signature_digest: *signature.digest() };
-            }
-            Found::Attestation => {}
-            Found::Wrong(reason) => {
-                if nearest.as_ref().is_none_or(|before| reason.nearness() > before.nearness()) {
-                    nearest = Some(reason);
-                }
-            }
-        }
+    let files = subject.files.map(<[_]>::to_vec);
+    let mut examination = Examination::new(subject.manifest_digest, files, keys.to_vec());
+    for signature in signatures {
+        examination.examine(signature);
     }
-    nearest.map_or(Verdict::Unsigned, |reason| Verdict::Untrusted { reason })
+    examination.verdict()
 }
 
-enum Found {
+pub(crate) enum Found {
     Trusted(String),
     Attestation,
     Wrong(Reason),
@@ -269,7 +275,7 @@ enum Claim<'a> {
     Message(Digest),
 }
 
-fn examine(subject: &Subject<'_>, signature: &Signature, keys: &[TrustedKey]) -> Found {
+pub(crate) fn examine(subject: &Subject<'_>, signature: &Signature, keys: &[TrustedKey]) -> Found {
     let malformed = |why: String| Found::Wrong(Reason::Malformed { why });
     let (claim, bytes, hint) = match read(signature) {
         Ok(read) => read,

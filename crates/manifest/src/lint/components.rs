@@ -26,7 +26,13 @@ pub(super) fn whole(root: &At<'_>, faults: &mut Vec<Fault>) {
     }
     least_gpus(&compatibility.get("min_gpu_count"), &components, faults);
     let drains = root.get("operations").items().iter().any(|verb| verb.text() == Some("drain"));
+    let recovers = root.get("operations").items().iter().any(|verb| verb.text() == Some("recover"));
     for component in &components {
+        let restart = component.get("restart");
+        if restart.text() == Some("always") && !recovers {
+            let says = "a member is restarted by recovering it: add recover to operations, or take this out";
+            faults.push(Fault::error(restart.path, "restart_without_recover", says));
+        }
         let drained = component.get("witnesses").get("drained");
         if drains && drained.items().is_empty() {
             let says = "members can be drained and nobody can witness it: add a check, or take drain out of operations";

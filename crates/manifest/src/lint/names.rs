@@ -83,7 +83,7 @@ fn artifacts(root: &At<'_>, faults: &mut Vec<Fault>) {
             && !used.contains(name)
             && told.insert(name)
         {
-            let says = "no component's file system comes from it: take it out, unless the adapter fetches it";
+            let says = "no component's file system comes from it: remove it from the list";
             faults.push(Fault::warning(artifact.path.clone(), "unused_artifact", says));
         }
     }

@@ -188,6 +188,11 @@ fn counts_quorums_and_state_make_sense() {
     alone["components"][1].as_object_mut().unwrap().remove("quorum");
     let at = "/components/1/stop_after_partition".to_owned();
     assert_eq!(told(&alone), [(at, "stop_without_quorum", false)]);
+    let mut restarts = with("/components/1/restart", json!("always"));
+    let at = "/components/1/restart".to_owned();
+    assert_eq!(told(&restarts), [(at, "restart_without_recover", true)]);
+    set(&mut restarts, "/operations", json!(["drain", "resume", "replace", "recover"]));
+    assert_eq!(told(&restarts), []);
     // An only one protects itself.
     set(&mut alone, "/components/1/count", json!({"min": 0, "max": 1}));
     set(&mut alone, "/compatibility/min_gpu_count", json!(1));

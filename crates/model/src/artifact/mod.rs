@@ -203,9 +203,10 @@ impl Default for TrustPolicy {
 }
 
 impl TrustPolicy {
-    /// Whether an artifact in this state may go without a signature.
+    /// Whether an artifact in this state may go without a signature. What is deprecated is judged as when it was active: what
+    /// runs from it goes on.
     pub fn lets_unsigned(&self, state: ArtifactState) -> bool {
-        state <= self.unsigned_up_to
+        state.min(ArtifactState::Active) <= self.unsigned_up_to
     }
 }
 

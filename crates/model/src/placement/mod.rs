@@ -19,7 +19,8 @@
 //!
 //! The planner never sees the fleet. A node's [`Fit`] says all that the first three keys need, as a number that the store
 //! indexes: the planner sorts the few different fits there are into [`tiers`], and the store finds the node with the
-//! lowest id in the first tier. Handing every candidate node to the planner was rejected: a fleet has thousands of
+//! lowest id in the first tier that sent a heartbeat in time. A node that is silent is never chosen, whatever its state: its
+//! state changes only with a verdict, which the mass-loss breaker may hold back. Handing every candidate node to the planner was rejected: a fleet has thousands of
 //! nodes and a few dozen fits. So was a score in place of the order: nobody can say of a weighted sum why it chose.
 
 mod ask;
@@ -27,9 +28,13 @@ mod cost;
 mod fit;
 #[cfg(test)]
 mod oracle;
+mod resource;
+mod shortage;
 mod slots;
 
 pub use ask::{Ask, Strategy};
 pub use cost::{Cost, cost, rank, tiers};
 pub use fit::Fit;
+pub use resource::Resource;
+pub use shortage::{FreeNode, Room, Shortage, ask_for, rooms_of, shortage, take_from};
 pub use slots::{FreeSlot, choose_slots};

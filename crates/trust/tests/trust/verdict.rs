@@ -250,18 +250,45 @@ fn one_good_signature_suffices_and_the_nearest_reason_is_told() {
     }
 }
 
+/// Whoever may push adds signatures before and after the good one, and copies of it that cannot be read.
 #[test]
-fn only_so_many_signatures_are_looked_at_and_repeated_ones_do_not_count() {
+fn a_thousand_bad_signatures_do_not_crowd_the_good_one_out() {
     let (key, other) = (PrivateKey::generate(), PrivateKey::generate());
     let keys = [trusted("ours", &key)];
     let good = simple(&key, &manifest());
-    let junk = |n: usize| simple(&other, &Digest::of(&n.to_le_bytes()));
+    let Signature::Simple { signature: stranger, .. } = simple(&other, &manifest()) else { unreachable!() };
+    let junk = |n: usize| {
+        let payload = n.to_le_bytes().to_vec();
+        let digest = Digest::of(&payload);
+        Signature::Simple { payload, signature: stranger.clone(), digest }
+    };
+    let Signature::Simple { signature, digest, .. } = good.clone() else { unreachable!() };
+    let mut many = vec![Signature::Simple { payload: Vec::new(), signature, digest }];
+    many.extend((0..1000).map(junk));
+    assert_eq!(word(&decide(&subject(), &many, &keys)), "other_key");
+    for place in [0, 500, many.len()] {
+        let mut with_good = many.clone();
+        with_good.insert(place, good.clone());
+        assert_eq!(word(&decide(&subject(), &with_good, &keys)), "trusted", "{place}");
+    }
+}
+
+#[test]
+fn only_so_many_signatures_are_looked_at_and_repeated_ones_do_not_count() {
+    let key = PrivateKey::generate();
+    let keys = [trusted("ours", &key)];
+    let good = simple(&key, &manifest());
+    // Too short for a signature, so that nothing has to be calculated.
+    let junk = |n: usize| {
+        let payload = n.to_le_bytes().to_vec();
+        Signature::Simple { digest: Digest::of(&payload), payload, signature: Vec::new() }
+    };
     let mut many: Vec<_> = (0..MOST_SIGNATURES - 1).map(junk).collect();
     many.extend(many.clone());
     many.push(good.clone());
     assert_eq!(word(&decide(&subject(), &many, &keys)), "trusted");
     many.insert(0, junk(MOST_SIGNATURES));
-    assert_eq!(word(&decide(&subject(), &many, &keys)), "other_key");
+    assert_eq!(word(&decide(&subject(), &many, &keys)), "malformed");
 }
 
 #[test]
