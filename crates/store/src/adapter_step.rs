@@ -79,6 +79,10 @@ statements! {
     ADAPTER_STEP_CANCEL_OF = both(
         "UPDATE adapter_steps SET state = 'cancelled', leased_until = NULL, finished_at = $2, generation = generation + 1
          WHERE operation_id = $1 AND state IN ('queued', 'leased') RETURNING attempts");
+    // Open ones, and those that ended since.
+    ADAPTER_STEP_OF_MEMBERS = both(
+        "SELECT id FROM adapter_steps WHERE instance_id = $1 AND verb <> 'reconcile'
+            AND (state IN ('queued', 'leased') OR finished_at >= $2) LIMIT 1");
     ADAPTER_STEP_FORGET = both("DELETE FROM adapter_steps WHERE id = $1");
     ADAPTER_STEP_PRUNE = both("DELETE FROM adapter_steps WHERE finished_at IS NOT NULL AND finished_at < $1");
     ADAPTER_STEP_ACCOUNTS_WAITING = both(
@@ -262,6 +266,11 @@ impl Tx {
     ) -> Result<()> {
         let held = self.fetch_all(&ADAPTER_STEP_FENCE, args![id, generation, now]).await?;
         if held.is_empty() { Err(StoreError::Fenced) } else { Ok(()) }
+    }
+
+    /// Whether a step of a member of this instance is open, or ended since that moment.
+    pub async fn adapter_step_of_members(&mut self, instance: InstanceId, since: Timestamp) -> Result<bool> {
+        Ok(!self.fetch_all(&ADAPTER_STEP_OF_MEMBERS, args![instance, since]).await?.is_empty())
     }
 
     /// Ends a step, done or failed. `Fenced` when the lease lapsed or changed hands.

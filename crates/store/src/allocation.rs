@@ -49,8 +49,17 @@ statements! {
          WHERE id = $1 AND version = $19");
     // A person's: nothing that the engine decides on.
     ALLOCATION_UPDATE = both(
-        "UPDATE allocations SET labels = $2, expires_at = $3, protected = $4, updated_at = $5, version = version + 1
+        "UPDATE allocations SET labels = $2, expires_at = $3, protected = $4, updated_at = $5, version = version + 1,
+            expiry_warnings = CASE WHEN expires_at IS NOT DISTINCT FROM $3 THEN expiry_warnings ELSE 0 END
          WHERE id = $1 AND version = $6");
+    // $1 now, $2 and $3 when those expire at the latest that have their first and their last warning by now.
+    ALLOCATION_EXPIRING = both(
+        "SELECT id, expires_at FROM allocations WHERE state = 'active' AND expires_at > $1
+            AND ((expiry_warnings < 1 AND expires_at <= $2) OR (expiry_warnings < 2 AND expires_at <= $3))
+         ORDER BY expires_at LIMIT 100");
+    ALLOCATION_WARNED = both(
+        "UPDATE allocations SET expiry_warnings = $2 WHERE id = $1 AND state = 'active' AND expires_at = $3
+            AND expiry_warnings < $2");
     ALLOCATION_EXPIRED = both(
         "SELECT id FROM allocations WHERE state = 'active' AND expires_at <= $1 ORDER BY expires_at LIMIT 100");
     // Who waits longer and asks for no more goes first: what fits the later one would fit the earlier one too.
@@ -175,6 +184,18 @@ impl Store {
         self.fetch_all(&ALLOCATION_EXPIRED, args![now]).await?.iter().map(|row| row.get(0)).collect()
     }
 
+    /// Allocations whose owners are to be warned: those that expire by `first` and had no warning, and those that expire by `last`
+    /// and had one at most.
+    pub async fn allocation_expiring(
+        &self,
+        now: Timestamp,
+        first: Timestamp,
+        last: Timestamp,
+    ) -> Result<Vec<(AllocationId, Timestamp)>> {
+        let rows = self.fetch_all(&ALLOCATION_EXPIRING, args![now, first, last]).await?;
+        rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
+    }
+
     /// How many wait in line before this one.
     pub async fn line_before(&self, id: AllocationId) -> Result<i64> {
         self.fetch_optional(&LINE_BEFORE, args![id]).await?.map_or(Ok(0), |row| row.get(0))
@@ -212,6 +233,11 @@ impl Store {
 }
 
 impl Tx {
+    /// The allocation with this id, inside this transaction.
+    pub async fn allocation_now(&mut self, id: AllocationId) -> Result<Option<Allocation>> {
+        self.fetch_all(&ALLOCATION_GET, args![id]).await?.first().map(allocation).transpose()
+    }
+
     /// Writes down that an allocation is asked for.
     pub async fn allocation_request(&mut self, allocation: &Allocation) -> Result<()> {
         let args = args![
@@ -300,6 +326,16 @@ impl Tx {
             allocation.version - 1
         ];
         self.execute_one(&ALLOCATION_UPDATE, args, StoreError::Stale).await
+    }
+
+    /// Notes that the owner had so many warnings of this expiry; `Stale` if that is known, or the expiry is another by now.
+    pub async fn allocation_warned(
+        &mut self,
+        id: AllocationId,
+        warnings: i64,
+        expires_at: Timestamp,
+    ) -> Result<()> {
+        self.execute_one(&ALLOCATION_WARNED, args![id, warnings, expires_at], StoreError::Stale).await
     }
 
     /// How many allocations of a project live.

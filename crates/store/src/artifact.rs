@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use muster_ids::{ArtifactId, CellId, ProjectId, RepositoryId, TenantId};
 use muster_model::LabelSelector;
-use muster_model::artifact::{Artifact, ArtifactKind, ArtifactState, Change};
+use muster_model::artifact::{Artifact, ArtifactKind, ArtifactState, Change, Verdict};
 
 use crate::sql::{Row, args, both, labels_match, pair, statements};
 use crate::{Page, Result, Store, StoreError, Tx};
@@ -42,6 +42,8 @@ statements! {
         "UPDATE artifacts SET state = $2, canary_percent = $3, verdict = $4, policy = $5, smoke_witness_id = $6,
             superseded_by = $7, deprecated_at = $8, labels = $9, line = $10, updated_at = $11, version = version + 1
          WHERE id = $1 AND version = $12");
+    // A verdict is a cache of what the signatures say, and no change of the artifact: the version stays.
+    ARTIFACT_JUDGED = both("UPDATE artifacts SET verdict = $2, policy = $3 WHERE id = $1 AND version = $4");
     // Changes nothing, and holds the row: whoever retires it at the same moment waits, and then finds what was started.
     ARTIFACT_START = both(
         "UPDATE artifacts SET updated_at = updated_at WHERE id = $1 AND state NOT IN ('deprecated', 'retired')");
@@ -220,6 +222,18 @@ impl Store {
 }
 
 impl Tx {
+    /// Writes down what the signatures of an artifact say under an edition of the rules; false if it was changed meanwhile.
+    pub async fn artifact_judged(
+        &mut self,
+        artifact: &Artifact,
+        verdict: &Verdict,
+        policy: i64,
+    ) -> Result<bool> {
+        let verdict = serde_json::to_value(verdict).map_err(|_| StoreError::Corrupt("a verdict"))?;
+        let args = args![artifact.id, verdict, policy, artifact.version];
+        Ok(self.execute(&ARTIFACT_JUDGED, args).await? == 1)
+    }
+
     /// Publishes content as a draft, with the first line of its history; false if it was published before.
     pub async fn artifact_publish(&mut self, artifact: &Artifact, change: &Change) -> Result<bool> {
         let args = args![

@@ -11,6 +11,9 @@ statements! {
         "SELECT chain, sequence, previous_hash, hash, entry FROM audit_entries
          WHERE chain = $1 AND sequence > $2 AND ($3 OR action = $4) AND ($5 OR actor_id = $6) AND ($7 OR project_id = $8)
          ORDER BY sequence LIMIT $9");
+    AUDIT_HEADS = both(
+        "SELECT substr(name, 7), sequence, hash, pruned_sequence, pruned_hash FROM streams
+         WHERE name >= 'audit:' AND name < 'audit;' ORDER BY name");
     AUDIT_HEAD = both("SELECT sequence, hash, pruned_sequence, pruned_hash FROM streams WHERE name = $1");
 }
 
@@ -54,6 +57,22 @@ impl Store {
             filter.limit
         ];
         self.fetch_all(&AUDIT_LIST, args).await?.iter().map(sealed).collect()
+    }
+
+    /// The ends of all chains.
+    pub async fn audit_heads(&self) -> Result<Vec<Head>> {
+        let rows = self.fetch_all(&AUDIT_HEADS, args![]).await?;
+        let genesis = || GENESIS.to_owned();
+        let read = |row: &Row| {
+            Ok(Head {
+                chain: row.get(0)?,
+                sequence: row.get(1)?,
+                hash: row.get::<Option<String>>(2)?.unwrap_or_else(genesis),
+                pruned_sequence: row.get(3)?,
+                pruned_hash: row.get::<Option<String>>(4)?.unwrap_or_else(genesis),
+            })
+        };
+        rows.iter().map(read).collect()
     }
 
     /// The end of a chain.

@@ -36,6 +36,26 @@ statements! {
          AND state NOT IN ('gone', 'failed') ORDER BY id"));
     CELL_LIVE_ON = both(concat!("SELECT ", columns!(), " FROM cells WHERE node_id = $1
          AND state NOT IN ('gone', 'failed') ORDER BY id"));
+    // Bare cells that ended and are to be made anew, on nodes that answer. Of each incarnation that is decided once. The policy is
+    // in the document of the cell, which the two databases read in different words.
+    CELL_TO_RESTART = pair(
+        concat!("SELECT ", columns!(), " FROM cells c WHERE c.state = 'running' AND c.member_id IS NULL AND c.spec ->> 'restart' = 'always'
+            AND EXISTS (SELECT 1 FROM cell_observations o WHERE o.cell_id = c.id AND o.incarnation = c.incarnation AND NOT o.alive)
+            AND EXISTS (SELECT 1 FROM nodes n WHERE n.id = c.node_id AND n.unreachable_since IS NULL AND n.retired_at IS NULL)
+            AND NOT EXISTS (SELECT 1 FROM cell_restarts r WHERE r.cell_id = c.id AND r.incarnation = c.incarnation)
+            AND NOT EXISTS (SELECT 1 FROM operation_touches t WHERE t.thing = c.id OR t.thing = c.allocation_id)
+         ORDER BY c.id LIMIT $1"),
+        concat!("SELECT ", columns!(), " FROM cells c WHERE c.state = 'running' AND c.member_id IS NULL
+            AND json_extract(c.spec, '$.restart') = 'always'
+            AND EXISTS (SELECT 1 FROM cell_observations o WHERE o.cell_id = c.id AND o.incarnation = c.incarnation AND NOT o.alive)
+            AND EXISTS (SELECT 1 FROM nodes n WHERE n.id = c.node_id AND n.unreachable_since IS NULL AND n.retired_at IS NULL)
+            AND NOT EXISTS (SELECT 1 FROM cell_restarts r WHERE r.cell_id = c.id AND r.incarnation = c.incarnation)
+            AND NOT EXISTS (SELECT 1 FROM operation_touches t WHERE t.thing = c.id OR t.thing = c.allocation_id)
+         ORDER BY c.id LIMIT $1"));
+    CELL_RESTART_DECIDE = both(
+        "INSERT INTO cell_restarts (cell_id, incarnation, opened, at) VALUES ($1, $2, $3, $4)
+         ON CONFLICT (cell_id, incarnation) DO NOTHING");
+    CELL_RESTART_COUNT = both("SELECT COUNT(*) FROM cell_restarts WHERE cell_id = $1 AND opened AND at > $2");
     CELL_HOSTS = both("SELECT host FROM cells WHERE network_id = $1 AND state NOT IN ('gone', 'failed') ORDER BY host");
     // The engine's: everything that a step may change, on the version it saw.
     CELL_MOVE = both(
@@ -70,9 +90,17 @@ statements! {
     CELL_LOG_PRUNE = both("DELETE FROM cell_logs WHERE kept_at < $1");
     CELL_LOG_DELETE_OF_PROJECT = both(
         "DELETE FROM cell_logs WHERE cell_id IN (SELECT id FROM cells WHERE project_id = $1)");
+    CELL_OBSERVATION_DELETE_OF_PROJECT = both(
+        "DELETE FROM cell_observations WHERE cell_id IN (SELECT id FROM cells WHERE project_id = $1)");
+    CELL_RESTART_DELETE_OF_PROJECT = both(
+        "DELETE FROM cell_restarts WHERE cell_id IN (SELECT id FROM cells WHERE project_id = $1)");
     CELL_DELETE_OF_PROJECT = both("DELETE FROM cells WHERE project_id = $1 AND state IN ('gone', 'failed')");
     CELL_LOG_DELETE_OF_TENANT = both(
         "DELETE FROM cell_logs WHERE cell_id IN (SELECT id FROM cells WHERE tenant_id = $1)");
+    CELL_OBSERVATION_DELETE_OF_TENANT = both(
+        "DELETE FROM cell_observations WHERE cell_id IN (SELECT id FROM cells WHERE tenant_id = $1)");
+    CELL_RESTART_DELETE_OF_TENANT = both(
+        "DELETE FROM cell_restarts WHERE cell_id IN (SELECT id FROM cells WHERE tenant_id = $1)");
     CELL_DELETE_OF_TENANT = both("DELETE FROM cells WHERE tenant_id = $1 AND state IN ('gone', 'failed')");
 }
 
@@ -159,6 +187,11 @@ impl Store {
         self.fetch_all(&CELL_LIVE_ON, args![node]).await?.iter().map(cell).collect()
     }
 
+    /// Bare cells that ended on a node that answers, whose policy is to be made anew, and of which that is not decided yet.
+    pub async fn cell_to_restart(&self, most: i64) -> Result<Vec<Cell>> {
+        self.fetch_all(&CELL_TO_RESTART, args![most]).await?.iter().map(cell).collect()
+    }
+
     /// The ports of its node that lead to a cell.
     pub async fn node_port_of(&self, cell: CellId) -> Result<Vec<NodePort>> {
         self.fetch_all(&NODE_PORT_OF_CELL, args![cell]).await?.iter().map(node_port).collect()
@@ -182,6 +215,28 @@ impl Store {
 }
 
 impl Tx {
+    /// The cell with this id, as this transaction sees it.
+    pub async fn cell_now(&mut self, id: CellId) -> Result<Option<Cell>> {
+        self.fetch_all(&CELL_GET, args![id]).await?.first().map(cell).transpose()
+    }
+
+    /// Decides whether an incarnation that ended is made anew; says whether that was undecided.
+    pub async fn cell_restart_decide(
+        &mut self,
+        cell: CellId,
+        incarnation: i64,
+        opened: bool,
+        at: Timestamp,
+    ) -> Result<bool> {
+        Ok(self.execute(&CELL_RESTART_DECIDE, args![cell, incarnation, opened, at]).await? == 1)
+    }
+
+    /// How often its policy had a cell made anew after a time.
+    pub async fn cell_restart_count(&mut self, cell: CellId, after: Timestamp) -> Result<i64> {
+        let rows = self.fetch_all(&CELL_RESTART_COUNT, args![cell, after]).await?;
+        rows.first().map_or(Ok(0), |row| row.get(0))
+    }
+
     /// Writes down that a cell is asked for.
     pub async fn cell_request(&mut self, cell: &Cell) -> Result<()> {
         let args = args![
@@ -319,6 +374,8 @@ impl Tx {
     pub async fn cell_delete_of_project(&mut self, project: ProjectId) -> Result<u64> {
         self.stream_delete_of_project(project).await?;
         self.execute(&CELL_LOG_DELETE_OF_PROJECT, args![project]).await?;
+        self.execute(&CELL_OBSERVATION_DELETE_OF_PROJECT, args![project]).await?;
+        self.execute(&CELL_RESTART_DELETE_OF_PROJECT, args![project]).await?;
         self.execute(&CELL_DELETE_OF_PROJECT, args![project]).await
     }
 
@@ -326,6 +383,8 @@ impl Tx {
     pub async fn cell_delete_of_tenant(&mut self, tenant: TenantId) -> Result<u64> {
         self.stream_delete_of_tenant(tenant).await?;
         self.execute(&CELL_LOG_DELETE_OF_TENANT, args![tenant]).await?;
+        self.execute(&CELL_OBSERVATION_DELETE_OF_TENANT, args![tenant]).await?;
+        self.execute(&CELL_RESTART_DELETE_OF_TENANT, args![tenant]).await?;
         self.execute(&CELL_DELETE_OF_TENANT, args![tenant]).await
     }
 }

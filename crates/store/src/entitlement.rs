@@ -39,6 +39,11 @@ statements! {
          WHERE id = $1 AND NOT disabled
            AND EXISTS (SELECT 1 FROM entitlements e WHERE e.operator_account_id = $1 AND e.revoked_at IS NOT NULL)
            AND NOT EXISTS (SELECT 1 FROM instances i WHERE i.operator_account_id = $1 AND i.state <> 'stopped')");
+    // The consumer shuts the adapter out, whatever it still operates.
+    ENTITLEMENT_ACCOUNT_CUT_OFF = both(
+        "UPDATE service_accounts SET disabled = TRUE, updated_at = $2, version = version + 1
+         WHERE id = $1 AND NOT disabled
+           AND EXISTS (SELECT 1 FROM entitlements e WHERE e.operator_account_id = $1 AND e.revoked_at IS NOT NULL)");
     ENTITLEMENT_DELETE_OF_ACCOUNT = both(
         "DELETE FROM entitlements WHERE operator_account_id = $1 AND revoked_at IS NOT NULL");
     ENTITLEMENT_DELETE_OF_APP = both("DELETE FROM entitlements WHERE app_id = $1 AND revoked_at IS NOT NULL");
@@ -178,6 +183,15 @@ impl Tx {
         at: Timestamp,
     ) -> Result<bool> {
         Ok(self.execute(&ENTITLEMENT_ACCOUNT_REST, args![account, at]).await? == 1)
+    }
+
+    /// Shuts out the account of a revoked entitlement, whatever it still operates; says whether it was not shut out before.
+    pub async fn entitlement_account_cut_off(
+        &mut self,
+        account: ServiceAccountId,
+        at: Timestamp,
+    ) -> Result<bool> {
+        Ok(self.execute(&ENTITLEMENT_ACCOUNT_CUT_OFF, args![account, at]).await? == 1)
     }
 
     /// Removes the revoked entitlement that an account was made for; says whether there was one.

@@ -21,6 +21,12 @@ pub enum StoreError {
     /// The database cannot be used now.
     #[error("the database is not available: {0}")]
     Unavailable(String),
+    /// A text holds U+0000, which the database cannot store.
+    #[error("a text holds the character U+0000")]
+    Nul,
+    /// The database's disk is full: nothing was written.
+    #[error("the disk of the database is full: {0}")]
+    Full(String),
     /// A row that this program cannot have written.
     #[error("the database holds something that is not {0}")]
     Corrupt(&'static str),
@@ -40,6 +46,12 @@ pub enum StoreError {
     Other(sqlx::Error),
 }
 
+/// Whether the database had no room to write: PostgreSQL's `disk_full`, SQLite's `SQLITE_FULL` and `SQLITE_IOERR_SHMSIZE`.
+pub(crate) fn is_full(error: &sqlx::Error) -> bool {
+    let sqlx::Error::Database(database) = error else { return false };
+    matches!(database.code().as_deref(), Some("53100" | "13" | "4874"))
+}
+
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
         match &error {
@@ -51,6 +63,13 @@ impl From<sqlx::Error> for StoreError {
             sqlx::Error::Database(database) if database.is_foreign_key_violation() => {
                 StoreError::Gone(database.constraint().unwrap_or(database.message()).to_owned())
             }
+            // Text with a zero byte, or a JSON document with `\\u0000`.
+            sqlx::Error::Database(database)
+                if matches!(database.code().as_deref(), Some("22021" | "22P05")) =>
+            {
+                StoreError::Nul
+            }
+            _ if is_full(&error) => StoreError::Full(error.to_string()),
             // Serialization failure, deadlock, shutting down, too many connections, cannot connect now.
             sqlx::Error::Database(database)
                 if matches!(

@@ -14,7 +14,16 @@ macro_rules! columns {
         "id, tenant_id, project_id, app_id, (SELECT slug FROM apps WHERE apps.id = instances.app_id), app_version_id, previous_version_id, name, labels, config,
          operator_account_id, network_id, topology_mode, shape, state, health, repair, repairs, protected,
          expires_at, reason, message, running_witness_id, stopped_witness_id, operation_id, reconcile_due_at,
-         reconciled_at, created_at, updated_at, version, previous_config"
+         reconciled_at, created_at, updated_at, version, previous_config, health_message, health_since"
+    };
+}
+
+/// No adapter looks at the instance, or is about to. One that is due meanwhile stays due: taken then, it would count as looked
+/// at, and a suspicion that came during a look would be forgotten with its end.
+macro_rules! no_open_look {
+    () => {
+        "NOT EXISTS (SELECT 1 FROM adapter_steps WHERE adapter_steps.instance_id = instances.id
+            AND adapter_steps.verb = 'reconcile' AND adapter_steps.state IN ('queued', 'leased'))"
     };
 }
 
@@ -27,10 +36,19 @@ statements! {
     INSTANCE_GET = both(concat!("SELECT ", columns!(), " FROM instances WHERE id = $1"));
     // Only a lock: whoever protects it, or gives it more time, does so before or after.
     INSTANCE_HOLD = both(concat!("UPDATE instances SET version = version WHERE id = $1 RETURNING ", columns!()));
-    // One that lives comes first; of those that are stopped, the last.
+    // One that lives comes first, then a launch that failed and left nothing; of those that are stopped, the last.
     INSTANCE_BY_NAME = both(concat!("SELECT ", columns!(), " FROM instances
          WHERE project_id = $1 AND name = $2
-         ORDER BY CASE WHEN state = 'stopped' THEN 1 ELSE 0 END, id DESC LIMIT 1"));
+         ORDER BY CASE WHEN state = 'stopped' THEN 2 WHEN name_freed_at IS NOT NULL THEN 1 ELSE 0 END, id DESC LIMIT 1"));
+    INSTANCE_WITH_NAME = both(concat!("SELECT ", columns!(), " FROM instances
+         WHERE project_id = $1 AND name = $2 AND state <> 'stopped' AND name_freed_at IS NULL"));
+    // The guards are what "left nothing" means: no member, and no cell in its network.
+    INSTANCE_FREE_NAME = both(
+        "UPDATE instances SET name_freed_at = $2 WHERE id = $1 AND state = 'failed' AND name_freed_at IS NULL
+            AND NOT EXISTS (SELECT 1 FROM members m WHERE m.instance_id = $1 AND m.state <> 'removed')
+            AND NOT EXISTS (SELECT 1 FROM cells c WHERE c.network_id = instances.network_id AND c.state NOT IN ('gone', 'failed'))");
+    // The network keeps what its members shared, and gives its name to that of the next instance.
+    INSTANCE_NETWORK_RENAME = both("UPDATE networks SET name = $2, updated_at = $3, version = version + 1 WHERE id = $1");
     // $1 after, $2 limit, $3 and $4 labels, $5 project, $6 state or null.
     INSTANCE_LIST = pair(
         concat!("SELECT ", columns!(), " FROM instances WHERE id > $1 AND project_id = $5
@@ -42,29 +60,31 @@ statements! {
         "UPDATE instances SET app_version_id = $2, previous_version_id = $3, labels = $4, config = $5, topology_mode = $6,
             state = $7, health = $8, repair = $9, repairs = $10, protected = $11, expires_at = $12, reason = $13, message = $14,
             running_witness_id = $15, stopped_witness_id = $16, operation_id = $17, reconcile_due_at = $18,
-            updated_at = $19, previous_config = $21, version = version + 1
+            updated_at = $19, previous_config = $21, health_message = $22, health_since = $23, version = version + 1
          WHERE id = $1 AND version = $20");
     INSTANCE_EXPIRED = both(concat!("SELECT ", columns!(), " FROM instances
          WHERE expires_at IS NOT NULL AND expires_at <= $1 AND state <> 'stopped' AND state <> 'stopping' AND NOT protected ORDER BY expires_at LIMIT $2"));
     // Taken by whoever leases next: the row itself says until when nobody else looks.
     INSTANCE_RECONCILE_TAKE = pair(
         concat!("UPDATE instances SET reconcile_due_at = $3 WHERE id = ANY (ARRAY(
-            SELECT id FROM instances WHERE operator_account_id = $1 AND reconcile_due_at <= $2
+            SELECT id FROM instances WHERE operator_account_id = $1 AND reconcile_due_at <= $2 AND ", no_open_look!(), "
             ORDER BY reconcile_due_at LIMIT $4 FOR NO KEY UPDATE SKIP LOCKED)) RETURNING ", columns!()),
         concat!("UPDATE instances SET reconcile_due_at = $3 WHERE id IN (
-            SELECT id FROM instances WHERE operator_account_id = $1 AND reconcile_due_at <= $2
+            SELECT id FROM instances WHERE operator_account_id = $1 AND reconcile_due_at <= $2 AND ", no_open_look!(), "
             ORDER BY reconcile_due_at LIMIT $4) RETURNING ", columns!()));
-    INSTANCE_RECONCILE_ANY = both(
-        "SELECT id FROM instances WHERE operator_account_id = $1 AND reconcile_due_at <= $2 LIMIT 1");
-    INSTANCE_RECONCILE_ACCOUNTS = both(
-        "SELECT DISTINCT operator_account_id FROM instances WHERE reconcile_due_at <= $1");
+    INSTANCE_RECONCILE_ANY = both(concat!(
+        "SELECT id FROM instances WHERE operator_account_id = $1 AND reconcile_due_at <= $2 AND ", no_open_look!(), " LIMIT 1"));
+    INSTANCE_RECONCILE_ACCOUNTS = both(concat!(
+        "SELECT DISTINCT operator_account_id FROM instances WHERE reconcile_due_at <= $1 AND ", no_open_look!()));
     // A suspicion that came meanwhile is not slept over; and where nobody looks any more, nobody is asked to.
     INSTANCE_RECONCILED = both(
         "UPDATE instances SET reconciled_at = $2, reconcile_due_at = CASE WHEN reconcile_due_at > $3 THEN $3 ELSE reconcile_due_at END
          WHERE id = $1");
     // Rows are written only where something changed.
     INSTANCE_HEALTH = both(
-        "UPDATE instances SET health = $2, updated_at = $3, version = version + 1 WHERE id = $1 AND health <> $2");
+        "UPDATE instances SET health_since = CASE WHEN health = $2 THEN health_since ELSE $3 END, health = $2, health_message = $4,
+            updated_at = $3, version = version + 1
+         WHERE id = $1 AND (health <> $2 OR COALESCE(health_message, '') <> COALESCE($4, ''))");
     INSTANCE_TOPOLOGY = both(
         "UPDATE instances SET topology_mode = $2, updated_at = $3, version = version + 1
          WHERE id = $1 AND COALESCE(topology_mode, '') <> $2");
@@ -134,6 +154,8 @@ fn instance(row: &Row) -> Result<Instance> {
         updated_at: row.get(28)?,
         version: row.get(29)?,
         previous_config: row.get(30)?,
+        health_message: row.get(31)?,
+        health_since: row.get(32)?,
     })
 }
 
@@ -169,6 +191,15 @@ impl Store {
     /// The instance of this name: the living one, or else the last.
     pub async fn instance_by_name(&self, project: ProjectId, name: &str) -> Result<Option<Instance>> {
         self.fetch_optional(&INSTANCE_BY_NAME, args![project, name]).await?.as_ref().map(instance).transpose()
+    }
+
+    /// The instance that has this name to itself.
+    pub async fn instance_with_name(&self, project: ProjectId, name: &str) -> Result<Option<Instance>> {
+        self.fetch_optional(&INSTANCE_WITH_NAME, args![project, name])
+            .await?
+            .as_ref()
+            .map(instance)
+            .transpose()
     }
 
     /// A project's instances in order of their making.
@@ -286,9 +317,22 @@ impl Tx {
             after.reconcile_due_at,
             at,
             before.version,
-            after.previous_config.clone()
+            after.previous_config.clone(),
+            after.health_message.as_deref(),
+            after.health_since
         ];
         self.execute_one(&INSTANCE_MOVE, args, StoreError::Stale).await
+    }
+
+    /// Frees the name of a launch that failed, if nothing of it is left; says whether that is so. Its network, which may still
+    /// have what its members shared, is called by the instance's id from then on.
+    pub async fn instance_free_name(&mut self, instance: &Instance, at: Timestamp) -> Result<bool> {
+        if self.execute(&INSTANCE_FREE_NAME, args![instance.id, at]).await? == 0 {
+            return Ok(false);
+        }
+        let name = instance.id.to_string();
+        self.execute(&INSTANCE_NETWORK_RENAME, args![instance.network_id, name, at]).await?;
+        Ok(true)
     }
 
     /// The instance with this id, inside this transaction.
@@ -323,9 +367,15 @@ impl Tx {
         self.execute(&INSTANCE_RECONCILED, args![id, at, next]).await.map(drop)
     }
 
-    /// Notes how an instance does; says whether that is news.
-    pub async fn instance_health(&mut self, id: InstanceId, health: Health, at: Timestamp) -> Result<bool> {
-        Ok(self.execute(&INSTANCE_HEALTH, args![id, health.as_str(), at]).await? == 1)
+    /// Writes down how an instance does, and why; says whether anything changed by that.
+    pub async fn instance_health(
+        &mut self,
+        id: InstanceId,
+        health: Health,
+        message: Option<&str>,
+        at: Timestamp,
+    ) -> Result<bool> {
+        Ok(self.execute(&INSTANCE_HEALTH, args![id, health.as_str(), at, message]).await? == 1)
     }
 
     /// Notes how the adapter calls an instance's topology.

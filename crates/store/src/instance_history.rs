@@ -12,6 +12,8 @@ statements! {
     INSTANCE_HISTORY_CELLS_FORGET_OF_PROJECT = both("UPDATE members SET cell_id = NULL WHERE project_id = $1");
     INSTANCE_HISTORY_MEMBERS_FORGET_OF_PROJECT = both("UPDATE cells SET member_id = NULL WHERE project_id = $1");
     INSTANCE_HISTORY_STEPS_DELETE_OF_PROJECT = both("DELETE FROM adapter_steps WHERE project_id = $1");
+    INSTANCE_HISTORY_REPORTS_DELETE_OF_PROJECT = both(
+        "DELETE FROM member_reports WHERE member_id IN (SELECT id FROM members WHERE project_id = $1)");
     INSTANCE_HISTORY_MEMBERS_DELETE_OF_PROJECT = both("DELETE FROM members WHERE project_id = $1");
     INSTANCE_HISTORY_COMPONENTS_DELETE_OF_PROJECT = both(
         "DELETE FROM instance_components WHERE instance_id IN (SELECT id FROM instances WHERE project_id = $1)");
@@ -19,6 +21,8 @@ statements! {
     INSTANCE_HISTORY_CELLS_FORGET_OF_TENANT = both("UPDATE members SET cell_id = NULL WHERE tenant_id = $1");
     INSTANCE_HISTORY_MEMBERS_FORGET_OF_TENANT = both("UPDATE cells SET member_id = NULL WHERE tenant_id = $1");
     INSTANCE_HISTORY_STEPS_DELETE_OF_TENANT = both("DELETE FROM adapter_steps WHERE tenant_id = $1");
+    INSTANCE_HISTORY_REPORTS_DELETE_OF_TENANT = both(
+        "DELETE FROM member_reports WHERE member_id IN (SELECT id FROM members WHERE tenant_id = $1)");
     INSTANCE_HISTORY_MEMBERS_DELETE_OF_TENANT = both("DELETE FROM members WHERE tenant_id = $1");
     INSTANCE_HISTORY_COMPONENTS_DELETE_OF_TENANT = both(
         "DELETE FROM instance_components WHERE instance_id IN (SELECT id FROM instances WHERE tenant_id = $1)");
@@ -44,6 +48,7 @@ impl Tx {
         self.execute(&INSTANCE_HISTORY_CELLS_FORGET_OF_PROJECT, args![project]).await?;
         self.execute(&INSTANCE_HISTORY_MEMBERS_FORGET_OF_PROJECT, args![project]).await?;
         self.execute(&INSTANCE_HISTORY_STEPS_DELETE_OF_PROJECT, args![project]).await?;
+        self.execute(&INSTANCE_HISTORY_REPORTS_DELETE_OF_PROJECT, args![project]).await?;
         self.execute(&INSTANCE_HISTORY_MEMBERS_DELETE_OF_PROJECT, args![project]).await?;
         self.execute(&INSTANCE_HISTORY_COMPONENTS_DELETE_OF_PROJECT, args![project]).await?;
         self.execute(&INSTANCE_HISTORY_DELETE_OF_PROJECT, args![project]).await
@@ -54,6 +59,7 @@ impl Tx {
         self.execute(&INSTANCE_HISTORY_CELLS_FORGET_OF_TENANT, args![tenant]).await?;
         self.execute(&INSTANCE_HISTORY_MEMBERS_FORGET_OF_TENANT, args![tenant]).await?;
         self.execute(&INSTANCE_HISTORY_STEPS_DELETE_OF_TENANT, args![tenant]).await?;
+        self.execute(&INSTANCE_HISTORY_REPORTS_DELETE_OF_TENANT, args![tenant]).await?;
         self.execute(&INSTANCE_HISTORY_MEMBERS_DELETE_OF_TENANT, args![tenant]).await?;
         self.execute(&INSTANCE_HISTORY_COMPONENTS_DELETE_OF_TENANT, args![tenant]).await?;
         self.execute(&INSTANCE_HISTORY_DELETE_OF_TENANT, args![tenant]).await

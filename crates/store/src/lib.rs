@@ -30,6 +30,7 @@ mod manifest;
 mod member;
 mod network;
 mod node;
+mod observation;
 mod operation;
 mod presence;
 mod project;
@@ -74,20 +75,21 @@ pub use fault::{Fault, Faults};
 pub use idempotency::{Door, Replay};
 pub use instance::InstanceFilter;
 pub use lease::Lease;
-pub use manifest::{ManifestContent, Referrer};
+pub use manifest::{ManifestContent, REFERRERS_BYTES, Referrer};
 pub use member::{MemberCount, MemberFilter, MemberPlace};
 pub use network::NetworkNeighbour;
 pub use node::{Heard, Joining, KeyHash, NodeCount, Standing};
-pub use open::{Location, newest_migration};
+pub use observation::{CellReport, HealthCounts, StaleCounts};
+pub use open::{Location, migrations_digest, newest_migration};
 pub use operation::{OperationChild, OperationFilter};
 pub use presence::Presence;
 pub use project::ProjectsOf;
 pub use quota::Quota;
 pub use replica::Replica;
-pub use repository::{BlobPlace, ExternalSource, PullRight, TagRow};
+pub use repository::{BlobFile, BlobPlace, ExternalSource, PullRight, TagRow};
 pub use seal::{SealBatch, UnsealedRow};
 pub use sealing_key::SealingKey;
-pub use slot::{Candidate, FitCount, Hold, Room};
+pub use slot::{Candidate, FitCount, Hold, LargestNodes, Silent};
 pub use sql::Sql;
 pub use ssh_key::People;
 pub use stream::Stream;
@@ -221,6 +223,7 @@ pub fn statements() -> Vec<Sql> {
         member::ALL,
         network::ALL,
         node::ALL,
+        observation::ALL,
         operation::ALL,
         presence::ALL,
         project::ALL,

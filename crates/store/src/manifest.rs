@@ -34,12 +34,25 @@ statements! {
         "SELECT m.digest, m.total_size FROM json_each($2) AS wanted
          JOIN manifests m ON m.repository_id = $1 AND m.digest = wanted.value");
     MANIFEST_TOTAL = both("SELECT total_size FROM manifests WHERE repository_id = $1 AND digest = $2");
-    // $3: of this kind, or all.
+    // $3: of this kind, or all. $4: after this digest. $5: rows at most. $6: bytes of annotations at most, and at least one row.
     MANIFEST_REFERRERS = pair(
-        "SELECT digest, media_type, artifact_type, annotations, OCTET_LENGTH(content)::bigint FROM manifests
-         WHERE repository_id = $1 AND subject = $2 AND ($3::text IS NULL OR artifact_type = $3) ORDER BY digest LIMIT 1000",
-        "SELECT digest, media_type, artifact_type, annotations, LENGTH(content) FROM manifests
-         WHERE repository_id = $1 AND subject = $2 AND ($3 IS NULL OR artifact_type = $3) ORDER BY digest LIMIT 1000");
+        "SELECT digest, media_type, artifact_type, annotations, size FROM (
+            SELECT found.*, (SUM(bytes) OVER (ORDER BY digest))::bigint - bytes AS bytes_before FROM (
+                SELECT digest, media_type, artifact_type, annotations, OCTET_LENGTH(content)::bigint AS size,
+                    OCTET_LENGTH(annotations::text)::bigint AS bytes FROM manifests
+                WHERE repository_id = $1 AND subject = $2 AND ($3::text IS NULL OR artifact_type = $3) AND digest > $4
+                ORDER BY digest LIMIT $5) AS found) AS summed
+         WHERE bytes_before < $6 ORDER BY digest",
+        "SELECT digest, media_type, artifact_type, annotations, size FROM (
+            SELECT found.*, SUM(bytes) OVER (ORDER BY digest) - bytes AS bytes_before FROM (
+                SELECT digest, media_type, artifact_type, annotations, LENGTH(content) AS size,
+                    OCTET_LENGTH(annotations) AS bytes FROM manifests
+                WHERE repository_id = $1 AND subject = $2 AND ($3 IS NULL OR artifact_type = $3) AND digest > $4
+                ORDER BY digest LIMIT $5) AS found) AS summed
+         WHERE bytes_before < $6 ORDER BY digest");
+    MANIFEST_REFERRERS_TOTAL = both(
+        "SELECT COUNT(*), CAST(COALESCE(SUM(total_size), 0) AS BIGINT) FROM manifests
+         WHERE repository_id = $1 AND subject = $2 AND artifact_type = $3");
     MANIFEST_PARENTS = both(
         "SELECT manifest FROM manifest_children WHERE repository_id = $1 AND child = $2 ORDER BY manifest");
     MANIFEST_BLOBS = both("SELECT blob FROM manifest_blobs WHERE repository_id = $1 AND manifest = $2 ORDER BY blob");
@@ -49,6 +62,9 @@ statements! {
     MANIFEST_BLOBS_DELETE = both("DELETE FROM manifest_blobs WHERE repository_id = $1 AND manifest = $2");
     MANIFEST_DELETE = both("DELETE FROM manifests WHERE repository_id = $1 AND digest = $2");
 }
+
+/// Bytes of annotations on one page of referrers. A manifest has 64 KiB of them at most, so a page goes no further beyond.
+pub const REFERRERS_BYTES: i64 = 4 << 20;
 
 /// A manifest's own bytes.
 #[derive(Debug, Clone)]
@@ -118,14 +134,18 @@ impl Store {
         self.fetch_optional(&MANIFEST_TOTAL, args![id, digest]).await?.map(|row| row.get(0)).transpose()
     }
 
-    /// Manifests that speak of this one; of one kind, or all; a thousand at most.
+    /// Manifests that speak of this one, of one kind or all, in the order of their digests. The page ends after `limit` rows or as
+    /// soon as their annotations have [`REFERRERS_BYTES`] bytes; more may follow unless it is empty.
     pub async fn referrers(
         &self,
         id: RepositoryId,
         subject: &str,
         kind: Option<&str>,
+        after: &str,
+        limit: i64,
     ) -> Result<Vec<Referrer>> {
-        let rows = self.fetch_all(&MANIFEST_REFERRERS, args![id, subject, kind]).await?;
+        let args = args![id, subject, kind, after, limit, REFERRERS_BYTES];
+        let rows = self.fetch_all(&MANIFEST_REFERRERS, args).await?;
         rows.iter()
             .map(|row| {
                 Ok(Referrer {
@@ -137,6 +157,12 @@ impl Store {
                 })
             })
             .collect()
+    }
+
+    /// How many manifests of one kind speak of this one, and the size of all that they lead to.
+    pub async fn referrers_total(&self, id: RepositoryId, subject: &str, kind: &str) -> Result<(i64, i64)> {
+        let row = self.fetch_optional(&MANIFEST_REFERRERS_TOTAL, args![id, subject, kind]).await?;
+        row.map_or(Ok((0, 0)), |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
     /// The indexes that a manifest is part of.

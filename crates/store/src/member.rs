@@ -1,7 +1,10 @@
 //! Members of instances.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use muster_ids::{AllocationId, CellId, InstanceId, MemberId, NodeId, ProjectId, TypedId as _};
+use muster_model::assess::{AdapterReport, Assessment, CellObservation, HealthReason};
 use muster_model::instance::Health;
 use muster_model::member::{Member, MemberFailure, MemberState};
 use serde_json::Value as Json;
@@ -15,14 +18,14 @@ macro_rules! columns {
         "id, tenant_id, project_id, instance_id, component_key, name, state, health, health_message, health_incarnation,
          free_at, allocation_id, allocation_made, bound_capacity_shape, cell_id, incarnation, app_version_id, adapter_detail,
          failure_reason, message, fenced, active_witness_id, drained_witness_id, removed_witness_id, operation_id,
-         correlation_id, created_at, updated_at, version"
+         correlation_id, created_at, updated_at, version, health_reason, health_since"
     };
 }
 
 statements! {
     MEMBER_REQUEST = both(concat!("INSERT INTO members (", columns!(), ")
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, NULL, 0, NULL, $9, $10, $11, NULL, 0, NULL, $12, NULL, NULL, $13, NULL, NULL,
-                 NULL, $14, $15, $16, $16, 1)"));
+                 NULL, $14, $15, $16, $16, 1, NULL, NULL)"));
     MEMBER_GET = both(concat!("SELECT ", columns!(), " FROM members WHERE id = $1"));
     MEMBER_BY_NAME = both(concat!("SELECT ", columns!(), " FROM members WHERE instance_id = $1 AND name = $2
          ORDER BY CASE WHEN state = 'removed' THEN 1 ELSE 0 END, id DESC LIMIT 1"));
@@ -54,9 +57,12 @@ statements! {
               AND instance_id IN (SELECT id FROM instances WHERE project_id = $1 AND id >= $2 AND id <= $3)) AS living
          GROUP BY instance_id, component_key, state, said ORDER BY component_key, state, said");
     MEMBER_PLACES = both(
-        "SELECT m.id, c.host, n.id, n.address, n.unreachable_since, a.gpus, a.cpus, a.memory_mb
+        "SELECT m.id, c.host, n.id, n.address, n.unreachable_since, a.gpus, a.cpus, a.memory_mb, n.name, h.observed_at, m.incarnation,
+            o.incarnation, o.alive, o.services, o.message, o.boot_id, o.since, o.observed_at, r.incarnation, r.health, r.message
          FROM members m LEFT JOIN cells c ON c.id = m.cell_id AND c.state NOT IN ('gone', 'failed')
             LEFT JOIN allocations a ON a.id = m.allocation_id LEFT JOIN nodes n ON n.id = a.node_id
+            LEFT JOIN node_heartbeats h ON h.node_id = n.id LEFT JOIN cell_observations o ON o.cell_id = c.id
+            LEFT JOIN member_reports r ON r.member_id = m.id
          WHERE m.instance_id = $1 AND m.state <> 'removed' AND m.id >= $2 AND m.id <= $3 ORDER BY m.id");
     MEMBER_ATTESTED = both("SELECT w.actor_id FROM members m JOIN witnesses w ON w.id = m.removed_witness_id
          WHERE m.instance_id = $1 AND w.kind = 'attested' ORDER BY w.at LIMIT 1");
@@ -66,14 +72,22 @@ statements! {
             allocation_made = $7, bound_capacity_shape = $8, cell_id = $9, incarnation = $10, app_version_id = $11,
             adapter_detail = $12, failure_reason = $13, message = $14, fenced = $15, active_witness_id = $16,
             drained_witness_id = $17, removed_witness_id = $18, operation_id = $19, correlation_id = $20, updated_at = $21,
-            free_at = CASE WHEN incarnation = $10 THEN free_at ELSE NULL END, version = version + 1
+            free_at = CASE WHEN incarnation = $10 THEN free_at ELSE NULL END, health_reason = $23, health_since = $24,
+            version = version + 1
          WHERE id = $1 AND version = $22");
-    // What an adapter says of a member counts for the incarnation that it speaks of, and for no other. A row is written only
-    // where something changed.
+    // Health counts for one incarnation, and for no other. A row is written only where something changed.
     MEMBER_HEALTH = both(
-        "UPDATE members SET health = $3, health_message = $4, health_incarnation = $2, updated_at = $5, version = version + 1
+        "UPDATE members SET health = $3, health_message = $4, health_incarnation = $2, health_reason = $6, health_since = $7,
+            updated_at = $5, version = version + 1
          WHERE id = $1 AND incarnation = $2 AND state <> 'removed'
-            AND (health <> $3 OR health_incarnation <> $2 OR COALESCE(health_message, '') <> COALESCE($4, ''))");
+            AND (health <> $3 OR health_incarnation <> $2 OR COALESCE(health_message, '') <> COALESCE($4, '')
+                 OR COALESCE(health_reason, '') <> COALESCE($6, ''))");
+    // Keyed by the begin of the unhealthy time, so that nothing has to reset it.
+    MEMBER_REPAIR_UNANNOUNCED = both(
+        "SELECT id FROM members WHERE instance_id = $1 AND state <> 'removed'
+            AND (repair_announced_for IS NULL OR repair_announced_for <> COALESCE(health_since, created_at))");
+    MEMBER_REPAIR_ANNOUNCED = both(
+        "UPDATE members SET repair_announced_for = COALESCE(health_since, created_at) WHERE id = $1");
     // It passes by itself, and says nothing that another change of the row could be at odds with: so the version stays.
     MEMBER_FREE = both("UPDATE members SET free_at = $3 WHERE id = $1 AND incarnation = $2 AND state <> 'removed'");
     MEMBER_DETAIL = pair(
@@ -116,6 +130,8 @@ fn member(row: &Row) -> Result<Member> {
         created_at: row.get(26)?,
         updated_at: row.get(27)?,
         version: row.get(28)?,
+        health_reason: row.get::<Option<String>>(29)?.and_then(|reason| HealthReason::parse(&reason)),
+        health_since: row.get(30)?,
     })
 }
 
@@ -156,11 +172,29 @@ pub struct MemberPlace {
     pub unreachable_since: Option<Timestamp>,
     /// What its allocation has: GPUs, CPUs and memory in MiB.
     pub capacity: Option<(i64, i64, i64)>,
+    /// The node's name.
+    pub node_name: Option<String>,
+    /// When the node's agent last confirmed the status of its cells.
+    pub confirmed_at: Option<Timestamp>,
+    /// What the agent reported of its cell.
+    pub cell: Option<CellObservation>,
+    /// What its adapter reported of it.
+    pub report: Option<AdapterReport>,
+    /// Since when its cell is dead in its present incarnation, as the node's agent reported.
+    pub dead_since: Option<Timestamp>,
 }
 
 fn place(row: &Row) -> Result<MemberPlace> {
     let capacity = (row.get::<Option<i64>>(5)?, row.get::<Option<i64>>(6)?, row.get::<Option<i64>>(7)?);
+    let incarnation = row.get::<i64>(10)?;
+    let cell = crate::observation::observation(row, 11)?;
+    let dead = cell.as_ref().filter(|cell| cell.incarnation == incarnation && !cell.alive);
     Ok(MemberPlace {
+        dead_since: dead.map(|cell| cell.since),
+        node_name: row.get(8)?,
+        confirmed_at: row.get(9)?,
+        report: crate::observation::report(row, 18)?,
+        cell,
         member_id: row.get(0)?,
         host: row.get(1)?,
         node_id: row.get(2)?,
@@ -339,22 +373,45 @@ impl Tx {
             after.operation_id,
             &after.correlation_id,
             at,
-            before.version
+            before.version,
+            after.health_reason.map(HealthReason::as_str),
+            after.health_since
         ];
         self.execute_one(&MEMBER_MOVE, args, StoreError::Stale).await
     }
 
-    /// Notes how an incarnation of a member does; says whether anything changed by that.
+    /// Writes down how an incarnation of a member does; says whether anything changed by that.
     pub async fn member_health(
         &mut self,
         id: MemberId,
         incarnation: i64,
-        health: Health,
-        message: Option<&str>,
+        assessed: &Assessment,
         at: Timestamp,
     ) -> Result<bool> {
-        let args = args![id, incarnation, health.as_str(), message, at];
+        let args = args![
+            id,
+            incarnation,
+            assessed.health.as_str(),
+            assessed.message.as_deref(),
+            at,
+            assessed.reason.map(HealthReason::as_str),
+            assessed.since
+        ];
         Ok(self.execute(&MEMBER_HEALTH, args).await? == 1)
+    }
+
+    /// Members of an instance whose present health no proposal of a repair was announced for.
+    pub async fn member_repair_unannounced(&mut self, instance: InstanceId) -> Result<BTreeSet<MemberId>> {
+        self.fetch_all(&MEMBER_REPAIR_UNANNOUNCED, args![instance])
+            .await?
+            .iter()
+            .map(|row| row.get(0))
+            .collect()
+    }
+
+    /// Notes that the owner was told of a member's repair.
+    pub async fn member_repair_announced(&mut self, id: MemberId) -> Result<()> {
+        self.execute(&MEMBER_REPAIR_ANNOUNCED, args![id]).await.map(drop)
     }
 
     /// Notes when an incarnation of a member is expected to be free, or that nobody knows.

@@ -14,7 +14,8 @@ macro_rules! columns {
         "id, name, labels, state, inventory, inventory_digest, approved_inventory, approved_digest, approved_at, cordoned,
          draining, unreachable_since, retired_at, retired_witness_id, session, agent_version, certificate_until,
          (SELECT seen_at FROM node_heartbeats h WHERE h.node_id = nodes.id), gpus_total, cpus_total, memory_mb_total,
-         disk_mb_total, gpus_free, cpus_free, memory_mb_free, disk_mb_free, holders, created_at, updated_at, version, shared_files"
+         disk_mb_total, gpus_free, cpus_free, memory_mb_free, disk_mb_free, holders, created_at, updated_at, version, shared_files,
+         address, reported_address, peer_address"
     };
 }
 
@@ -55,6 +56,16 @@ statements! {
          WHERE id = $1 AND retired_at IS NULL RETURNING session");
     NODE_ADDRESS = both(
         "UPDATE nodes SET address = $2 WHERE id = $1 AND (address IS NULL OR address <> $2) AND retired_at IS NULL");
+    NODE_REPORT_ADDRESS = both(
+        "UPDATE nodes SET reported_address = $2, peer_address = $3,
+            version = version + CASE WHEN reported_address IS NOT DISTINCT FROM $2 THEN 0 ELSE 1 END
+         WHERE id = $1 AND retired_at IS NULL
+            AND (reported_address IS DISTINCT FROM $2 OR peer_address IS DISTINCT FROM $3)");
+    NODE_ADOPT_ADDRESS = both(
+        "UPDATE nodes SET address = $2
+         WHERE id = $1 AND address IS NULL AND approved_at IS NOT NULL AND retired_at IS NULL
+            AND NOT EXISTS (SELECT 1 FROM nodes other WHERE other.address = $2 AND other.retired_at IS NULL)");
+    NODE_WITH_ADDRESS = both("SELECT id FROM nodes WHERE address = $1 AND retired_at IS NULL");
     NODE_SHARED_FILES = both(
         "UPDATE nodes SET shared_files = $2 WHERE id = $1 AND shared_files IS DISTINCT FROM $2 AND retired_at IS NULL");
     NODE_SHARING = both(
@@ -114,9 +125,12 @@ statements! {
          ON CONFLICT (node_id) DO UPDATE SET seen_at = excluded.seen_at",
         "INSERT INTO node_heartbeats (node_id, seen_at) SELECT value, $2 FROM json_each($1) WHERE true
          ON CONFLICT (node_id) DO UPDATE SET seen_at = excluded.seen_at");
+    HEARTBEAT_CONFIRM = pair(
+        "UPDATE node_heartbeats SET observed_at = $2 WHERE node_id IN (SELECT unnest($1::uuid[]))",
+        "UPDATE node_heartbeats SET observed_at = $2 WHERE node_id IN (SELECT value FROM json_each($1))");
     // Those that are thought to be there, with when they were last heard.
     HEARTBEAT_LIST = both(
-        "SELECT n.id, n.name, h.seen_at, n.unreachable_since FROM nodes n LEFT JOIN node_heartbeats h ON h.node_id = n.id
+        "SELECT n.id, n.name, h.seen_at, n.unreachable_since, h.observed_at FROM nodes n LEFT JOIN node_heartbeats h ON h.node_id = n.id
          WHERE n.retired_at IS NULL ORDER BY n.id");
 }
 
@@ -155,6 +169,9 @@ fn node(row: &Row) -> Result<Node> {
         updated_at: row.get(28)?,
         version: row.get(29)?,
         shared_files: row.get(30)?,
+        address: row.get(31)?,
+        reported_address: row.get(32)?,
+        peer_address: row.get(33)?,
     })
 }
 
@@ -238,6 +255,8 @@ pub struct Heard {
     pub seen_at: Option<Timestamp>,
     /// Since when it counts as unreachable.
     pub unreachable_since: Option<Timestamp>,
+    /// When its agent last confirmed the status of its cells.
+    pub confirmed_at: Option<Timestamp>,
 }
 
 /// How many nodes and GPUs there are in a state.
@@ -302,15 +321,20 @@ impl Store {
                     name: row.get(1)?,
                     seen_at: row.get(2)?,
                     unreachable_since: row.get(3)?,
+                    confirmed_at: row.get(4)?,
                 })
             })
             .collect()
     }
 
-    /// Writes down that these nodes were heard: one commit for all of them.
-    pub async fn heartbeat_write(&self, nodes: &[NodeId], at: Timestamp) -> Result<()> {
+    /// Writes down that these nodes were heard, and which of them confirmed the status of their cells: one commit for all.
+    pub async fn heartbeat_write(&self, nodes: &[NodeId], confirmed: &[NodeId], at: Timestamp) -> Result<()> {
         let mut tx = self.begin().await?;
         tx.heartbeat_note(nodes, at).await?;
+        if !confirmed.is_empty() {
+            let ids = tx.node_ids(confirmed);
+            tx.execute(&HEARTBEAT_CONFIRM, vec![ids, Value::from(at)]).await?;
+        }
         tx.commit().await
     }
 
@@ -369,7 +393,28 @@ impl Tx {
         rows.first().ok_or(StoreError::Fenced)?.get(0)
     }
 
-    /// Where other nodes reach it; says whether that is new.
+    /// The address that its agent reports, and where the agent called from. Neither is used before an operator approves it.
+    pub async fn node_report_address(
+        &mut self,
+        id: NodeId,
+        reported: &str,
+        peer: Option<&str>,
+    ) -> Result<()> {
+        self.execute(&NODE_REPORT_ADDRESS, args![id, reported, peer]).await.map(drop)
+    }
+
+    /// Takes the first address of a node that was approved without one, unless it is another node's; says whether it did.
+    pub async fn node_adopt_address(&mut self, id: NodeId, address: &str) -> Result<bool> {
+        self.execute(&NODE_ADOPT_ADDRESS, args![id, address]).await.map(|changed| changed > 0)
+    }
+
+    /// The node that is reached at this address.
+    pub async fn node_with_address(&mut self, address: &str) -> Result<Option<NodeId>> {
+        let rows = self.fetch_all(&NODE_WITH_ADDRESS, args![address]).await?;
+        rows.first().map(|row| row.get(0)).transpose()
+    }
+
+    /// Where other nodes reach it; says whether that is new. `Conflict` if it is another node's.
     pub async fn node_address(&mut self, id: NodeId, address: &str) -> Result<bool> {
         self.execute(&NODE_ADDRESS, args![id, address]).await.map(|changed| changed > 0)
     }
@@ -393,12 +438,16 @@ impl Tx {
 
     /// Writes down that these nodes were heard.
     pub async fn heartbeat_note(&mut self, nodes: &[NodeId], at: Timestamp) -> Result<()> {
+        let ids = self.node_ids(nodes);
+        self.execute(&HEARTBEAT_UPSERT, vec![ids, Value::from(at)]).await.map(drop)
+    }
+
+    fn node_ids(&self, nodes: &[NodeId]) -> Value {
         use muster_ids::TypedId as _;
-        let ids = match self.is_postgres() {
+        match self.is_postgres() {
             true => Value::Uuids(nodes.iter().map(|id| Some(id.uuid())).collect()),
             false => Value::Json(Some(nodes.iter().map(|id| Json::from(id.uuid().to_string())).collect())),
-        };
-        self.execute(&HEARTBEAT_UPSERT, vec![ids, Value::from(at)]).await.map(drop)
+        }
     }
 
     /// The node is heard again; says whether it was unreachable.

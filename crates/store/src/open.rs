@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sha2::{Digest as _, Sha256};
 use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
@@ -82,6 +83,15 @@ impl Location {
 /// The newest migration that this program knows.
 pub fn newest_migration() -> i64 {
     MIGRATIONS.iter().map(|migration| migration.0).max().unwrap_or(0)
+}
+
+/// A word for all PostgreSQL migrations: another one if any text changes. Tests name their template by it.
+pub fn migrations_digest() -> String {
+    let mut digest = Sha256::new();
+    for (number, name, text, _) in MIGRATIONS {
+        digest.update(format!("{number} {name} {}\n{text}", text.len()));
+    }
+    digest.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn sqlite_options(path: &Path) -> SqliteConnectOptions {

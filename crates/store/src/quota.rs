@@ -2,8 +2,9 @@
 
 use muster_ids::{ProjectId, TenantId};
 use muster_model::node::Capacity;
+use muster_model::placement::Resource;
 
-use crate::sql::{args, both, statements};
+use crate::sql::{Row, args, both, statements};
 use crate::{Result, Store, StoreError, Tx};
 
 statements! {
@@ -52,28 +53,52 @@ pub struct Quota {
     pub version: i64,
 }
 
+impl Quota {
+    /// Which limit does not allow so much more, with what is used and asked for; `None` where all of it is allowed. The same
+    /// rule as `QUOTA_TAKE` has: a limit binds only what grows.
+    pub fn excess(&self, allocations: i64, amount: &Capacity) -> Option<String> {
+        let words = |count: i64| format!("{count} {}", if count == 1 { "allocation" } else { "allocations" });
+        let over = |limit: Option<i64>, used: i64, asked: i64| {
+            limit.filter(|limit| asked > 0 && used.saturating_add(asked) > *limit)
+        };
+        if let Some(limit) = over(self.max_allocations, self.used_allocations, allocations) {
+            let (limit, used) = (words(limit), self.used_allocations);
+            return Some(format!(
+                "the project's quota allows {limit}: {used} used, {allocations} more asked for"
+            ));
+        }
+        let limit_of = |resource: Resource| match resource {
+            Resource::Gpus => self.max_gpus,
+            Resource::Cpus => self.max_cpus,
+            Resource::MemoryMb => self.max_memory_mb,
+            Resource::DiskMb => self.max_disk_mb,
+        };
+        Resource::ALL.into_iter().find_map(|resource| {
+            let (used, asked) = (resource.amount(&self.used), resource.amount(amount));
+            let limit = resource.words(over(limit_of(resource), used, asked)?);
+            Some(format!("the project's quota allows {limit}: {used} used, {asked} more asked for"))
+        })
+    }
+}
+
 impl Store {
     /// A project's limits and use.
     pub async fn quota_lookup(&self, project: ProjectId) -> Result<Quota> {
-        let Some(row) = self.fetch_optional(&QUOTA_GET, args![project]).await? else {
-            return Ok(Quota::default());
-        };
-        Ok(Quota {
-            max_allocations: row.get(0)?,
-            max_gpus: row.get(1)?,
-            max_cpus: row.get(2)?,
-            max_memory_mb: row.get(3)?,
-            max_disk_mb: row.get(4)?,
-            used_allocations: row.get(5)?,
-            used: Capacity {
-                gpus: row.get(6)?,
-                cpus: row.get(7)?,
-                memory_mb: row.get(8)?,
-                disk_mb: row.get(9)?,
-            },
-            version: row.get(10)?,
-        })
+        self.fetch_optional(&QUOTA_GET, args![project]).await?.map_or(Ok(Quota::default()), |row| quota(&row))
     }
+}
+
+fn quota(row: &Row) -> Result<Quota> {
+    Ok(Quota {
+        max_allocations: row.get(0)?,
+        max_gpus: row.get(1)?,
+        max_cpus: row.get(2)?,
+        max_memory_mb: row.get(3)?,
+        max_disk_mb: row.get(4)?,
+        used_allocations: row.get(5)?,
+        used: Capacity { gpus: row.get(6)?, cpus: row.get(7)?, memory_mb: row.get(8)?, disk_mb: row.get(9)? },
+        version: row.get(10)?,
+    })
 }
 
 impl Tx {
@@ -102,6 +127,19 @@ impl Tx {
         self.execute(&QUOTA_MAKE, args![project]).await?;
         let args = args![project, allocations, amount.gpus, amount.cpus, amount.memory_mb, amount.disk_mb];
         Ok(self.execute(&QUOTA_TAKE, args).await? == 1)
+    }
+
+    /// Why a quota does not allow so much, where `quota_take` refused it.
+    pub async fn quota_excess(
+        &mut self,
+        project: ProjectId,
+        allocations: i64,
+        amount: &Capacity,
+    ) -> Result<String> {
+        let rows = self.fetch_all(&QUOTA_GET, args![project]).await?;
+        let quota = rows.first().map_or(Ok(Quota::default()), quota)?;
+        let excess = quota.excess(allocations, amount);
+        Ok(excess.unwrap_or_else(|| "the project's quota did not allow it at this moment".to_owned()))
     }
 
     /// Forgets the limits of a project that is being removed.

@@ -1,7 +1,7 @@
 //! Repositories, the blobs they have, and the tags in them.
 
 use jiff::Timestamp;
-use muster_ids::{ProjectId, RepositoryId, TenantId};
+use muster_ids::{NodeId, ProjectId, RepositoryId, TenantId};
 use muster_model::artifact::Repository;
 
 use crate::sql::{Row, args, both, pair, statements};
@@ -34,20 +34,24 @@ statements! {
     BLOB_PUT = both(
         "INSERT INTO blobs (digest, size, file, created_at) VALUES ($1, $2, $3, $4)
          ON CONFLICT (digest) DO UPDATE SET file = COALESCE(blobs.file, excluded.file),
-            size = CASE WHEN blobs.file IS NULL THEN excluded.size ELSE blobs.size END RETURNING file");
+            size = CASE WHEN blobs.file IS NULL AND excluded.file IS NOT NULL THEN excluded.size ELSE blobs.size END
+         RETURNING file");
     BLOB_LOST = both("UPDATE blobs SET file = NULL WHERE digest = $1 AND file = $2");
+    BLOB_FILES = both("SELECT digest, size, file FROM blobs WHERE digest > $1 AND file IS NOT NULL ORDER BY digest LIMIT $2");
     // A right to pull lasts as long as the very incarnation of the cell that it was issued to.
     PULL_RIGHT = both(
-        "SELECT s.tenant_id, s.project_id, s.repository_id FROM runtime_secrets s JOIN cells c ON c.id = s.cell_id
+        "SELECT s.tenant_id, s.project_id, s.repository_id, c.node_id FROM runtime_secrets s JOIN cells c ON c.id = s.cell_id
          WHERE s.hash = $1 AND s.purpose = 'artifact_pull' AND s.revoked_at IS NULL AND s.expires_at > $2
             AND c.incarnation = s.incarnation AND c.state NOT IN ('destroying', 'gone', 'failed')");
     // What a repository was shown once it has, whatever it refers to elsewhere.
     REPOSITORY_BLOB_PUT = both(
-        "INSERT INTO repository_blobs (repository_id, digest, by_reference, created_at) VALUES ($1, $2, $3, $4)
+        "INSERT INTO repository_blobs (repository_id, digest, by_reference, size, created_at) VALUES ($1, $2, $3, $4, $5)
          ON CONFLICT (repository_id, digest) DO UPDATE SET created_at = excluded.created_at,
+            size = COALESCE(excluded.size, repository_blobs.size),
             by_reference = CASE WHEN excluded.by_reference THEN repository_blobs.by_reference ELSE excluded.by_reference END");
     REPOSITORY_BLOB_GET = both(
-        "SELECT b.size, CASE WHEN r.by_reference THEN NULL ELSE b.file END FROM repository_blobs r
+        "SELECT CASE WHEN r.by_reference THEN COALESCE(r.size, 0) ELSE b.size END,
+                CASE WHEN r.by_reference THEN NULL ELSE b.file END FROM repository_blobs r
          JOIN blobs b ON b.digest = r.digest WHERE r.repository_id = $1 AND r.digest = $2");
     REPOSITORY_BLOBS_HAD = pair(
         "SELECT r.digest, CASE WHEN r.by_reference THEN -1 ELSE b.size END FROM jsonb_array_elements_text($2) AS wanted (digest)
@@ -125,10 +129,21 @@ fn repository(row: &Row) -> Result<Repository> {
 /// A blob, as a repository has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlobPlace {
-    /// Its size.
+    /// Its size: as it was measured, or, for a reference, as this repository's manifest declares it.
     pub size: i64,
     /// The file it is in; none if it is in another registry and nobody needed it yet.
     pub file: Option<String>,
+}
+
+/// A blob that is in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BlobFile {
+    /// Its digest.
+    pub digest: String,
+    /// Its size, as it was measured.
+    pub size: i64,
+    /// The file.
+    pub file: String,
 }
 
 /// Another registry that has a blob.
@@ -151,6 +166,8 @@ pub struct PullRight {
     pub project_id: ProjectId,
     /// The repository.
     pub repository_id: RepositoryId,
+    /// The node of the cell that it was issued to: no other may use it.
+    pub node_id: NodeId,
 }
 
 /// A tag.
@@ -223,7 +240,12 @@ impl Store {
     pub async fn pull_right(&self, hash: [u8; 32], now: Timestamp) -> Result<Option<PullRight>> {
         let row = self.fetch_optional(&PULL_RIGHT, args![hash, now]).await?;
         row.map(|row| {
-            Ok(PullRight { tenant_id: row.get(0)?, project_id: row.get(1)?, repository_id: row.get(2)? })
+            Ok(PullRight {
+                tenant_id: row.get(0)?,
+                project_id: row.get(1)?,
+                repository_id: row.get(2)?,
+                node_id: row.get(3)?,
+            })
         })
         .transpose()
     }
@@ -262,6 +284,14 @@ impl Store {
     pub async fn blob_files_known(&self, files: &[String]) -> Result<Vec<String>> {
         let rows = self.fetch_all(&BLOB_FILES_KNOWN, args![serde_json::json!(files)]).await?;
         rows.iter().map(|row| row.get(0)).collect()
+    }
+
+    /// Blobs after this digest that are in a file, in the order of their digests.
+    pub async fn blob_files(&self, after: &str, limit: i64) -> Result<Vec<BlobFile>> {
+        let rows = self.fetch_all(&BLOB_FILES, args![after, limit]).await?;
+        rows.iter()
+            .map(|row| Ok(BlobFile { digest: row.get(0)?, size: row.get(1)?, file: row.get(2)? }))
+            .collect()
     }
 
     /// The blobs' folder that belongs to this database, and by which id that folder knows it; the first that asks has it.
@@ -305,14 +335,14 @@ impl Tx {
         rows.first().ok_or(StoreError::Corrupt("a blob"))?.get(0)
     }
 
-    /// Writes down that a blob's file is damaged or gone: the content has to be pushed again.
-    pub async fn blob_lost(&mut self, digest: &str, file: &str) -> Result<()> {
-        self.execute(&BLOB_LOST, args![digest, file]).await.map(drop)
+    /// Writes down that a blob's file is damaged or gone: the content has to be pushed again. False if it is in another file.
+    pub async fn blob_lost(&mut self, digest: &str, file: &str) -> Result<bool> {
+        Ok(self.execute(&BLOB_LOST, args![digest, file]).await? == 1)
     }
 
     /// Lets a repository have a blob whose content it was shown.
     pub async fn repository_blob_put(&mut self, id: RepositoryId, digest: &str, at: Timestamp) -> Result<()> {
-        self.execute(&REPOSITORY_BLOB_PUT, args![id, digest, false, at]).await.map(drop)
+        self.execute(&REPOSITORY_BLOB_PUT, args![id, digest, false, None::<i64>, at]).await.map(drop)
     }
 
     /// Lets a repository have a blob by reference to another registry. Content that somebody else pushed is not served for it.
@@ -320,9 +350,10 @@ impl Tx {
         &mut self,
         id: RepositoryId,
         digest: &str,
+        size: i64,
         at: Timestamp,
     ) -> Result<()> {
-        self.execute(&REPOSITORY_BLOB_PUT, args![id, digest, true, at]).await.map(drop)
+        self.execute(&REPOSITORY_BLOB_PUT, args![id, digest, true, Some(size), at]).await.map(drop)
     }
 
     /// Takes a blob from a repository; `Gone` if a manifest needs it, false if it was not there.

@@ -12,13 +12,13 @@ use crate::{Page, Result, Store, StoreError, Tx};
 
 macro_rules! columns {
     () => {
-        "id, tenant_id, project_id, name, revision, size, sealed, created_at, updated_at, version"
+        "id, tenant_id, project_id, name, registry, revision, size, sealed, created_at, updated_at, version"
     };
 }
 
 statements! {
     SECRET_INSERT = both(concat!("INSERT INTO secrets (", columns!(), ")
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"));
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"));
     SECRET_GET = both(concat!("SELECT ", columns!(), " FROM secrets WHERE id = $1"));
     SECRET_BY_NAME = both(concat!("SELECT ", columns!(), " FROM secrets WHERE project_id = $1 AND name = $2"));
     SECRET_LIST = both(concat!("SELECT ", columns!(), " FROM secrets WHERE id > $1 AND project_id = $2
@@ -51,12 +51,13 @@ fn secret(row: &Row) -> Result<ProjectSecret> {
         tenant_id: row.get(1)?,
         project_id: row.get(2)?,
         name: row.get(3)?,
-        revision: row.get(4)?,
-        size: row.get(5)?,
-        sealed: row.get(6)?,
-        created_at: row.get(7)?,
-        updated_at: row.get(8)?,
-        version: row.get(9)?,
+        registry: row.get(4)?,
+        revision: row.get(5)?,
+        size: row.get(6)?,
+        sealed: row.get(7)?,
+        created_at: row.get(8)?,
+        updated_at: row.get(9)?,
+        version: row.get(10)?,
     })
 }
 
@@ -91,6 +92,7 @@ impl Tx {
             secret.tenant_id,
             secret.project_id,
             &secret.name,
+            secret.registry.as_deref(),
             secret.revision,
             secret.size,
             secret.sealed.clone(),

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use muster_ids::{AllocationId, ClaimId, NodeId, SlotId, TypedId as _};
 use muster_model::node::{Capacity, Slot, SlotState};
-use muster_model::placement::{Ask, Fit, FreeSlot};
+use muster_model::placement::{Ask, Fit, FreeNode, FreeSlot, Room};
 use serde_json::{Value as Json, json};
 use uuid::Uuid;
 
@@ -66,6 +66,8 @@ statements! {
     // The one with the lowest id among some kinds, with its free slots. For each kind the index gives its first at once;
     // another worker's choice is passed over, not waited for. The lock is on the newest version of the node's row, but slots
     // and claims are read as they were when the statement began: the last column says whether that is the same.
+    // A node whose last heartbeat is older than $5 is passed over, whatever its state. That look-up stands inside the CASE, where
+    // PostgreSQL leaves it alone: as a condition of its own it would become a join, and the index would not be walked in order.
     // PostgreSQL is led to the index: a range of one value in the index's own order, because with `fit = kinds.fit` it may
     // walk the nodes by id instead, and for a rare kind it walks them all; and a CASE, which it takes for true half the time,
     // because it believes that hardly a node passes three comparisons, and would then read and sort a whole kind.
@@ -74,7 +76,8 @@ statements! {
             SELECT n.* FROM unnest($1::bigint[]) AS kinds (fit) CROSS JOIN LATERAL (
                 SELECT id, cpus_total, memory_mb_total, disk_mb_total, xmin AS written_by FROM nodes
                 WHERE state = 'ready' AND NOT exclusive AND fit >= kinds.fit AND fit <= kinds.fit
-                    AND CASE WHEN cpus_free >= $2 AND memory_mb_free >= $3 AND disk_mb_free >= $4 THEN true ELSE false END
+                    AND CASE WHEN cpus_free >= $2 AND memory_mb_free >= $3 AND disk_mb_free >= $4
+                        AND (SELECT h.seen_at FROM node_heartbeats h WHERE h.node_id = nodes.id) >= $5 THEN true ELSE false END
                 ORDER BY fit, id LIMIT 1 FOR UPDATE SKIP LOCKED) n
             ORDER BY n.id LIMIT 1)
          SELECT n.id, n.cpus_total, n.memory_mb_total, n.disk_mb_total, s.id, s.ordinal, s.island, s.numa,
@@ -84,7 +87,8 @@ statements! {
          ORDER BY s.ordinal",
         "WITH chosen AS (
             SELECT (SELECT id FROM nodes WHERE state = 'ready' AND NOT exclusive AND fit = kinds.value
-                        AND cpus_free >= $2 AND memory_mb_free >= $3 AND disk_mb_free >= $4 ORDER BY id LIMIT 1) AS id
+                        AND cpus_free >= $2 AND memory_mb_free >= $3 AND disk_mb_free >= $4
+                        AND (SELECT h.seen_at FROM node_heartbeats h WHERE h.node_id = nodes.id) >= $5 ORDER BY id LIMIT 1) AS id
             FROM json_each($1) AS kinds)
          SELECT n.id, n.cpus_total, n.memory_mb_total, n.disk_mb_total, s.id, s.ordinal, s.island, s.numa, 1
          FROM (SELECT id FROM chosen WHERE id IS NOT NULL ORDER BY id LIMIT 1) f JOIN nodes n ON n.id = f.id
@@ -96,13 +100,20 @@ statements! {
     NODE_WITH_ROOM = both(
         "SELECT id FROM (
             SELECT id FROM nodes WHERE state = 'ready' AND NOT exclusive AND fit >= $1 AND fit < $2
-                AND CASE WHEN cpus_free >= $4 AND memory_mb_free >= $5 AND disk_mb_free >= $6 THEN true ELSE false END
+                AND CASE WHEN cpus_free >= $4 AND memory_mb_free >= $5 AND disk_mb_free >= $6
+                    AND (SELECT h.seen_at FROM node_heartbeats h WHERE h.node_id = nodes.id) >= $7 THEN true ELSE false END
             ORDER BY fit, id LIMIT 1) held
          UNION ALL
          SELECT id FROM (
             SELECT id FROM nodes WHERE state = 'ready' AND NOT exclusive AND fit >= $3
-                AND CASE WHEN cpus_free >= $4 AND memory_mb_free >= $5 AND disk_mb_free >= $6 THEN true ELSE false END
+                AND CASE WHEN cpus_free >= $4 AND memory_mb_free >= $5 AND disk_mb_free >= $6
+                    AND (SELECT h.seen_at FROM node_heartbeats h WHERE h.node_id = nodes.id) >= $7 THEN true ELSE false END
             ORDER BY fit, id LIMIT 1) whole");
+    // The same need, of nodes that are ready but silent: none of them is chosen, and none of them is lost yet.
+    NODES_SILENT_WITH_ROOM = both(
+        "SELECT COUNT(*), MAX(h.seen_at) FROM nodes LEFT JOIN node_heartbeats h ON h.node_id = nodes.id
+         WHERE state = 'ready' AND NOT exclusive AND ((fit >= $1 AND fit < $2) OR fit >= $3)
+            AND cpus_free >= $4 AND memory_mb_free >= $5 AND disk_mb_free >= $6 AND (h.seen_at IS NULL OR h.seen_at < $7)");
     NODE_LOCK = pair("SELECT holders, exclusive FROM nodes WHERE id = $1 FOR UPDATE",
         "SELECT holders, exclusive FROM nodes WHERE id = $1");
     NODE_HOLD = both(
@@ -126,19 +137,36 @@ statements! {
     CAPACITY_BY_FIT = both(
         "SELECT fit, COUNT(*), MAX(cpus_free), MAX(memory_mb_free), MAX(disk_mb_free) FROM nodes
          WHERE state = 'ready' AND NOT exclusive GROUP BY fit ORDER BY fit");
-    // For a need of $1 CPUs, $2 memory and $3 disk: how many have all of it, and the most of each thing that one has which
-    // has enough of the others.
+    // For a need of $1 CPUs, $2 memory and $3 disk, of the nodes that sent a heartbeat since $4: how many have all of it, and
+    // the most of each resource that one has which has enough of the others.
     CAPACITY_ROOMS = both(
         "SELECT fit, SUM(CASE WHEN cpus_free >= $1 AND memory_mb_free >= $2 AND disk_mb_free >= $3 THEN 1 ELSE 0 END),
                 MAX(CASE WHEN memory_mb_free >= $2 AND disk_mb_free >= $3 THEN cpus_free ELSE 0 END),
                 MAX(CASE WHEN cpus_free >= $1 AND disk_mb_free >= $3 THEN memory_mb_free ELSE 0 END),
                 MAX(CASE WHEN cpus_free >= $1 AND memory_mb_free >= $2 THEN disk_mb_free ELSE 0 END),
                 MAX(cpus_free), MAX(memory_mb_free), MAX(disk_mb_free)
-         FROM nodes WHERE state = 'ready' AND NOT exclusive GROUP BY fit ORDER BY fit");
+         FROM nodes JOIN node_heartbeats h ON h.node_id = nodes.id AND h.seen_at >= $4
+         WHERE state = 'ready' AND NOT exclusive GROUP BY fit ORDER BY fit");
+    // The same without the node $5, which is about to be drained.
+    CAPACITY_ROOMS_ELSEWHERE = both(
+        "SELECT fit, SUM(CASE WHEN cpus_free >= $1 AND memory_mb_free >= $2 AND disk_mb_free >= $3 THEN 1 ELSE 0 END),
+                MAX(CASE WHEN memory_mb_free >= $2 AND disk_mb_free >= $3 THEN cpus_free ELSE 0 END),
+                MAX(CASE WHEN cpus_free >= $1 AND disk_mb_free >= $3 THEN memory_mb_free ELSE 0 END),
+                MAX(CASE WHEN cpus_free >= $1 AND memory_mb_free >= $2 THEN disk_mb_free ELSE 0 END),
+                MAX(cpus_free), MAX(memory_mb_free), MAX(disk_mb_free)
+         FROM nodes JOIN node_heartbeats h ON h.node_id = nodes.id AND h.seen_at >= $4
+         WHERE state = 'ready' AND NOT exclusive AND id <> $5 GROUP BY fit ORDER BY fit");
+    // What each node that takes allocations has free, for a plan of many allocations at once.
+    CAPACITY_NODES = both(
+        "SELECT fit, cpus_free, memory_mb_free, disk_mb_free, cpus_total, memory_mb_total, disk_mb_total
+         FROM nodes JOIN node_heartbeats h ON h.node_id = nodes.id AND h.seen_at >= $1
+         WHERE state = 'ready' AND NOT exclusive ORDER BY nodes.id");
+    // Whether any node is large enough, whatever is held of it now and whether or not it answers.
+    CAPACITY_LARGEST = both(
+        "SELECT COUNT(*), MAX(gpus_total), MAX(cpus_total), MAX(memory_mb_total), MAX(disk_mb_total),
+                CAST(SUM(CASE WHEN gpus_total >= $1 AND cpus_total >= $2 AND memory_mb_total >= $3 AND disk_mb_total >= $4 THEN 1 ELSE 0 END) AS BIGINT)
+         FROM nodes WHERE retired_at IS NULL AND approved_at IS NOT NULL");
     CAPACITY_WAITING = both("SELECT COUNT(*) FROM allocations WHERE state = 'placing'");
-    CAPACITY_FITTING = both(
-        "SELECT COUNT(*) FROM nodes WHERE state = 'ready' AND NOT exclusive AND fit = $1
-            AND cpus_free >= $2 AND memory_mb_free >= $3 AND disk_mb_free >= $4");
 }
 
 fn slot(row: &Row) -> Result<Slot> {
@@ -215,17 +243,52 @@ pub struct FitCount {
     pub most: Capacity,
 }
 
-/// What nodes of one kind have beside their GPUs, for somebody with a need.
+/// Nodes that have enough free, are ready, and are silent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Room {
-    /// The kind.
-    pub fit: Fit,
-    /// How many of them have enough CPUs, memory and disk.
+pub struct Silent {
+    /// How many.
     pub nodes: i64,
-    /// The most of each thing that one of them has free.
+    /// The latest heartbeat of any of them; none of them sent one if absent.
+    pub seen_at: Option<Timestamp>,
+}
+
+/// The largest nodes that are approved and not retired.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LargestNodes {
+    /// How many nodes there are.
+    pub nodes: i64,
+    /// The most of each resource that one has in all.
     pub most: Capacity,
-    /// The most of each thing that one of them has free which has enough of the others.
-    pub beside: Capacity,
+    /// How many have all of the need, once nothing of them is held.
+    pub large_enough: i64,
+}
+
+fn rooms(rows: &[Row]) -> Result<Vec<Room>> {
+    rows.iter()
+        .map(|row| {
+            let fit = Fit::unpacked(row.get(0)?);
+            let capacity = |from: usize| -> Result<Capacity> {
+                let gpus = i64::from(fit.gpus);
+                let (cpus, memory_mb, disk_mb) = (row.get(from)?, row.get(from + 1)?, row.get(from + 2)?);
+                Ok(Capacity { gpus, cpus, memory_mb, disk_mb })
+            };
+            Ok(Room { fit, nodes: row.get(1)?, beside: capacity(2)?, most: capacity(5)? })
+        })
+        .collect()
+}
+
+fn silent(row: Option<&Row>) -> Result<Option<Silent>> {
+    let Some(row) = row else { return Ok(None) };
+    let nodes: i64 = row.get(0)?;
+    Ok(if nodes == 0 { None } else { Some(Silent { nodes, seen_at: row.get(1)? }) })
+}
+
+/// The kinds that can hold an ask, as two ranges of fits, and the rest of a need.
+fn room_args(ask: &Ask, need: &Capacity, heard_since: Timestamp) -> Vec<Value> {
+    let least = |whole| Fit { whole, gpus: ask.gpus, pocket: 0, island: 0, numa: 0 }.packed();
+    let first_whole = Fit { whole: true, gpus: 0, pocket: 0, island: 0, numa: 0 }.packed();
+    let least_held = if ask.exclusive { first_whole } else { least(false) };
+    args![least_held, first_whole, least(true), need.cpus, need.memory_mb, need.disk_mb, heard_since]
 }
 
 impl Store {
@@ -264,20 +327,25 @@ impl Store {
             .collect()
     }
 
-    /// What the nodes of each kind have for this need. GPUs are the caller's to compare: the kind says all about them.
-    pub async fn rooms(&self, need: &Capacity) -> Result<Vec<Room>> {
-        let rows = self.fetch_all(&CAPACITY_ROOMS, args![need.cpus, need.memory_mb, need.disk_mb]).await?;
-        rows.iter()
-            .map(|row| {
-                let fit = Fit::unpacked(row.get(0)?);
-                let capacity = |from: usize| -> Result<Capacity> {
-                    let gpus = i64::from(fit.gpus);
-                    let (cpus, memory_mb, disk_mb) = (row.get(from)?, row.get(from + 1)?, row.get(from + 2)?);
-                    Ok(Capacity { gpus, cpus, memory_mb, disk_mb })
-                };
-                Ok(Room { fit, nodes: row.get(1)?, beside: capacity(2)?, most: capacity(5)? })
-            })
-            .collect()
+    /// What the nodes of each kind that sent a heartbeat since `heard_since` have for this need. GPUs are the caller's to
+    /// compare: the kind says all about them.
+    pub async fn rooms(&self, need: &Capacity, heard_since: Timestamp) -> Result<Vec<Room>> {
+        rooms(
+            &self
+                .fetch_all(&CAPACITY_ROOMS, args![need.cpus, need.memory_mb, need.disk_mb, heard_since])
+                .await?,
+        )
+    }
+
+    /// The same for all nodes but one.
+    pub async fn rooms_elsewhere(
+        &self,
+        need: &Capacity,
+        heard_since: Timestamp,
+        but: NodeId,
+    ) -> Result<Vec<Room>> {
+        let args = args![need.cpus, need.memory_mb, need.disk_mb, heard_since, but];
+        rooms(&self.fetch_all(&CAPACITY_ROOMS_ELSEWHERE, args).await?)
     }
 
     /// How many allocations wait in line.
@@ -285,10 +353,49 @@ impl Store {
         self.fetch_optional(&CAPACITY_WAITING, args![]).await?.map_or(Ok(0), |row| row.get(0))
     }
 
-    /// How many nodes of a kind have so much free.
-    pub async fn fitting(&self, fit: Fit, need: &Capacity) -> Result<i64> {
-        let args = args![fit.packed(), need.cpus, need.memory_mb, need.disk_mb];
-        self.fetch_optional(&CAPACITY_FITTING, args).await?.map_or(Ok(0), |row| row.get(0))
+    /// The largest nodes there are, for a need.
+    pub async fn largest_nodes(&self, need: &Capacity) -> Result<LargestNodes> {
+        let args = args![need.gpus, need.cpus, need.memory_mb, need.disk_mb];
+        let row = self.fetch_optional(&CAPACITY_LARGEST, args).await?;
+        let row = row.ok_or(StoreError::Corrupt("a count of nodes"))?;
+        let most = |at| Ok::<i64, StoreError>(row.get::<Option<i64>>(at)?.unwrap_or(0));
+        Ok(LargestNodes {
+            nodes: row.get(0)?,
+            most: Capacity { gpus: most(1)?, cpus: most(2)?, memory_mb: most(3)?, disk_mb: most(4)? },
+            large_enough: most(5)?,
+        })
+    }
+
+    /// What each node has free that takes allocations and sent a heartbeat since `heard_since`, in order of their ids.
+    pub async fn free_nodes(&self, heard_since: Timestamp) -> Result<Vec<FreeNode>> {
+        let rows = self.fetch_all(&CAPACITY_NODES, args![heard_since]).await?;
+        rows.iter()
+            .map(|row| {
+                let fit = Fit::unpacked(row.get(0)?);
+                let gpus = i64::from(fit.gpus);
+                let capacity = |from: usize| -> Result<Capacity> {
+                    Ok(Capacity {
+                        gpus,
+                        cpus: row.get(from)?,
+                        memory_mb: row.get(from + 1)?,
+                        disk_mb: row.get(from + 2)?,
+                    })
+                };
+                Ok(FreeNode { fit, free: capacity(1)?, total: capacity(4)? })
+            })
+            .collect()
+    }
+
+    /// The nodes with enough free that are ready but sent no heartbeat since `heard_since`.
+    pub async fn silent_with_room(
+        &self,
+        ask: &Ask,
+        need: &Capacity,
+        heard_since: Timestamp,
+    ) -> Result<Option<Silent>> {
+        silent(
+            self.fetch_optional(&NODES_SILENT_WITH_ROOM, room_args(ask, need, heard_since)).await?.as_ref(),
+        )
     }
 
     /// The slots that an allocation holds: id and device.
@@ -363,14 +470,20 @@ impl Tx {
         self.execute(&SLOT_CLEAN_OF, args![allocation, None::<String>, None::<Uuid>, at]).await
     }
 
-    /// The node with the lowest id that is of one of these kinds and has so much free, locked.
-    pub async fn candidate(&mut self, kinds: &[Fit], need: &Capacity) -> Result<Option<Candidate>> {
+    /// The node with the lowest id that is of one of these kinds, has so much free and sent a heartbeat since `heard_since`,
+    /// locked.
+    pub async fn candidate(
+        &mut self,
+        kinds: &[Fit],
+        need: &Capacity,
+        heard_since: Timestamp,
+    ) -> Result<Option<Candidate>> {
         let packed = kinds.iter().map(|fit| fit.packed());
         let mut args = match self.is_postgres() {
             true => vec![Value::I64s(packed.map(Some).collect())],
             false => args![packed.map(Json::from).collect::<Json>()],
         };
-        args.extend(args![need.cpus, need.memory_mb, need.disk_mb]);
+        args.extend(args![need.cpus, need.memory_mb, need.disk_mb, heard_since]);
         let rows = self.fetch_all(&CANDIDATE, args).await?;
         let Some(first) = rows.first() else { return Ok(None) };
         let mut candidate = Candidate {
@@ -402,13 +515,35 @@ impl Tx {
         unpacked(&self.fetch_all(&FITS, args![]).await?)
     }
 
-    /// Some node that can hold what is asked for, not locked; what others have not committed yet does not count.
-    pub async fn node_with_room(&mut self, ask: &Ask, need: &Capacity) -> Result<Option<NodeId>> {
-        let least = |whole| Fit { whole, gpus: ask.gpus, pocket: 0, island: 0, numa: 0 }.packed();
-        let first_whole = Fit { whole: true, gpus: 0, pocket: 0, island: 0, numa: 0 }.packed();
-        let least_held = if ask.exclusive { first_whole } else { least(false) };
-        let args = args![least_held, first_whole, least(true), need.cpus, need.memory_mb, need.disk_mb];
-        self.fetch_all(&NODE_WITH_ROOM, args).await?.first().map(|row| row.get(0)).transpose()
+    /// Some node that can hold what is asked for and sent a heartbeat since `heard_since`, not locked; what others have not
+    /// committed yet does not count.
+    pub async fn node_with_room(
+        &mut self,
+        ask: &Ask,
+        need: &Capacity,
+        heard_since: Timestamp,
+    ) -> Result<Option<NodeId>> {
+        let rows = self.fetch_all(&NODE_WITH_ROOM, room_args(ask, need, heard_since)).await?;
+        rows.first().map(|row| row.get(0)).transpose()
+    }
+
+    /// What the nodes of each kind have for this need, as this transaction sees them.
+    pub async fn rooms(&mut self, need: &Capacity, heard_since: Timestamp) -> Result<Vec<Room>> {
+        rooms(
+            &self
+                .fetch_all(&CAPACITY_ROOMS, args![need.cpus, need.memory_mb, need.disk_mb, heard_since])
+                .await?,
+        )
+    }
+
+    /// The nodes with enough free that are ready but sent no heartbeat since `heard_since`.
+    pub async fn silent_with_room(
+        &mut self,
+        ask: &Ask,
+        need: &Capacity,
+        heard_since: Timestamp,
+    ) -> Result<Option<Silent>> {
+        silent(self.fetch_all(&NODES_SILENT_WITH_ROOM, room_args(ask, need, heard_since)).await?.first())
     }
 
     /// Takes what an allocation gets of a node. `Conflict` when somebody else was faster: the caller plans again.

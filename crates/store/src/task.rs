@@ -23,6 +23,11 @@ statements! {
     TASK_GET = both(concat!("SELECT ", columns!(), " FROM node_tasks WHERE id = $1"));
     TASK_OF = both(concat!("SELECT ", columns!(), " FROM node_tasks WHERE operation_id = $1 ORDER BY id"));
     TASK_BY_KEY = both(concat!("SELECT ", columns!(), " FROM node_tasks WHERE operation_id = $1 AND key = $2"));
+    // Of one lease: all of them, and those that have not ended.
+    TASK_COUNT_OF = both("SELECT COUNT(*), COALESCE(SUM(CASE WHEN state IN ('queued', 'delivered', 'running') THEN 1 ELSE 0 END), 0)
+         FROM node_tasks WHERE operation_id = $1 AND SUBSTR(key, 1, LENGTH($2)) = $2 AND generation = $3");
+    // Its key is free for the same thing to be done again.
+    TASK_SET_ASIDE = both("UPDATE node_tasks SET key = $3 WHERE id = $1 AND key = $2");
     TASK_OPEN_ON = both(concat!("SELECT ", columns!(), " FROM node_tasks
          WHERE node_id = $1 AND state IN ('queued', 'delivered', 'running') ORDER BY id"));
     TASK_NODES_WAITING = both(
@@ -41,10 +46,12 @@ statements! {
                       AND EXISTS (SELECT 1 FROM nodes n WHERE n.id = $1 AND n.session = $4 AND n.session_clean
                                   AND n.retired_at IS NULL)
                       ORDER BY id LIMIT $3) RETURNING ", columns!()));
-    // An agent that starts anew has forgotten what it was given; whatever it did, it will find when it does it again.
+    // An agent that starts anew has forgotten what it was given; whatever it did, it will find when it does it again. The time of
+    // the delivery stays: a task without one was never given to an agent, and so surely not begun.
     TASK_REQUEUE = both(
-        "UPDATE node_tasks SET state = 'queued', delivered_at = $2
-         WHERE node_id = $1 AND state IN ('delivered', 'running')");
+        "UPDATE node_tasks SET state = 'queued' WHERE node_id = $1 AND state IN ('delivered', 'running')");
+    // What did not fit into a delivery. It keeps the time, too: it may have been given to an agent before.
+    TASK_PUT_BACK = both("UPDATE node_tasks SET state = 'queued' WHERE id = $1 AND state = 'delivered'");
     TASK_REPORT = both(
         "UPDATE node_tasks SET state = $3, result = $4, message = $5, finished_at = $6
          WHERE id = $1 AND node_id = $2 AND incarnation = $7 AND generation = $8
@@ -52,6 +59,9 @@ statements! {
     TASK_EXPIRE = both(
         "UPDATE node_tasks SET state = 'expired', finished_at = $2
          WHERE id = $1 AND state IN ('queued', 'delivered', 'running')");
+    TASK_WITHDRAW = both(
+        "UPDATE node_tasks SET state = 'expired', finished_at = $2
+         WHERE id = $1 AND state = 'queued' AND delivered_at IS NULL");
     TASK_EXPIRE_OF = both(
         "UPDATE node_tasks SET state = 'expired', finished_at = $2
          WHERE operation_id = $1 AND state IN ('queued', 'delivered', 'running')");
@@ -98,6 +108,19 @@ pub struct TaskReport {
     pub message: Option<String>,
 }
 
+/// Bytes of payload that one delivery carries, if it carries more than one task.
+const DELIVERY_BYTES: usize = 2 << 20;
+
+/// How many of these tasks one delivery carries: always the first.
+fn fitting(tasks: &[Task]) -> usize {
+    let mut bytes = 0;
+    let fits = |task: &&Task| {
+        bytes += task.payload.to_string().len();
+        bytes <= DELIVERY_BYTES
+    };
+    tasks.iter().take_while(fits).count().max(1).min(tasks.len())
+}
+
 impl Store {
     /// The task with this id.
     pub async fn task_lookup(&self, id: TaskId) -> Result<Option<Task>> {
@@ -124,7 +147,9 @@ impl Store {
         self.fetch_all(&TASK_NODES_WAITING, args![now]).await?.iter().map(|row| row.get(0)).collect()
     }
 
-    /// Hands waiting tasks to a node's agent, if its session is the current one and clean.
+    /// Hands waiting tasks to a node's agent, if its session is the current one and clean: the oldest, at most `most`, and no
+    /// more than an agent reads in one answer. The others stay in the queue, so that large tasks of one tenant delay those of
+    /// another by an answer and never block them.
     pub async fn task_deliver(
         &self,
         node: NodeId,
@@ -135,15 +160,18 @@ impl Store {
         let mut tx = self.begin().await?;
         let rows = tx.fetch_all(&TASK_DELIVER, args![node, at, most, session]).await?;
         let mut tasks: Vec<Task> = rows.iter().map(task).collect::<Result<_>>()?;
-        tx.commit().await?;
         tasks.sort_by_key(|task| task.id);
+        for surplus in tasks.split_off(fitting(&tasks)) {
+            tx.execute(&TASK_PUT_BACK, args![surplus.id]).await?;
+        }
+        tx.commit().await?;
         Ok(tasks)
     }
 }
 
 impl Tx {
-    /// Asks for something, once.
-    pub async fn task_queue(&mut self, task: &Task) -> Result<()> {
+    /// Asks for something, once; says whether it was not asked for before.
+    pub async fn task_queue(&mut self, task: &Task) -> Result<bool> {
         let args = args![
             task.id,
             task.node_id,
@@ -159,12 +187,28 @@ impl Tx {
             task.queued_at,
             task.expires_at
         ];
-        self.execute(&TASK_QUEUE, args).await.map(drop)
+        Ok(self.execute(&TASK_QUEUE, args).await? == 1)
+    }
+
+    /// How many tasks of an operation have a key that begins so and this generation, and how many of them have not ended.
+    pub async fn task_count_of(
+        &mut self,
+        operation: OperationId,
+        prefix: &str,
+        generation: i64,
+    ) -> Result<(i64, i64)> {
+        let rows = self.fetch_all(&TASK_COUNT_OF, args![operation, prefix, generation]).await?;
+        rows.first().map_or(Ok((0, 0)), |row| Ok((row.get(0)?, row.get(1)?)))
+    }
+
+    /// Gives a task another key, unless that was done already, so that the same thing can be asked for again.
+    pub async fn task_set_aside(&mut self, id: TaskId, key: &str, aside: &str) -> Result<()> {
+        self.execute(&TASK_SET_ASIDE, args![id, key, aside]).await.map(drop)
     }
 
     /// Gives tasks that an earlier agent had back to the queue.
     pub async fn task_requeue(&mut self, node: NodeId) -> Result<u64> {
-        self.execute(&TASK_REQUEUE, args![node, None::<Timestamp>]).await
+        self.execute(&TASK_REQUEUE, args![node]).await
     }
 
     /// Takes an agent's word on a task. `Fenced` when the task is not waited for any more, or was for something older.
@@ -190,6 +234,11 @@ impl Tx {
     /// Nobody waits for this task any more.
     pub async fn task_expire(&mut self, id: TaskId, at: Timestamp) -> Result<()> {
         self.execute(&TASK_EXPIRE, args![id, at]).await.map(drop)
+    }
+
+    /// Takes a task back that was never delivered; `false` if an agent has or had it, and so may have begun it.
+    pub async fn task_withdraw(&mut self, id: TaskId, at: Timestamp) -> Result<bool> {
+        Ok(self.execute(&TASK_WITHDRAW, args![id, at]).await? == 1)
     }
 
     /// Nobody waits for the tasks of this operation any more.

@@ -9,20 +9,22 @@ use crate::{Page, Result, Store, StoreError, Tx};
 
 macro_rules! columns {
     () => {
-        "SELECT id, kind, user_id, service_account_id, name, hint, created_at, expires_at, revoked_at, last_used_at, version
+        "SELECT id, kind, user_id, service_account_id, name, hint, created_at, expires_at, revoked_at, last_used_at, version,
+                parent_id
          FROM tokens "
     };
 }
 
 statements! {
     TOKEN_INSERT = both(
-        "INSERT INTO tokens (id, kind, user_id, service_account_id, name, hint, hash, created_at, expires_at, version)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)");
+        "INSERT INTO tokens (id, kind, user_id, service_account_id, name, hint, hash, created_at, expires_at, version,
+                             parent_id)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)");
     TOKEN_GET = both(concat!(columns!(), "WHERE id = $1"));
     // A credential as it is checked: the token, and whether its subject is shut out.
     TOKEN_BY_HASH = both(
         "SELECT t.id, t.kind, t.user_id, t.service_account_id, t.name, t.hint, t.created_at, t.expires_at, t.revoked_at,
-                t.last_used_at, t.version, COALESCE(u.disabled, s.disabled)
+                t.last_used_at, t.version, t.parent_id, COALESCE(u.disabled, s.disabled)
          FROM tokens t LEFT JOIN users u ON u.id = t.user_id LEFT JOIN service_accounts s ON s.id = t.service_account_id
          WHERE t.hash = $1");
     TOKEN_LIST = both(concat!(columns!(),
@@ -31,8 +33,21 @@ statements! {
         "UPDATE tokens SET expires_at = $2, version = version + 1 WHERE id = $1 AND version = $3 AND revoked_at IS NULL");
     TOKEN_REVOKE = both(
         "UPDATE tokens SET revoked_at = $2, version = version + 1 WHERE id = $1 AND revoked_at IS NULL");
+    // What a token issued ends with it, and so on.
+    TOKEN_REVOKE_CHILDREN = both(
+        "UPDATE tokens SET revoked_at = $2, version = version + 1
+         WHERE revoked_at IS NULL AND id IN (
+            WITH RECURSIVE issued (id) AS (
+                SELECT id FROM tokens WHERE parent_id = $1
+                UNION SELECT t.id FROM tokens t JOIN issued ON t.parent_id = issued.id)
+            SELECT id FROM issued)");
     TOKEN_REVOKE_OF_USER = both(
-        "UPDATE tokens SET revoked_at = $2, version = version + 1 WHERE user_id = $1 AND revoked_at IS NULL");
+        "UPDATE tokens SET revoked_at = $2, version = version + 1
+         WHERE revoked_at IS NULL AND id IN (
+            WITH RECURSIVE issued (id) AS (
+                SELECT id FROM tokens WHERE user_id = $1
+                UNION SELECT t.id FROM tokens t JOIN issued ON t.parent_id = issued.id)
+            SELECT id FROM issued)");
     TOKEN_USED = both(
         "UPDATE tokens SET last_used_at = $2 WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < $2)");
     TOKEN_DELETE_OF_USER = both("DELETE FROM tokens WHERE user_id = $1");
@@ -64,6 +79,7 @@ fn token(row: &Row) -> Result<Token> {
         revoked_at: row.get(8)?,
         last_used_at: row.get(9)?,
         version: row.get(10)?,
+        parent_id: row.get(11)?,
     })
 }
 
@@ -80,7 +96,7 @@ impl Store {
     /// The credential with this hash.
     pub async fn token_by_hash(&self, hash: [u8; 32]) -> Result<Option<Credential>> {
         let row = self.fetch_optional(&TOKEN_BY_HASH, args![hash.to_vec()]).await?;
-        row.as_ref().map(|row| Ok(Credential { token: token(row)?, disabled: row.get(11)? })).transpose()
+        row.as_ref().map(|row| Ok(Credential { token: token(row)?, disabled: row.get(12)? })).transpose()
     }
 
     /// The token with this id.
@@ -117,7 +133,8 @@ impl Tx {
             hash.to_vec(),
             token.created_at,
             token.expires_at,
-            token.version
+            token.version,
+            token.parent_id
         ];
         self.insert(&TOKEN_INSERT, args).await
     }
@@ -127,12 +144,13 @@ impl Tx {
         self.execute_one(&TOKEN_SHORTEN, args![id, expires_at, version], StoreError::Stale).await
     }
 
-    /// Revokes a token that is not revoked yet.
-    pub async fn token_revoke(&mut self, id: TokenId, at: Timestamp) -> Result<()> {
-        self.execute_one(&TOKEN_REVOKE, args![id, at], StoreError::Stale).await
+    /// Revokes a token that is not revoked yet, and every token that it issued, at any remove; says how many those are.
+    pub async fn token_revoke(&mut self, id: TokenId, at: Timestamp) -> Result<i64> {
+        self.execute_one(&TOKEN_REVOKE, args![id, at], StoreError::Stale).await?;
+        self.execute(&TOKEN_REVOKE_CHILDREN, args![id, at]).await.map(|count| count as i64)
     }
 
-    /// Revokes everything a person holds, sessions included.
+    /// Revokes everything a person holds, sessions included, and what those tokens issued.
     pub async fn token_revoke_of_user(&mut self, user: UserId, at: Timestamp) -> Result<i64> {
         self.execute(&TOKEN_REVOKE_OF_USER, args![user, at]).await.map(|count| count as i64)
     }

@@ -9,7 +9,7 @@ use crate::StoreError;
 use crate::fault::{Fault, Faults, Verdict};
 use crate::idempotency::{fuse, fuse_sqlite};
 use crate::sql::{Row, Sql, Value, bind_pg, bind_pg_text, bind_sqlite};
-use crate::writer::SqliteTx;
+use crate::writer::{SqliteTx, Unbroken};
 
 /// An open transaction. Dropped without `commit`, it is rolled back.
 pub struct Tx {
@@ -51,7 +51,10 @@ impl PgTx {
 
     async fn connection(&mut self) -> Result<&mut Transaction<'static, Postgres>, StoreError> {
         if self.open.is_none() {
-            self.open = Some(self.pool.begin().await?);
+            // A BEGIN that was sent and not noted would leave the connection inside of a transaction that is never ended, and the
+            // next one to use it would be told of a commit that was none.
+            let pool = self.pool.clone();
+            self.open = Some(Unbroken::new(async move { pool.begin().await }).await?);
         }
         let Some(tx) = &mut self.open else {
             return Err(StoreError::Unavailable("the transaction has ended".to_owned()));

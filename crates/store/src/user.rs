@@ -23,7 +23,8 @@ statements! {
         "UPDATE tenants SET next_uid = next_uid + 1 WHERE id = $1 AND next_uid < 60000 RETURNING next_uid - 1");
     USER_LOGIN_TAKEN = both("SELECT 1 FROM users WHERE tenant_id = $1 AND login = $2");
     USER_GET = both(concat!(columns!(), "WHERE id = $1"));
-    USER_BY_EMAIL = both(concat!(columns!(), "WHERE email = $1"));
+    USER_BY_EMAIL = both(concat!(columns!(), "WHERE email = $1 AND (($2 AND tenant_id IS NULL) OR tenant_id = $3)"));
+    USERS_BY_EMAIL = both(concat!(columns!(), "WHERE email = $1 ORDER BY id LIMIT $2"));
     USER_LIST = pair(
         concat!(columns!(), "WHERE id > $1 AND ($2 OR tenant_id = $3) AND ", labels_match!(pg "$5" "$6"),
             "ORDER BY id LIMIT $4"),
@@ -71,9 +72,15 @@ impl Store {
         self.fetch_optional(&USER_GET, args![id]).await?.as_ref().map(user).transpose()
     }
 
-    /// The person with this address, lower case.
-    pub async fn user_by_email(&self, email: &str) -> Result<Option<User>> {
-        self.fetch_optional(&USER_BY_EMAIL, args![email]).await?.as_ref().map(user).transpose()
+    /// The person of a tenant, or of the platform, with this address, lower case.
+    pub async fn user_by_email(&self, tenant: Option<TenantId>, email: &str) -> Result<Option<User>> {
+        let args = args![email, tenant.is_none(), tenant];
+        self.fetch_optional(&USER_BY_EMAIL, args).await?.as_ref().map(user).transpose()
+    }
+
+    /// The people of all tenants with this address, so many at most.
+    pub async fn users_by_email(&self, email: &str, limit: i64) -> Result<Vec<User>> {
+        self.fetch_all(&USERS_BY_EMAIL, args![email, limit]).await?.iter().map(user).collect()
     }
 
     /// People in order of their adding: everybody, or a tenant's.

@@ -25,8 +25,15 @@ statements! {
     WEBHOOK_LIST = both(concat!(columns!(),
         "WHERE id > $1 AND (($2 AND tenant_id IS NULL) OR tenant_id = $3) AND (($4 AND project_id IS NULL) OR project_id = $5)
          ORDER BY id LIMIT $6"));
-    WEBHOOK_DUE = both(concat!(columns!(), "WHERE state = 'enabled' AND next_attempt_at <= $1 AND cursor < $2
-        ORDER BY next_attempt_at LIMIT $3"));
+    // Tenants take turns: however many webhooks one has, the first of each come before the second of any.
+    WEBHOOK_DUE = both(concat!(columns!(), "WHERE id IN (
+            SELECT id FROM (
+                SELECT id, next_attempt_at,
+                       ROW_NUMBER() OVER (PARTITION BY tenant_id ORDER BY next_attempt_at, id) AS turn
+                FROM webhooks WHERE state = 'enabled' AND next_attempt_at <= $1 AND cursor < $2) due
+            WHERE turn <= 16 ORDER BY turn, next_attempt_at LIMIT $3)
+        ORDER BY next_attempt_at, id"));
+    WEBHOOK_COUNT = both("SELECT COUNT(*) FROM webhooks WHERE ($1 AND tenant_id IS NULL) OR tenant_id = $2");
     WEBHOOK_UPDATE = both(
         "UPDATE webhooks SET url = $2, event_types = $3, state = $4, labels = $5, updated_at = $6, cursor = $7,
             attempts = $8, next_attempt_at = $9, failing_since = $10, version = version + 1
@@ -85,7 +92,7 @@ pub struct Delivery {
     pub id: DeliveryId,
     /// Which event.
     pub event_id: EventId,
-    /// Its platform number.
+    /// Its number in the webhook's own stream.
     pub sequence: i64,
     /// Which attempt, from 1.
     pub attempt: i64,
@@ -110,7 +117,7 @@ impl Store {
         self.fetch_all(&WEBHOOK_LIST, args).await?.iter().map(webhook).collect()
     }
 
-    /// Webhooks that have something to send now.
+    /// Webhooks that have something to send now, 16 of a tenant at most.
     pub async fn webhook_due(&self, now: Timestamp, newest_event: i64, limit: i64) -> Result<Vec<Webhook>> {
         self.fetch_all(&WEBHOOK_DUE, args![now, newest_event, limit]).await?.iter().map(webhook).collect()
     }
@@ -140,6 +147,12 @@ impl Store {
 }
 
 impl Tx {
+    /// How many webhooks a tenant has, its projects' included; or the platform.
+    pub async fn webhook_count(&mut self, tenant: Option<TenantId>) -> Result<i64> {
+        let rows = self.fetch_all(&WEBHOOK_COUNT, args![tenant.is_none(), tenant]).await?;
+        rows.first().map(|row| row.get(0)).transpose().map(Option::unwrap_or_default)
+    }
+
     /// Adds a webhook.
     pub async fn webhook_insert(&mut self, webhook: &Webhook) -> Result<()> {
         let args = args![

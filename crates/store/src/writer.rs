@@ -19,6 +19,7 @@ use sqlx::{Connection as _, Executor as _};
 use tokio::sync::{Mutex, OwnedMutexGuard, oneshot};
 
 use crate::StoreError;
+use crate::error::is_full;
 
 /// So many transactions at most share a commit: it bounds how long the first one waits. Those that are taken back count too:
 /// else a few that fail and try again would keep the others from their commit for as long as they do, and perhaps wait for it.
@@ -90,10 +91,10 @@ impl Drop for Waiting {
 }
 
 /// Work that is finished even when whoever waits for it goes away; what it results in is then dropped.
-struct Unbroken<T: Send + 'static>(Option<BoxFuture<'static, T>>);
+pub(crate) struct Unbroken<T: Send + 'static>(Option<BoxFuture<'static, T>>);
 
 impl<T: Send + 'static> Unbroken<T> {
-    fn new(work: impl Future<Output = T> + Send + 'static) -> Self {
+    pub(crate) fn new(work: impl Future<Output = T> + Send + 'static) -> Self {
         Self(Some(Box::pin(work)))
     }
 }
@@ -214,6 +215,7 @@ async fn end(state: &mut State) {
     for waiter in state.done.drain(..) {
         let _ = waiter.send(match &result {
             Ok(_) => Ok(()),
+            Err(error) if is_full(error) => Err(StoreError::Full(error.to_string())),
             Err(error) => Err(StoreError::Unavailable(format!("the commit failed: {error}"))),
         });
     }

@@ -1,24 +1,40 @@
 //! A database of a test's own, gone when the test is.
+//!
+//! It comes with its tables: a database is a copy of one that was migrated once, for PostgreSQL once a server and for SQLite
+//! once a process. Migrating each, over a `psql` of its own, was most of what a test on PostgreSQL did. Where opening an empty
+//! database is the very thing to test, there are [`Database::sqlite_empty`] and [`Database::postgres_empty`].
 
-use std::path::PathBuf;
-use std::process::Command;
-use std::sync::Arc;
+mod server;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock};
 
 use muster_ids::World;
 use muster_store::{Location, Store};
+
+use server::on_own_thread;
 
 /// A database that is removed when it is dropped.
 pub struct Database {
     /// Where it is.
     pub location: Location,
     folder: Arc<tempfile::TempDir>,
-    created: Option<(String, String)>,
+    created: Option<String>,
 }
 
 impl Database {
     /// A SQLite file in a folder of its own.
     pub fn sqlite() -> Self {
-        let folder = tempfile::Builder::new().prefix("muster-test-").tempdir().expect("a temporary folder");
+        static MIGRATED: LazyLock<Vec<u8>> = LazyLock::new(|| on_own_thread(migrated_file()));
+        let database = Self::sqlite_empty();
+        let Location::Sqlite(path) = &database.location else { unreachable!("it is SQLite's") };
+        std::fs::write(path, &*MIGRATED).expect("the copy can be written");
+        database
+    }
+
+    /// The same before its first migration: there is no file yet.
+    pub fn sqlite_empty() -> Self {
+        let folder = folder();
         Self {
             location: Location::Sqlite(folder.path().join("muster.db")),
             folder: Arc::new(folder),
@@ -28,17 +44,40 @@ impl Database {
 
     /// A fresh database in the PostgreSQL that `tools/with-postgres` started.
     pub fn postgres() -> Self {
-        let server = std::env::var("MUSTER_TEST_POSTGRES")
-            .expect("these tests need a PostgreSQL: run them as `tools/with-postgres cargo nextest run`, or `make test`");
+        Self::create(server::copy_template)
+    }
+
+    /// The same before its first migration.
+    pub fn postgres_empty() -> Self {
+        Self::create(server::create)
+    }
+
+    fn create(make: impl FnOnce(&str)) -> Self {
         let name = format!("test_{}", World::system().uuid().simple());
-        psql(&server, &format!("CREATE DATABASE {name}"));
-        let base = server.rsplit_once('/').expect("a URL with a database").0.to_owned();
-        let folder = tempfile::Builder::new().prefix("muster-test-").tempdir().expect("a temporary folder");
+        make(&name);
         Self {
-            location: Location::Postgres(format!("{base}/{name}")),
-            folder: Arc::new(folder),
-            created: Some((server, name)),
+            location: Location::Postgres(server::url(&name)),
+            folder: Arc::new(folder()),
+            created: Some(name),
         }
+    }
+
+    /// A copy with rows and files. No server may use this database meanwhile.
+    pub fn copy(&self) -> Self {
+        let copy = match &self.location {
+            Location::Sqlite(path) => {
+                let copy = Self::sqlite_empty();
+                let Location::Sqlite(to) = &copy.location else { unreachable!("it is SQLite's") };
+                std::fs::copy(path, to).expect("the copy can be written");
+                copy
+            }
+            Location::Postgres(_) => {
+                let from = self.created.as_deref().expect("a database of the test's own");
+                Self::create(|name| server::copy(from, name))
+            }
+        };
+        copy_files(&self.folder(), &copy.folder());
+        copy
     }
 
     /// One of each.
@@ -59,16 +98,40 @@ impl Database {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        if let Some((server, name)) = &self.created {
-            psql(server, &format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"));
+        if let Some(name) = &self.created {
+            server::remove(name);
         }
     }
 }
 
-fn psql(server: &str, statement: &str) {
-    let output = Command::new("psql")
-        .args([server, "--quiet", "--no-psqlrc", "--command", statement])
-        .output()
-        .expect("psql can be run: `make setup` installs it");
-    assert!(output.status.success(), "psql: {}", String::from_utf8_lossy(&output.stderr));
+/// Copies the files beside the database; those of SQLite itself come and go until its last connection is closed.
+fn copy_files(from: &Path, to: &Path) {
+    for entry in std::fs::read_dir(from).expect("the folder can be read").map(Result::unwrap) {
+        let target = to.join(entry.file_name());
+        if entry.file_type().expect("a kind of file").is_dir() {
+            std::fs::create_dir_all(&target).expect("a folder");
+            copy_files(&entry.path(), &target);
+        } else if !entry.file_name().to_string_lossy().starts_with("muster.db") {
+            std::fs::copy(entry.path(), target).expect("the copy can be written");
+        }
+    }
+}
+
+/// Beside the PostgreSQL server where there is one: with `MUSTER_PG_FAST=1` that is in memory, and what a killed test leaves is
+/// removed with the server.
+fn folder() -> tempfile::TempDir {
+    let parent = std::env::var_os("MUSTER_TEST_FOLDER").map_or_else(std::env::temp_dir, PathBuf::from);
+    tempfile::Builder::new().prefix("muster-test-").tempdir_in(parent).expect("a temporary folder")
+}
+
+/// The content of a SQLite file with all tables and no rows.
+async fn migrated_file() -> Vec<u8> {
+    let folder = folder();
+    let location = Location::Sqlite(folder.path().join("muster.db"));
+    let store = Store::open(&location, 1).await.expect("a fresh database opens");
+    // A copy, because the last pages of the file itself are still in its log.
+    let copy = folder.path().join("copy.db");
+    store.backup_to(&copy).await.expect("a copy can be written");
+    store.close().await;
+    std::fs::read(copy).expect("the copy can be read")
 }

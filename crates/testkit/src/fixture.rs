@@ -138,6 +138,7 @@ impl Fixture {
             revoked_at: None,
             last_used_at: None,
             version: 1,
+            parent_id: None,
         };
         let mut tx = kit.store().begin().await.expect("a transaction");
         tx.token_insert(&token, secret.hash()).await.expect("a token");
@@ -185,7 +186,7 @@ fn muster_api_permissions() -> Vec<&'static str> {
         .iter()
         .map(|operation| operation.permission)
         .filter(|word| allowable(word))
-        .chain(["runtime_secret.artifact_pull", "runtime_secret.cluster_bootstrap"])
+        .chain(["secret.use", "runtime_secret.artifact_pull", "runtime_secret.cluster_bootstrap"])
         .collect()
 }
 

@@ -63,6 +63,8 @@ impl Kit {
             ("limits.actor_per_second", "100000"),
             ("limits.tenant_per_second", "100000"),
             ("limits.tenant_in_flight", "1000"),
+            ("limits.address_per_second", "100000"),
+            ("limits.address_in_flight", "1000"),
             ("webhooks.allow_private", "true"),
         ];
         for (key, value) in defaults.iter().chain(settings) {

@@ -27,7 +27,8 @@ CREATE UNIQUE INDEX projects_by_name ON projects (tenant_id, name);
 CREATE TABLE users (
     id UUID NOT NULL PRIMARY KEY,
     tenant_id UUID REFERENCES tenants (id),
-    email TEXT NOT NULL UNIQUE,
+    -- Unique among the people of a tenant, and among those of the platform.
+    email TEXT NOT NULL,
     display_name TEXT NOT NULL,
     password_hash TEXT,
     disabled BOOLEAN NOT NULL,
@@ -41,6 +42,9 @@ CREATE TABLE users (
     CHECK ((login IS NULL) = (tenant_id IS NULL) AND (uid IS NULL) = (tenant_id IS NULL))
 );
 CREATE INDEX users_by_tenant ON users (tenant_id, id);
+CREATE UNIQUE INDEX users_by_email ON users (tenant_id, email);
+CREATE UNIQUE INDEX users_of_platform_by_email ON users (email) WHERE tenant_id IS NULL;
+CREATE INDEX users_by_address ON users (email);
 CREATE UNIQUE INDEX users_by_login ON users (tenant_id, login);
 CREATE UNIQUE INDEX users_by_uid ON users (tenant_id, uid);
 
@@ -93,11 +97,14 @@ CREATE TABLE tokens (
     expires_at TIMESTAMPTZ NOT NULL,
     revoked_at TIMESTAMPTZ,
     last_used_at TIMESTAMPTZ,
+    -- The token that issued it; it ends with that one. No foreign key: what a removed person issued stays.
+    parent_id UUID,
     version BIGINT NOT NULL CHECK (version > 0),
     CHECK ((user_id IS NULL) <> (service_account_id IS NULL))
 );
 CREATE INDEX tokens_by_user ON tokens (user_id, id);
 CREATE INDEX tokens_by_service_account ON tokens (service_account_id, id);
+CREATE INDEX tokens_by_parent ON tokens (parent_id) WHERE parent_id IS NOT NULL;
 
 -- One row per command that was carried out, in the transaction of its effect. No primary key: the unique index is the
 -- guard, and the sabotage test drops it.

@@ -5,7 +5,7 @@ CREATE TABLE witnesses (
     id UUID NOT NULL PRIMARY KEY,
     subject_id UUID NOT NULL,
     transition TEXT NOT NULL CHECK (transition IN ('active', 'gone', 'wiped', 'retired', 'drained', 'removed', 'fenced', 'running', 'stopped')),
-    kind TEXT NOT NULL CHECK (kind IN ('witnessed', 'attested')),
+    kind TEXT NOT NULL CHECK (kind IN ('witnessed', 'attested', 'lost')),
     incarnation BIGINT NOT NULL,
     operation_id UUID,
     node_id UUID,
@@ -15,7 +15,10 @@ CREATE TABLE witnesses (
     result JSONB NOT NULL,
     at TIMESTAMPTZ NOT NULL,
     -- An operator's word is told apart from what the platform saw.
-    CHECK ((kind = 'attested') = (actor_id IS NOT NULL))
+    CHECK ((kind = 'attested') = (actor_id IS NOT NULL)),
+    -- A dead cell proves that no work is on a member, and never that it works.
+    CHECK (kind <> 'lost' OR (transition IN ('drained', 'removed') AND node_id IS NOT NULL)),
+    CHECK (kind <> 'attested' OR transition <> 'drained')
 );
 -- What refers to evidence also says for what, and where only the platform's own will do, of which kind.
 CREATE UNIQUE INDEX witnesses_of_subject ON witnesses (id, subject_id, transition);
@@ -83,7 +86,9 @@ CREATE INDEX nodes_by_fit ON nodes (fit, id) WHERE state = 'ready' AND NOT exclu
 -- Heartbeats are written many at once, and apart from the wide rows that they would rewrite.
 CREATE TABLE node_heartbeats (
     node_id UUID NOT NULL PRIMARY KEY,
-    seen_at TIMESTAMPTZ NOT NULL
+    seen_at TIMESTAMPTZ NOT NULL,
+    -- When the agent last confirmed that every cell is as it reported.
+    observed_at TIMESTAMPTZ
 );
 
 CREATE TABLE slots (
@@ -149,8 +154,8 @@ CREATE TABLE allocations (
     labels JSONB NOT NULL,
     shape TEXT NOT NULL CHECK (shape IN ('baremetal', 'gpu_slice')),
     gpus BIGINT NOT NULL CHECK (gpus >= 0),
-    cpus BIGINT NOT NULL CHECK (cpus >= 0),
-    memory_mb BIGINT NOT NULL CHECK (memory_mb >= 0),
+    cpus BIGINT NOT NULL CHECK (cpus > 0),
+    memory_mb BIGINT NOT NULL CHECK (memory_mb > 0),
     disk_mb BIGINT NOT NULL CHECK (disk_mb >= 0),
     strategy TEXT NOT NULL CHECK (strategy IN ('pack', 'spread')),
     state TEXT NOT NULL CHECK (state IN ('requested', 'placing', 'provisioning', 'active', 'releasing', 'wiping', 'released', 'failed')),
@@ -170,6 +175,7 @@ CREATE TABLE allocations (
     operation_id UUID,
     wait_until TIMESTAMPTZ,
     expires_at TIMESTAMPTZ,
+    expiry_warnings BIGINT NOT NULL DEFAULT 0 CHECK (expiry_warnings IN (0, 1, 2)),
     protected BOOLEAN NOT NULL,
     created_at TIMESTAMPTZ NOT NULL,
     updated_at TIMESTAMPTZ NOT NULL,
@@ -299,7 +305,7 @@ CREATE TABLE node_tasks (
     node_id UUID NOT NULL REFERENCES nodes (id),
     operation_id UUID NOT NULL,
     key TEXT NOT NULL,
-    kind TEXT NOT NULL CHECK (kind IN ('prepare', 'inspect', 'resize', 'destroy', 'wipe', 'survey', 'cell_create', 'cell_inspect', 'cell_destroy', 'keep_logs', 'stream', 'sweep', 'cell_files', 'cell_service', 'cell_command', 'cell_probe', 'share_remove')),
+    kind TEXT NOT NULL CHECK (kind IN ('prepare', 'inspect', 'resize', 'destroy', 'wipe', 'survey', 'cell_create', 'cell_inspect', 'cell_destroy', 'keep_logs', 'stream', 'sweep', 'cell_files', 'cell_service', 'cell_command', 'cell_probe', 'image_pull', 'share_remove')),
     allocation_id UUID,
     incarnation BIGINT NOT NULL,
     generation BIGINT NOT NULL,

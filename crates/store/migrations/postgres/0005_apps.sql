@@ -123,23 +123,32 @@ CREATE TABLE instances (
     operation_id UUID,
     reconcile_due_at TIMESTAMPTZ,
     reconciled_at TIMESTAMPTZ,
+    health_message TEXT,
+    health_since TIMESTAMPTZ,
+    -- When its adapter counts as silent, and when its health is assessed next because something gets too old.
+    adapter_silent_at TIMESTAMPTZ,
+    assess_due_at TIMESTAMPTZ,
     -- When a member last left without anybody having seen its end.
     unwitnessed_at TIMESTAMPTZ,
+    -- When a launch that failed had left nothing behind: from then on another instance may have its name.
+    name_freed_at TIMESTAMPTZ,
     created_at TIMESTAMPTZ NOT NULL,
     updated_at TIMESTAMPTZ NOT NULL,
     version BIGINT NOT NULL CHECK (version > 0),
     CHECK (state <> 'running' OR running_witness_id IS NOT NULL),
+    CHECK (name_freed_at IS NULL OR (state <> 'created' AND state <> 'starting' AND state <> 'running')),
     CHECK (state <> 'stopped' OR stopped_witness_id IS NOT NULL),
     FOREIGN KEY (running_witness_id, id, running_transition, running_kind) REFERENCES witnesses (id, subject_id, transition, kind),
     FOREIGN KEY (stopped_witness_id, id, stopped_transition) REFERENCES witnesses (id, subject_id, transition)
 );
-CREATE UNIQUE INDEX instances_by_name ON instances (project_id, name) WHERE state <> 'stopped';
+CREATE UNIQUE INDEX instances_by_name ON instances (project_id, name) WHERE state <> 'stopped' AND name_freed_at IS NULL;
 CREATE INDEX instances_by_project ON instances (project_id, id);
 -- Also of those that are over: a name finds the one that lives, or else the last.
 CREATE INDEX instances_ever_by_name ON instances (project_id, name, id);
 CREATE INDEX instances_by_version ON instances (app_version_id) WHERE state <> 'stopped';
 CREATE INDEX instances_by_previous ON instances (previous_version_id) WHERE previous_version_id IS NOT NULL AND state <> 'stopped';
 CREATE INDEX instances_by_due ON instances (operator_account_id, reconcile_due_at) WHERE reconcile_due_at IS NOT NULL;
+CREATE INDEX instances_by_assessment ON instances (assess_due_at) WHERE assess_due_at IS NOT NULL;
 CREATE INDEX instances_by_expiry ON instances (expires_at) WHERE expires_at IS NOT NULL AND state <> 'stopped';
 
 CREATE TABLE instance_components (
@@ -163,6 +172,10 @@ CREATE TABLE members (
     health TEXT NOT NULL CHECK (health IN ('healthy', 'degraded', 'unhealthy', 'unknown')),
     health_message TEXT,
     health_incarnation BIGINT NOT NULL,
+    health_reason TEXT,
+    health_since TIMESTAMPTZ,
+    -- Since when it was broken when its repair was last proposed or suspended: each time of being broken is announced once.
+    repair_announced_for TIMESTAMPTZ,
     -- What its adapter said of this incarnation.
     free_at TIMESTAMPTZ,
     allocation_id UUID REFERENCES allocations (id),
@@ -180,7 +193,6 @@ CREATE TABLE members (
     active_kind TEXT NOT NULL GENERATED ALWAYS AS ('witnessed') STORED,
     drained_witness_id UUID,
     drained_transition TEXT NOT NULL GENERATED ALWAYS AS ('drained') STORED,
-    drained_kind TEXT NOT NULL GENERATED ALWAYS AS ('witnessed') STORED,
     removed_witness_id UUID,
     removed_transition TEXT NOT NULL GENERATED ALWAYS AS ('removed') STORED,
     operation_id UUID,
@@ -188,12 +200,12 @@ CREATE TABLE members (
     created_at TIMESTAMPTZ NOT NULL,
     updated_at TIMESTAMPTZ NOT NULL,
     version BIGINT NOT NULL CHECK (version > 0),
-    -- Nobody's word makes a member work or rest: only evidence of this very member does, and for these two only the platform's own.
+    -- Nobody's word makes a member work or rest: only evidence of this very member does. Nobody attests that one is drained.
     CHECK (state <> 'active' OR (active_witness_id IS NOT NULL AND app_version_id IS NOT NULL)),
     CHECK (state <> 'drained' OR drained_witness_id IS NOT NULL),
     CHECK (state <> 'removed' OR removed_witness_id IS NOT NULL),
     FOREIGN KEY (active_witness_id, id, active_transition, active_kind) REFERENCES witnesses (id, subject_id, transition, kind),
-    FOREIGN KEY (drained_witness_id, id, drained_transition, drained_kind) REFERENCES witnesses (id, subject_id, transition, kind),
+    FOREIGN KEY (drained_witness_id, id, drained_transition) REFERENCES witnesses (id, subject_id, transition),
     FOREIGN KEY (removed_witness_id, id, removed_transition) REFERENCES witnesses (id, subject_id, transition)
 );
 CREATE UNIQUE INDEX members_by_name ON members (project_id, name) WHERE state <> 'removed';
@@ -203,6 +215,16 @@ CREATE INDEX members_living ON members (instance_id) WHERE state <> 'removed';
 CREATE INDEX members_by_allocation ON members (allocation_id) WHERE state <> 'removed';
 CREATE INDEX members_by_version ON members (app_version_id) WHERE state <> 'removed';
 CREATE INDEX members_by_cell ON members (cell_id) WHERE cell_id IS NOT NULL;
+CREATE INDEX members_by_update ON members (updated_at);
+
+-- The adapter's newest report on each member: one source of its health among others.
+CREATE TABLE member_reports (
+    member_id UUID NOT NULL PRIMARY KEY REFERENCES members (id),
+    incarnation BIGINT NOT NULL,
+    health TEXT NOT NULL CHECK (health IN ('healthy', 'degraded', 'unhealthy', 'unknown')),
+    message TEXT,
+    at TIMESTAMPTZ NOT NULL
+);
 
 -- What adapters are asked for. Finished ones go with the sweeper; a look on schedule goes with its end.
 CREATE TABLE adapter_steps (

@@ -2,6 +2,12 @@
 
 -- Where other nodes send packets for its cells.
 ALTER TABLE nodes ADD COLUMN address TEXT;
+-- The address that its agent reported last; another one than `address` waits for an operator.
+ALTER TABLE nodes ADD COLUMN reported_address TEXT;
+-- The address that its agent called from when it reported that.
+ALTER TABLE nodes ADD COLUMN peer_address TEXT;
+-- The guard: packets for one address go to one node.
+CREATE UNIQUE INDEX nodes_by_address ON nodes (address) WHERE retired_at IS NULL;
 -- Which file system it shares with other nodes, as its agent says: those with the same have the same one.
 ALTER TABLE nodes ADD COLUMN shared_files TEXT;
 
@@ -68,6 +74,31 @@ CREATE INDEX cells_by_project ON cells (project_id, id);
 CREATE INDEX cells_by_allocation ON cells (allocation_id) WHERE state NOT IN ('gone', 'failed');
 CREATE INDEX cells_by_node ON cells (node_id) WHERE state NOT IN ('gone', 'failed');
 
+-- The newest status of each cell, as its node's agent reported it: facts that age, apart from the state of the cell.
+CREATE TABLE cell_observations (
+    cell_id TEXT NOT NULL PRIMARY KEY REFERENCES cells (id),
+    incarnation INTEGER NOT NULL,
+    alive INTEGER NOT NULL,
+    services TEXT NOT NULL,
+    message TEXT,
+    boot_id TEXT NOT NULL,
+    -- Since when it is alive, or dead.
+    since INTEGER NOT NULL,
+    observed_at INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX cell_observations_dead ON cell_observations (cell_id) WHERE NOT alive;
+
+-- What the restart policy of a cell decided when an incarnation of it ended: once for each, and so never two restarts for one end.
+CREATE TABLE cell_restarts (
+    cell_id TEXT NOT NULL REFERENCES cells (id),
+    incarnation INTEGER NOT NULL,
+    -- Whether a restart was opened; not so where its budget is spent, or the cell was out of work.
+    opened INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (cell_id, incarnation)
+) STRICT;
+
 -- Ports of nodes that lead to cells. One has one cell at most.
 CREATE TABLE node_ports (
     node_id TEXT NOT NULL REFERENCES nodes (id),
@@ -91,6 +122,7 @@ CREATE TABLE cell_logs (
 ) STRICT;
 CREATE INDEX cell_logs_by_age ON cell_logs (kept_at);
 
+-- A key counts in all cells of its project, or is a grant: in those of one allocation, as a rule until a time.
 CREATE TABLE ssh_keys (
     id TEXT NOT NULL PRIMARY KEY,
     tenant_id TEXT NOT NULL,
@@ -99,11 +131,17 @@ CREATE TABLE ssh_keys (
     name TEXT NOT NULL,
     public_key TEXT NOT NULL,
     fingerprint TEXT NOT NULL,
+    allocation_id TEXT REFERENCES allocations (id),
+    expires_at INTEGER,
+    granted_by TEXT,
     created_at INTEGER NOT NULL,
-    version INTEGER NOT NULL CHECK (version > 0)
+    version INTEGER NOT NULL CHECK (version > 0),
+    CHECK (granted_by IS NULL OR (allocation_id IS NOT NULL AND expires_at IS NOT NULL))
 ) STRICT;
 CREATE UNIQUE INDEX ssh_keys_by_name ON ssh_keys (project_id, user_id, name);
-CREATE UNIQUE INDEX ssh_keys_by_fingerprint ON ssh_keys (project_id, user_id, fingerprint);
+CREATE UNIQUE INDEX ssh_keys_by_fingerprint ON ssh_keys (project_id, user_id, fingerprint) WHERE allocation_id IS NULL;
+CREATE UNIQUE INDEX ssh_keys_by_grant ON ssh_keys (allocation_id, user_id, fingerprint) WHERE allocation_id IS NOT NULL;
+CREATE INDEX ssh_keys_by_expiry ON ssh_keys (expires_at) WHERE expires_at IS NOT NULL;
 
 -- Terminals, commands and transfers that were granted and not joined yet. Who asked joins it once, and soon.
 CREATE TABLE cell_streams (

@@ -33,6 +33,8 @@ CREATE TABLE repository_blobs (
     digest TEXT NOT NULL REFERENCES blobs (digest),
     -- It has it by reference to another registry, and has not shown the content itself yet: what others pushed is not served for that.
     by_reference INTEGER NOT NULL,
+    -- For what it has by reference: the size that its own manifest declares. Another repository's word does not count.
+    size INTEGER CHECK (size >= 0),
     created_at INTEGER NOT NULL,
     PRIMARY KEY (repository_id, digest)
 ) STRICT;
@@ -177,6 +179,8 @@ CREATE TABLE secrets (
     tenant_id TEXT NOT NULL,
     project_id TEXT NOT NULL REFERENCES projects (id),
     name TEXT NOT NULL,
+    -- The registry (host, and port) that it is a credential for; it is sent to no other.
+    registry TEXT,
     revision INTEGER NOT NULL CHECK (revision > 0),
     size INTEGER NOT NULL,
     sealed BLOB NOT NULL,

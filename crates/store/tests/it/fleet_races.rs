@@ -186,7 +186,7 @@ async fn one_of_many_holds_the_slot() {
 async fn take(store: &Store, allocation: muster_ids::AllocationId) -> Result<Option<(NodeId, SlotId)>> {
     let kinds: Vec<Fit> = store.fits().await?.into_iter().filter(|fit| fit.gpus > 0).collect();
     put(store, async |tx| {
-        let Some(candidate) = tx.candidate(&kinds, &NOTHING).await? else { return Ok(None) };
+        let Some(candidate) = tx.candidate(&kinds, &NOTHING, at(2)).await? else { return Ok(None) };
         let Some((first, left)) = candidate.free.split_first() else { return Ok(None) };
         let hold = Hold { fit: Fit::of(left, false), ..fleet::hold(candidate.node, allocation, &[first.id]) };
         tx.hold(&hold, &fleet::claims(&hold)).await?;
@@ -438,7 +438,7 @@ async fn replicas_that_hear_the_same_nodes_do_not_lock_each_other_out() {
             if n % 2 == 1 {
                 heard.reverse();
             }
-            async move { store.heartbeat_write(&heard, at(round)).await }
+            async move { store.heartbeat_write(&heard, &[], at(round)).await }
         })
         .await;
         for answer in answers {

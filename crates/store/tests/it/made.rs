@@ -178,6 +178,7 @@ pub(crate) fn token(subject: Subject) -> Token {
         revoked_at: None,
         last_used_at: None,
         version: 1,
+        parent_id: None,
     }
 }
 

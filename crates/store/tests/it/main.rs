@@ -1,18 +1,19 @@
 //! The store on both databases: every function, every statement, the schema, faults, and what happens at once.
 
 /// Two tests of one body, so that a failure names its database. `on_both![a, b]` hands each body an open store;
-/// `on_both![databases: a, b]` hands it the database, for what is about opening it.
+/// `on_both![databases: a, b]` hands it the database, still
+/// empty, for what is about opening it.
 macro_rules! on_both {
     (databases: $($body:ident),* $(,)?) => {$(
         mod $body {
             #[tokio::test(flavor = "multi_thread")]
             async fn sqlite() {
-                super::$body(&muster_testkit::Database::sqlite()).await;
+                super::$body(&muster_testkit::Database::sqlite_empty()).await;
             }
 
             #[tokio::test(flavor = "multi_thread")]
             async fn postgres() {
-                super::$body(&muster_testkit::Database::postgres()).await;
+                super::$body(&muster_testkit::Database::postgres_empty()).await;
             }
         }
     )*};

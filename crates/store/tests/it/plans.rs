@@ -10,12 +10,16 @@ use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
 /// Statement by name, its values' types, and values.
 const HOT: &[(&str, &str, &str)] = &[
-    ("CANDIDATE", "bigint[], bigint, bigint, bigint", "ARRAY[8, 4303489025], 2, 4, 8"),
+    (
+        "CANDIDATE",
+        "bigint[], bigint, bigint, bigint, timestamptz",
+        "ARRAY[8, 4303489025], 2, 4, 8, now() - interval '25 seconds'",
+    ),
     ("FITS", "", ""),
     (
         "NODE_WITH_ROOM",
-        "bigint, bigint, bigint, bigint, bigint, bigint",
-        "0, 4294967296, 4294967296, 2, 4, 8",
+        "bigint, bigint, bigint, bigint, bigint, bigint, timestamptz",
+        "0, 4294967296, 4294967296, 2, 4, 8, now() - interval '25 seconds'",
     ),
     ("NODE_STANDING", "uuid, timestamptz", "(SELECT id FROM nodes ORDER BY id DESC LIMIT 1), now()"),
     ("SLOT_LIST", "uuid", "(SELECT id FROM nodes ORDER BY id DESC LIMIT 1)"),
@@ -32,7 +36,7 @@ const HOT: &[(&str, &str, &str)] = &[
         "(SELECT id FROM nodes ORDER BY id DESC LIMIT 1), now(), 16, 1",
     ),
     ("TASK_OF", "uuid", "(SELECT operation_id FROM node_tasks LIMIT 1)"),
-    ("TASK_REQUEUE", "uuid, timestamptz", "(SELECT id FROM nodes ORDER BY id DESC LIMIT 1), NULL"),
+    ("TASK_REQUEUE", "uuid", "(SELECT id FROM nodes ORDER BY id DESC LIMIT 1)"),
     (
         "LINE_YIELD",
         "uuid, bigint, bigint, bigint, bigint, text",
@@ -42,8 +46,16 @@ const HOT: &[(&str, &str, &str)] = &[
     ("CLAIMS_OF_ALLOCATION", "uuid", "(SELECT id FROM allocations LIMIT 1)"),
 ];
 
-const TABLES: [&str; 7] =
-    ["nodes", "slots", "claims", "operations", "operation_touches", "node_tasks", "allocations"];
+const TABLES: [&str; 8] = [
+    "nodes",
+    "node_heartbeats",
+    "slots",
+    "claims",
+    "operations",
+    "operation_touches",
+    "node_tasks",
+    "allocations",
+];
 
 /// A fleet of three thousand in twenty kinds, each with two slots of which one is held; its history; three thousand
 /// operations of which thirty are due; and twenty thousand tasks of which twenty wait.
@@ -58,6 +70,7 @@ const FILL: &[&str] = &[
      SELECT gen_random_uuid(), 'gpu-' || n, '{}', '{}', 'x', now(), false, false, 1, true, '0.1.0', now(), 2, 1, 64, n % 64,
         1000, n % 1000, 2000, n % 2000, 1, n % 9 = 0, CASE WHEN n % 100 = 0 THEN 4303489025 ELSE n % 20 END, now(), now(), 1
      FROM generate_series(1, 3000) n",
+    "INSERT INTO node_heartbeats (node_id, seen_at) SELECT id, now() - interval '1 second' * (random() * 40) FROM nodes",
     "INSERT INTO slots (id, node_id, kind, device, ordinal, model, memory_mb, numa, island, state, created_at, updated_at, version)
      SELECT gen_random_uuid(), id, 'gpu', 'GPU-' || o, o, 'H200', 1, 0, 0, 'approved', now(), now(), 1
      FROM nodes, generate_series(0, 1) o",

@@ -243,7 +243,7 @@ async fn a_half_done_migration_is_refused(database: &Database) {
 /// Replicas start together after an upgrade; only one of them may migrate.
 #[tokio::test(flavor = "multi_thread")]
 async fn replicas_that_open_an_empty_database_at_once_all_succeed() {
-    let database = Database::postgres();
+    let database = Database::postgres_empty();
     let opened = futures::future::join_all((0..8).map(|_| Store::open(&database.location, 1))).await;
     for store in opened {
         assert_eq!(store.unwrap().schema_version().await.unwrap(), newest_migration());

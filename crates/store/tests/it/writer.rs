@@ -184,7 +184,16 @@ async fn cut_off_after(polls: usize, work: impl Future) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_caller_cut_off_anywhere_leaves_the_writer_whole() {
-    let database = Database::sqlite();
+    cut_off_anywhere(Database::sqlite()).await;
+}
+
+/// A BEGIN that is cut off must not leave its connection inside of a transaction, for the next one to write into.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_cut_off_anywhere_leaves_the_pool_whole() {
+    cut_off_anywhere(Database::postgres()).await;
+}
+
+async fn cut_off_anywhere(database: Database) {
     let (store, other) = (database.open().await, database.open().await);
     let mut finished = 0;
     for polls in 1..24 {

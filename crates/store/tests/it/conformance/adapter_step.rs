@@ -23,6 +23,7 @@ on_both![
     what_nobody_wants_is_cancelled_and_its_holder_fenced,
     one_look_at_an_instance_at_a_time,
     steps_are_listed_and_forgotten,
+    steps_of_members_are_known_while_they_are_open_and_after_they_ended,
 ];
 
 const LONG: SignedDuration = SignedDuration::from_mins(5);
@@ -218,4 +219,19 @@ async fn steps_are_listed_and_forgotten(store: Store) {
     let prune = async |until| put(&store, async |tx| tx.adapter_step_prune(at(until)).await).await.unwrap();
     assert_eq!((prune(20).await, prune(21).await), (0, 1));
     assert_eq!(list(AdapterStepFilter::default()).await, [two.id]);
+}
+
+async fn steps_of_members_are_known_while_they_are_open_and_after_they_ended(store: Store) {
+    let of = instance(&store).await;
+    let known = async |since| {
+        put(&store, async |tx| tx.adapter_step_of_members(of.id, at(since)).await).await.unwrap()
+    };
+    let look =
+        AdapterStep { verb: AdapterVerb::Reconcile, operation_id: None, ..adapter_step(&of, "reconcile") };
+    put(&store, async |tx| tx.adapter_step_queue(&look).await).await.unwrap();
+    assert!(!known(0).await, "a look is no step of a member");
+    let step = queued(&store, &of, "join").await;
+    assert!(known(1000).await, "it waits");
+    put(&store, async |tx| tx.adapter_step_cancel(step.id, at(50)).await).await.unwrap();
+    assert_eq!((known(40).await, known(50).await, known(51).await), (true, true, false));
 }

@@ -20,6 +20,7 @@ on_both![
     its_owner_changes_it_on_the_version_that_was_seen,
     what_lives_on_a_node_is_listed,
     what_has_expired_is_found_oldest_first,
+    an_owner_is_warned_twice_and_again_of_another_expiry,
     who_waits_longer_and_asks_for_no_more_goes_first,
     history_goes_with_its_project_and_what_lives_keeps_it,
     history_goes_with_its_tenant_and_what_lives_keeps_it,
@@ -66,6 +67,10 @@ async fn an_allocation_reads_back_as_it_was_asked_for(store: Store) {
     request(&store, &asked).await.unwrap();
     same(&stored(&store, asked.id).await, &asked);
     same(&store.allocation_by_name(project.id, "a").await.unwrap(), &Some(asked.clone()));
+    let mut tx = store.begin().await.unwrap();
+    same(&tx.allocation_now(asked.id).await.unwrap(), &Some(asked.clone()));
+    assert!(tx.allocation_now(made::id()).await.unwrap().is_none());
+    tx.rollback().await;
     assert!(store.allocation_lookup(made::id()).await.unwrap().is_none());
     assert!(store.allocation_by_name(project.id, "b").await.unwrap().is_none());
     assert!(store.allocation_by_name(made::id(), "a").await.unwrap().is_none());
@@ -321,6 +326,45 @@ async fn what_has_expired_is_found_oldest_first(store: Store) {
     assert_eq!(store.allocation_expired(at(40)).await.unwrap(), [early, late]);
 }
 
+async fn an_owner_is_warned_twice_and_again_of_another_expiry(store: Store) {
+    let (_, project) = fleet::place(&store).await;
+    let made = Allocation { expires_at: Some(at(100)), ..fleet::allocation(&project, "warned") };
+    request(&store, &made).await.unwrap();
+    let before = through(&store, made, &[AllocationState::Placing, AllocationState::Provisioning]).await;
+    let witness = fleet::witnessed(&store, before.id.uuid(), Transition::Active).await;
+    let state = AllocationState::Active;
+    step(&store, &before, &Allocation { state, active_witness_id: Some(witness.id), ..before.clone() })
+        .await
+        .unwrap();
+    let made = stored(&store, before.id).await;
+    let due = async |now: i64| {
+        let (now, hour) = (at(now), jiff::SignedDuration::from_secs(60));
+        let ten = jiff::SignedDuration::from_secs(10);
+        store.allocation_expiring(now, now + hour, now + ten).await.unwrap()
+    };
+    let warned = async |warnings: i64, expiry: i64| {
+        put(&store, async |tx| tx.allocation_warned(made.id, warnings, at(expiry)).await).await
+    };
+    assert!(due(39).await.is_empty());
+    assert_eq!(due(40).await, [(made.id, at(100))]);
+    warned(1, 100).await.unwrap();
+    made::is_stale(warned(1, 100).await);
+    assert!(due(89).await.is_empty(), "the first was given");
+    assert_eq!(due(90).await, [(made.id, at(100))]);
+    warned(2, 100).await.unwrap();
+    assert!(due(99).await.is_empty(), "both were given");
+    assert!(due(100).await.is_empty(), "it is over");
+    // Another time is warned of anew; the same time once more is not.
+    let later = Allocation { expires_at: Some(at(200)), version: made.version + 1, ..made.clone() };
+    put(&store, async |tx| tx.allocation_update(&later).await).await.unwrap();
+    assert_eq!(due(150).await, [(made.id, at(200))]);
+    made::is_stale(warned(1, 100).await);
+    warned(2, 200).await.unwrap();
+    let same = Allocation { version: later.version + 1, ..later };
+    put(&store, async |tx| tx.allocation_update(&same).await).await.unwrap();
+    assert!(due(195).await.is_empty());
+}
+
 async fn who_waits_longer_and_asks_for_no_more_goes_first(store: Store) {
     let (_, project) = fleet::place(&store).await;
     let waiting = async |name: &str, capacity: Capacity, shape: AllocationShape| {
@@ -331,7 +375,7 @@ async fn who_waits_longer_and_asks_for_no_more_goes_first(store: Store) {
     let slice = AllocationShape::GpuSlice;
     let large = waiting("large", fleet::capacity(4, 4, 4, 4), slice).await;
     let small = waiting("small", fleet::capacity(1, 4, 4, 4), slice).await;
-    let alone = waiting("alone", fleet::capacity(0, 0, 0, 0), AllocationShape::Baremetal).await;
+    let alone = waiting("alone", fleet::capacity(0, 1, 1, 0), AllocationShape::Baremetal).await;
     let before = async |allocation: &Allocation| store.line_before(allocation.id).await.unwrap();
     assert_eq!([before(&large).await, before(&small).await, before(&alone).await], [0, 1, 2]);
 

@@ -18,6 +18,7 @@ on_both![
     a_draft_is_published_once_and_reads_back,
     an_artifact_needs_its_manifest_and_holds_it,
     an_artifact_moves_as_it_can_and_on_the_version_that_was_seen,
+    a_verdict_is_written_down_and_changes_no_version,
     nothing_goes_beyond_draft_unjudged,
     a_share_belongs_to_a_canary_and_to_nothing_else,
     what_is_deprecated_has_been_so_since_a_time,
@@ -169,6 +170,26 @@ async fn an_artifact_moves_as_it_can_and_on_the_version_that_was_seen(store: Sto
     same(&kept, &Artifact { updated_at: at(9), version: 2, ..after.clone() });
     is_stale(step(&store, &first, &after).await);
     is_stale(step(&store, &Artifact { id: made::id(), ..kept }, &Artifact { id: made::id(), ..after }).await);
+}
+
+async fn a_verdict_is_written_down_and_changes_no_version(store: Store) {
+    let (_, base) = base(&store).await;
+    let first = draft(&store, &base, "sha256:m").await;
+    let verdict = Verdict {
+        trust: Trust::Unsigned,
+        reason: None,
+        says: "nobody signed it".to_owned(),
+        key_id: None,
+        signature: None,
+        checked_at: at(3),
+    };
+    let judge =
+        async |seen: &Artifact| put(&store, async |tx| tx.artifact_judged(seen, &verdict, 7).await).await;
+    assert!(judge(&first).await.unwrap());
+    let expected = Artifact { verdict: Some(verdict.clone()), policy: Some(7), ..first.clone() };
+    same(&look(&store, first.id).await, &expected);
+    assert!(!judge(&Artifact { version: 2, ..first.clone() }).await.unwrap());
+    assert!(!judge(&Artifact { id: made::id(), ..first }).await.unwrap());
 }
 
 async fn nothing_goes_beyond_draft_unjudged(store: Store) {

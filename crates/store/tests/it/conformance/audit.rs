@@ -63,5 +63,9 @@ async fn a_head_is_the_end_of_its_chain(store: Store) {
     let last = sealer.entry(Scope::Platform, "usr_1", "tenant.delete", 2);
     sealer.entry(Scope::Tenant(made::id()), "usr_1", "tenant.update", 3);
     sealer.seal(&store).await;
-    same(&store.audit_head("platform").await.unwrap(), &Head { sequence: 2, hash: last.hash, ..genesis });
+    let head = Head { sequence: 2, hash: last.hash, ..genesis };
+    same(&store.audit_head("platform").await.unwrap(), &head);
+    let all = store.audit_heads().await.unwrap();
+    same(&all.iter().find(|other| other.chain == "platform").unwrap(), &&head);
+    assert_eq!(all.len(), 2, "each chain has one, and streams of events have none: {all:?}");
 }

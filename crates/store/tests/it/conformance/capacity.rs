@@ -2,8 +2,8 @@
 
 use muster_ids::NodeId;
 use muster_model::node::{Capacity, SlotState};
-use muster_model::placement::{Ask, Fit, Strategy};
-use muster_store::{Hold, Room, Store};
+use muster_model::placement::{Ask, Fit, Room, Strategy, rooms_of};
+use muster_store::{Hold, Silent, Store};
 
 use crate::made::{self, at, fleet, put};
 
@@ -15,6 +15,9 @@ on_both![
     only_a_node_that_takes_work_is_a_candidate,
     a_candidate_comes_with_the_slots_that_are_free,
     room_is_found_without_a_lock,
+    a_silent_node_is_never_a_candidate,
+    rooms_counted_here_are_those_that_a_plan_counts,
+    the_largest_node_counts_whatever_is_held_of_it,
     the_line_is_as_long_as_those_who_wait,
 ];
 
@@ -41,7 +44,7 @@ async fn take(store: &Store, node: NodeId, name: &str, amount: Capacity) {
 }
 
 async fn candidate(store: &Store, kinds: &[Fit], need: &Capacity) -> Option<NodeId> {
-    put(store, async |tx| tx.candidate(kinds, need).await).await.unwrap().map(|found| found.node)
+    put(store, async |tx| tx.candidate(kinds, need, at(2)).await).await.unwrap().map(|found| found.node)
 }
 
 async fn each_kind_of_node_is_listed_once(store: Store) {
@@ -70,15 +73,10 @@ async fn kinds_are_counted_with_the_most_that_one_of_them_has(store: Store) {
     let counts: Vec<_> = counts.iter().map(|count| (count.fit, count.nodes, count.most)).collect();
     let mixed = (fit(false, 2, 2, 2, 2), 2, fleet::capacity(2, 63, 999, 1999));
     assert_eq!(counts, [mixed, (fit(true, 4, 2, 2, 4), 1, fleet::capacity(4, 64, 1000, 2000))]);
-    let held = fit(false, 2, 2, 2, 2);
-    let fitting =
-        async |cpus, memory| store.fitting(held, &fleet::capacity(9, cpus, memory, 0)).await.unwrap();
-    assert_eq!((fitting(0, 0).await, fitting(5, 0).await, fitting(5, 101).await), (2, 1, 0));
-    assert_eq!(store.fitting(fit(true, 9, 9, 9, 9), &NOTHING).await.unwrap(), 0);
 }
 
 async fn rooms_say_how_many_have_all_and_what_each_lacks(store: Store) {
-    assert!(store.rooms(&NOTHING).await.unwrap().is_empty());
+    assert!(store.rooms(&NOTHING, at(2)).await.unwrap().is_empty());
     let (a, _) = fleet::machine(&store, "a", 1).await;
     let (b, _) = fleet::machine(&store, "b", 1).await;
     take(&store, a, "x", fleet::capacity(0, 60, 100, 0)).await;
@@ -88,11 +86,14 @@ async fn rooms_say_how_many_have_all_and_what_each_lacks(store: Store) {
     let most = fleet::capacity(1, 60, 900, 2000);
     // Neither has 10 CPUs and 500 MiB: the one with the memory has 4 CPUs, the one with the CPUs 100 MiB.
     let need = fleet::capacity(0, 10, 500, 1);
-    let rooms = store.rooms(&need).await.unwrap();
+    let rooms = store.rooms(&need, at(2)).await.unwrap();
     assert_eq!(rooms, [room(0, fleet::capacity(1, 4, 100, 0), most)]);
-    let rooms = store.rooms(&fleet::capacity(0, 4, 500, 1)).await.unwrap();
+    let rooms = store.rooms(&fleet::capacity(0, 4, 500, 1), at(2)).await.unwrap();
     assert_eq!(rooms, [room(1, fleet::capacity(1, 4, 900, 2000), most)]);
-    assert_eq!(store.rooms(&NOTHING).await.unwrap(), [room(2, most, most)]);
+    assert_eq!(store.rooms(&NOTHING, at(2)).await.unwrap(), [room(2, most, most)]);
+    // Without the one that has the CPUs.
+    let left = fleet::capacity(1, 4, 900, 2000);
+    assert_eq!(store.rooms_elsewhere(&NOTHING, at(2), b).await.unwrap(), [room(1, left, left)]);
 }
 
 async fn the_candidate_is_the_lowest_of_its_kinds_that_has_enough(store: Store) {
@@ -145,7 +146,7 @@ async fn a_candidate_comes_with_the_slots_that_are_free(store: Store) {
     .unwrap();
     let kinds = store.fits().await.unwrap();
     assert_eq!(kinds, [fit(false, 2, 1, 1, 2)]);
-    let found = put(&store, async |tx| tx.candidate(&kinds, &NOTHING).await).await.unwrap().unwrap();
+    let found = put(&store, async |tx| tx.candidate(&kinds, &NOTHING, at(2)).await).await.unwrap().unwrap();
     let free: Vec<_> =
         found.free.iter().map(|slot| (slot.id, slot.ordinal, slot.island, slot.numa)).collect();
     assert_eq!((found.node, found.total), (id, fleet::WHOLE));
@@ -153,7 +154,7 @@ async fn a_candidate_comes_with_the_slots_that_are_free(store: Store) {
     // A machine without GPUs is one as well.
     let (bare, _) = fleet::machine(&store, "b", 0).await;
     let kinds = [fit(true, 0, 0, 0, 0)];
-    let found = put(&store, async |tx| tx.candidate(&kinds, &NOTHING).await).await.unwrap().unwrap();
+    let found = put(&store, async |tx| tx.candidate(&kinds, &NOTHING, at(2)).await).await.unwrap().unwrap();
     assert_eq!((found.node, found.free.len()), (bare, 0));
 }
 
@@ -163,7 +164,7 @@ async fn room_is_found_without_a_lock(store: Store) {
     take(&store, held, "x", fleet::capacity(0, 4, 0, 0)).await;
     let room = async |gpus, exclusive, need: Capacity| {
         let ask = Ask { gpus, exclusive, strategy: Strategy::Pack };
-        put(&store, async |tx| tx.node_with_room(&ask, &need).await).await.unwrap()
+        put(&store, async |tx| tx.node_with_room(&ask, &need, at(2)).await).await.unwrap()
     };
     assert_eq!(room(3, false, NOTHING).await, Some(held));
     assert_eq!(room(2, true, NOTHING).await, Some(whole), "only what nobody holds can be had alone");
@@ -174,6 +175,66 @@ async fn room_is_found_without_a_lock(store: Store) {
     assert_eq!(room(3, false, fleet::capacity(0, 61, 0, 0)).await, None);
     assert_eq!(room(0, false, fleet::capacity(0, 0, 1001, 0)).await, None);
     assert_eq!(room(0, false, fleet::capacity(0, 0, 0, 2001)).await, None);
+}
+
+async fn a_silent_node_is_never_a_candidate(store: Store) {
+    let kind = [fit(true, 1, 1, 1, 1)];
+    let (silent, _) = fleet::machine(&store, "a", 1).await;
+    fleet::machine(&store, "b", 1).await;
+    let unheard = "DELETE FROM node_heartbeats WHERE node_id = (SELECT id FROM nodes WHERE name = 'b')";
+    store.sabotage(unheard).await.unwrap();
+    let (alive, _) = fleet::machine(&store, "c", 1).await;
+    store.heartbeat_write(&[alive], &[], at(60)).await.unwrap();
+    let ask = Ask { gpus: 1, exclusive: false, strategy: Strategy::Pack };
+    let chosen = async |since: i64| {
+        put(&store, async |tx| {
+            let candidate = tx.candidate(&kind, &NOTHING, at(since)).await?.map(|found| found.node);
+            let room = tx.node_with_room(&ask, &NOTHING, at(since)).await?;
+            let counted = tx.rooms(&NOTHING, at(since)).await?.first().map_or(0, |room| room.nodes);
+            Ok((candidate, room, counted, tx.silent_with_room(&ask, &NOTHING, at(since)).await?))
+        })
+        .await
+        .unwrap()
+    };
+    let silence = |nodes, seen_at: i64| Some(Silent { nodes, seen_at: Some(at(seen_at)) });
+    let unheard = Some(Silent { nodes: 1, seen_at: None });
+    assert_eq!(chosen(2).await, (Some(silent), Some(silent), 2, unheard), "it was heard just then");
+    assert_eq!(chosen(3).await, (Some(alive), Some(alive), 1, silence(2, 2)), "whatever its id and state");
+    assert_eq!(chosen(61).await, (None, None, 0, silence(3, 60)));
+    assert_eq!(store.rooms(&NOTHING, at(61)).await.unwrap(), []);
+    let on_store = store.silent_with_room(&ask, &fleet::capacity(0, 65, 0, 0), at(61)).await.unwrap();
+    assert_eq!(on_store, None, "none of them has so many CPUs");
+    store.heartbeat_write(&[silent], &[], at(61)).await.unwrap();
+    assert_eq!(chosen(61).await, (Some(silent), Some(silent), 1, silence(2, 60)), "it is heard again");
+}
+
+async fn rooms_counted_here_are_those_that_a_plan_counts(store: Store) {
+    let (a, _) = fleet::machine(&store, "a", 1).await;
+    let (b, _) = fleet::machine(&store, "b", 1).await;
+    fleet::machine(&store, "c", 2).await;
+    take(&store, a, "x", fleet::capacity(0, 60, 100, 0)).await;
+    take(&store, b, "y", fleet::capacity(0, 4, 900, 0)).await;
+    let nodes = store.free_nodes(at(2)).await.unwrap();
+    assert_eq!((nodes.len(), nodes[0].free), (3, fleet::capacity(1, 4, 900, 2000)));
+    assert_eq!(nodes[0].total.cpus, 64);
+    for need in [NOTHING, fleet::capacity(0, 10, 500, 1), fleet::capacity(1, 4, 500, 1)] {
+        assert_eq!(rooms_of(&nodes, &need), store.rooms(&need, at(2)).await.unwrap(), "{need:?}");
+    }
+    assert!(store.free_nodes(at(3)).await.unwrap().is_empty(), "none was heard since");
+}
+
+async fn the_largest_node_counts_whatever_is_held_of_it(store: Store) {
+    let empty = store.largest_nodes(&NOTHING).await.unwrap();
+    assert_eq!((empty.nodes, empty.most, empty.large_enough), (0, NOTHING, 0));
+    let (a, _) = fleet::machine(&store, "a", 8).await;
+    fleet::machine(&store, "b", 2).await;
+    take(&store, a, "x", fleet::capacity(0, 64, 1000, 2000)).await;
+    put(&store, async |tx| tx.node_lost(a, at(9)).await).await.unwrap();
+    let largest = async |gpus, cpus| store.largest_nodes(&fleet::capacity(gpus, cpus, 1, 1)).await.unwrap();
+    let found = largest(8, 64).await;
+    assert_eq!((found.nodes, found.most, found.large_enough), (2, fleet::capacity(8, 64, 1000, 2000), 1));
+    assert_eq!((largest(9, 1).await.large_enough, largest(1, 65).await.large_enough), (0, 0));
+    assert_eq!(largest(2, 64).await.large_enough, 2);
 }
 
 async fn the_line_is_as_long_as_those_who_wait(store: Store) {

@@ -4,7 +4,7 @@ use muster_ids::{AllocationId, NodeId, TypedId as _};
 use muster_model::cell::{Cell, CellFailure, CellLog, CellState, Network, NodePort};
 use muster_model::witness::{Transition, Witness, WitnessKind};
 use muster_model::{LabelSelector, Labels, Project, Tenant};
-use muster_store::{CellFilter, Page, Result, Store};
+use muster_store::{CellFilter, CellReport, Page, Result, Store, Tx};
 use serde_json::json;
 
 use crate::made::{self, FIRST, at, fleet, is_conflict, is_gone, is_stale, put, same};
@@ -23,6 +23,9 @@ on_both![
     the_last_that_was_kept_of_a_log_counts,
     logs_of_long_ago_are_forgotten,
     history_goes_with_its_project_or_tenant_and_the_living_do_not,
+    an_end_is_decided_about_once_and_restarts_are_counted,
+    only_bare_cells_that_ended_on_a_node_that_answers_are_restarted,
+    what_is_dead_or_too_old_is_counted,
 ];
 
 /// A project with an allocation on a node, and the network of its cells.
@@ -363,8 +366,11 @@ async fn history_goes_with_its_project_or_tenant_and_the_living_do_not(store: St
     let serve = made::project(&place.tenant, "serve");
     put(&store, async |tx| tx.project_insert(&serve).await).await.unwrap();
     let elsewhere = in_project(&store, place.tenant.clone(), serve, place.node).await;
-    let over = gone(&store, &asked(&store, &place, "over", 2).await).await;
+    let over = provisioning(&store, &place, "over", 2).await;
+    observe(&store, &over, true).await;
+    let over = gone(&store, &over).await;
     keep(&store, &over, &log(1, "web", "text", 1)).await.unwrap();
+    put(&store, async |tx| tx.cell_restart_decide(over.id, 1, true, at(1)).await).await.unwrap();
     let living = asked(&store, &place, "living", 3).await;
     let other = failed(&store, &asked(&store, &elsewhere, "other", 2).await).await;
 
@@ -382,4 +388,84 @@ async fn history_goes_with_its_project_or_tenant_and_the_living_do_not(store: St
     gone(&store, &living).await;
     assert_eq!(put(&store, async |tx| tx.cell_delete_of_tenant(tenant).await).await.unwrap(), 1);
     assert_eq!(put(&store, async |tx| tx.network_delete_of_tenant(tenant).await).await.unwrap(), 2);
+}
+
+/// A cell that runs, with a policy.
+async fn runs(store: &Store, place: &Place, name: &str, host: i64, restart: &str) -> Cell {
+    let spec = json!({"root": {"host": ["/usr"]}, "restart": restart});
+    let before = Cell { spec, ..cell(place, name, host) };
+    request(store, &before).await.unwrap();
+    let made = Cell { state: CellState::Provisioning, incarnation: 1, ..before.clone() };
+    let made = moved(store, &before, made).await;
+    let witness = fleet::witnessed(store, made.id.uuid(), Transition::Active).await;
+    let after = Cell { state: CellState::Running, running_witness_id: Some(witness.id), ..made.clone() };
+    moved(store, &made, after).await
+}
+
+async fn observe(store: &Store, of: &Cell, alive: bool) {
+    let report = CellReport {
+        cell_id: of.id,
+        incarnation: of.incarnation,
+        alive,
+        services: json!([]),
+        message: None,
+        boot_id: "one".to_owned(),
+    };
+    assert!(put(store, async |tx| tx.cell_observe(of.node_id, &report, at(20)).await).await.unwrap());
+}
+
+async fn an_end_is_decided_about_once_and_restarts_are_counted(store: Store) {
+    let place = place(&store).await;
+    let cell = runs(&store, &place, "web", 2, "always").await;
+    let decide = async |incarnation, opened, second| {
+        let decided =
+            async |tx: &mut Tx| tx.cell_restart_decide(cell.id, incarnation, opened, at(second)).await;
+        put(&store, decided).await.unwrap()
+    };
+    assert!(decide(1, true, 10).await);
+    assert!(!decide(1, true, 11).await, "of one end there is one restart");
+    assert!(decide(2, true, 20).await);
+    assert!(decide(3, false, 30).await);
+    let count = async |second| {
+        put(&store, async |tx| tx.cell_restart_count(cell.id, at(second)).await).await.unwrap()
+    };
+    assert_eq!((count(0).await, count(10).await, count(20).await), (2, 1, 0));
+}
+
+async fn only_bare_cells_that_ended_on_a_node_that_answers_are_restarted(store: Store) {
+    let place = place(&store).await;
+    let kept = runs(&store, &place, "kept", 2, "always").await;
+    let left = runs(&store, &place, "left", 3, "never").await;
+    let well = runs(&store, &place, "well", 4, "always").await;
+    observe(&store, &left, false).await;
+    observe(&store, &well, true).await;
+    let due = async || {
+        let due = store.cell_to_restart(10).await.unwrap();
+        due.into_iter().map(|cell| cell.name).collect::<Vec<_>>()
+    };
+    assert_eq!(due().await, Vec::<String>::new());
+    observe(&store, &kept, false).await;
+    assert_eq!(due().await, ["kept"]);
+    put(&store, async |tx| tx.node_lost(place.node, at(30)).await).await.unwrap();
+    assert_eq!(due().await, Vec::<String>::new(), "its node does not answer");
+    put(&store, async |tx| tx.node_back(place.node, at(31)).await).await.unwrap();
+    assert_eq!(due().await, ["kept"]);
+    put(&store, async |tx| tx.cell_restart_decide(kept.id, 1, false, at(32)).await).await.unwrap();
+    assert_eq!(due().await, Vec::<String>::new(), "it is decided");
+}
+
+async fn what_is_dead_or_too_old_is_counted(store: Store) {
+    let place = place(&store).await;
+    let cell = runs(&store, &place, "web", 2, "never").await;
+    let counted = async || store.stale_count(at(100), at(40), at(70)).await.unwrap();
+    let before = counted().await;
+    assert_eq!((before.cells_dead, before.nodes_unconfirmed), (0, 0));
+    observe(&store, &cell, false).await;
+    put(&store, async |tx| tx.heartbeat_note(&[place.node], at(60)).await).await.unwrap();
+    put(&store, async |tx| tx.node_observed(place.node, at(60)).await).await.unwrap();
+    assert_eq!(store.node_confirmed_at(place.node).await.unwrap(), Some(at(60)));
+    let after = counted().await;
+    assert_eq!((after.cells_dead, after.nodes_unconfirmed), (1, 1));
+    put(&store, async |tx| tx.node_lost(place.node, at(90)).await).await.unwrap();
+    assert_eq!(counted().await.nodes_unconfirmed, 0, "it is unreachable, and counted as such");
 }

@@ -13,6 +13,7 @@ on_both![
     both_sides_find_it_in_their_lists,
     it_changes_on_the_version_that_was_seen,
     a_revoked_one_starts_nothing_and_rests_its_account_once_nothing_lives,
+    an_account_is_cut_off_although_something_lives_once_it_is_revoked,
     an_account_takes_a_revoked_one_along_and_no_other,
     entitlements_go_with_their_project_or_tenant,
 ];
@@ -126,6 +127,21 @@ async fn a_revoked_one_starts_nothing_and_rests_its_account_once_nothing_lives(s
     let bystander = made::service_account(&consumer, "bystander");
     put(&store, async |tx| tx.service_account_insert(&bystander).await).await.unwrap();
     assert!(!put(&store, async |tx| tx.entitlement_account_rest(bystander.id, at(6)).await).await.unwrap());
+}
+
+async fn an_account_is_cut_off_although_something_lives_once_it_is_revoked(store: Store) {
+    let (_, consumer, app) = shelf(&store).await;
+    let version = published(&store, &app, "1").await;
+    let (entitlement, account) = granted(&store, &consumer, &app).await;
+    launched(&store, &consumer, &version, &account, "mine").await;
+    let cut = async || {
+        put(&store, async |tx| tx.entitlement_account_cut_off(account.id, at(6)).await).await.unwrap()
+    };
+    assert!(!cut().await, "not before it is revoked");
+    revoked(&store, &entitlement).await;
+    assert!(cut().await);
+    assert!(store.service_account_lookup(account.id).await.unwrap().unwrap().disabled);
+    assert!(!cut().await, "only once");
 }
 
 async fn an_account_takes_a_revoked_one_along_and_no_other(store: Store) {

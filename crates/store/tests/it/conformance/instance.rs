@@ -3,15 +3,18 @@
 use muster_ids::TypedId as _;
 use muster_model::app::Audience;
 use muster_model::instance::{Component, Health, Instance, InstanceState};
+use muster_model::member::{Member, MemberState};
+use muster_model::witness::Transition;
 use muster_store::{InstanceFilter, Store};
 use serde_json::json;
 
-use crate::made::catalog::{granted, launched, offered, published};
+use crate::made::catalog::{granted, launched, member, offered, published};
 use crate::made::{FIRST, at, fleet, id, is_conflict, is_gone, is_stale, put, same, selector};
 
 on_both![
     an_instance_reads_back_as_it_was_asked_for,
     a_name_is_taken_as_long_as_its_instance_lives,
+    a_failed_instance_that_left_nothing_frees_its_name,
     an_instance_moves_on_from_what_was_seen,
     instances_are_listed_by_state_and_labels,
     an_instance_expires_unless_it_is_protected,
@@ -63,6 +66,44 @@ async fn a_name_is_taken_as_long_as_its_instance_lives(store: Store) {
     put(&store, async |tx| tx.instance_request(&second).await).await.unwrap();
     let found = store.instance_by_name(first.project_id, "farm").await.unwrap().unwrap();
     assert_eq!(found.id, second.id, "the one that lives");
+}
+
+async fn a_failed_instance_that_left_nothing_frees_its_name(store: Store) {
+    let first = instance(&store).await;
+    let version = store.app_version_of_instance(first.app_version_id).await.unwrap().unwrap();
+    let member = member(&store, &first, &version, "farm-worker-1").await;
+    let free = async || put(&store, async |tx| tx.instance_free_name(&first, at(7)).await).await.unwrap();
+    assert!(!free().await, "it lives");
+    changed(&store, &first, |after| after.state = InstanceState::Failed).await;
+    assert!(!free().await, "a member of it is left");
+    let second = Instance { id: id(), network_id: id(), ..first.clone() };
+    let launch = async || {
+        put(&store, async |tx| {
+            let (tenant, project) = (second.tenant_id, second.project_id);
+            let network = tx.network_ensure(second.network_id, tenant, project, "farm", at(7)).await?;
+            tx.instance_request(&Instance { network_id: network.id, ..second.clone() }).await
+        })
+        .await
+    };
+    is_conflict(launch().await);
+    let removed = Transition::Removed;
+    let witness = fleet::witnessed(&store, member.id.uuid(), removed).await;
+    for state in [MemberState::Failed, MemberState::Removing, MemberState::Removed] {
+        let before = store.member_lookup(member.id).await.unwrap().unwrap();
+        let after = Member { state, removed_witness_id: Some(witness.id), ..before.clone() };
+        put(&store, async |tx| tx.member_move(&before, &after, at(7)).await).await.unwrap();
+    }
+    assert!(free().await);
+    assert!(!free().await, "once");
+    let found = async || store.instance_by_name(first.project_id, "farm").await.unwrap().unwrap();
+    assert_eq!(found().await.id, first.id, "until another has the name");
+    assert!(store.instance_with_name(first.project_id, "farm").await.unwrap().is_none());
+    launch().await.unwrap();
+    let second = found().await;
+    assert_ne!((second.id, second.network_id), (first.id, first.network_id), "a network of its own");
+    assert_eq!(store.instance_with_name(first.project_id, "farm").await.unwrap().unwrap().id, second.id);
+    let network = store.network_lookup(first.network_id).await.unwrap().unwrap();
+    assert_eq!(network.name, first.id.to_string());
 }
 
 async fn an_instance_moves_on_from_what_was_seen(store: Store) {
@@ -159,7 +200,7 @@ async fn that_a_member_left_unseen_is_known_and_looked_into(store: Store) {
 async fn health_and_topology_are_written_only_where_they_change(store: Store) {
     let asked = instance(&store).await;
     let health = async |health| {
-        put(&store, async |tx| tx.instance_health(asked.id, health, at(7)).await).await.unwrap()
+        put(&store, async |tx| tx.instance_health(asked.id, health, Some("slow"), at(7)).await).await.unwrap()
     };
     assert!(health(Health::Degraded).await);
     assert!(!health(Health::Degraded).await);
@@ -170,6 +211,7 @@ async fn health_and_topology_are_written_only_where_they_change(store: Store) {
     put(&store, async |tx| tx.instance_repaired(asked.id, &[at(1), at(2)], at(9)).await).await.unwrap();
     let now = stored(&store, &asked).await;
     assert_eq!((now.health, now.topology_mode.as_deref(), now.version), (Health::Degraded, Some("star"), 4));
+    assert_eq!((now.health_message.as_deref(), now.health_since), (Some("slow"), Some(at(7))));
     assert_eq!(now.repairs, [at(1), at(2)]);
 }
 

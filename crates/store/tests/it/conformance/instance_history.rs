@@ -1,10 +1,12 @@
 //! What is kept of instances goes with the project or the tenant; what lives does not.
 
 use muster_model::app::Audience;
+use muster_model::assess::AdapterReport;
+use muster_model::instance::Health;
 use muster_store::Store;
 
 use crate::made::catalog::{adapter_step, granted, launched, member, offered, published, stopped};
-use crate::made::{fleet, is_gone, put};
+use crate::made::{at, fleet, is_gone, put};
 
 on_both![history_goes_with_its_project, history_goes_with_its_tenant];
 
@@ -19,7 +21,10 @@ async fn history(
     let lives = launched(store, &project, &version, &account, "lives").await;
     let ended = launched(store, &project, &version, &account, "ended").await;
     for instance in [&lives, &ended] {
-        member(store, instance, &version, &format!("{}-worker-1", instance.name)).await;
+        let member = member(store, instance, &version, &format!("{}-worker-1", instance.name)).await;
+        let report =
+            AdapterReport { incarnation: member.incarnation, health: Health::Healthy, message: None };
+        assert!(put(store, async |tx| tx.member_report(member.id, &report, at(1)).await).await.unwrap());
         put(store, async |tx| tx.adapter_step_queue(&adapter_step(instance, "join")).await).await.unwrap();
     }
     stopped(store, &ended).await;

@@ -14,6 +14,7 @@ on_both![
     a_manifest_is_taken_once,
     the_sizes_of_those_that_are_there_are_told,
     what_speaks_of_a_manifest_is_found_by_kind,
+    a_page_of_referrers_is_bounded_in_rows_and_in_bytes,
     what_a_manifest_is_made_of_is_known,
     a_manifest_goes_with_its_tags_unless_an_index_needs_it,
 ];
@@ -124,16 +125,44 @@ async fn what_speaks_of_a_manifest_is_found_by_kind(store: Store) {
     pushed(&store, one, &about("sha256:x", "signature")).await;
     pushed(&store, two, &about("sha256:z", "signature")).await;
     let found = async |kind| -> Vec<String> {
-        let found = store.referrers(one, "sha256:m", kind).await.unwrap();
+        let found = store.referrers(one, "sha256:m", kind, "", 100).await.unwrap();
         found.into_iter().map(|found| found.digest).collect()
     };
     assert_eq!(found(None).await, ["sha256:x", "sha256:y"]);
     assert_eq!(found(Some("sbom")).await, ["sha256:y"]);
     assert!(found(Some("other")).await.is_empty());
-    assert!(store.referrers(one, "sha256:x", None).await.unwrap().is_empty());
-    let row = store.referrers(one, "sha256:m", Some("sbom")).await.unwrap().remove(0);
+    assert!(store.referrers(one, "sha256:x", None, "", 100).await.unwrap().is_empty());
+    assert_eq!(store.referrers_total(one, "sha256:m", "signature").await.unwrap(), (1, 30));
+    pushed(&store, one, &Manifest { total_size: 70, ..about("sha256:w", "signature") }).await;
+    assert_eq!(store.referrers_total(one, "sha256:m", "signature").await.unwrap(), (2, 100));
+    assert_eq!(store.referrers_total(one, "sha256:m", "other").await.unwrap(), (0, 0));
+    let row = store.referrers(one, "sha256:m", Some("sbom"), "", 100).await.unwrap().remove(0);
     assert_eq!(row.size, i64::try_from(manifest("sha256:y", &[], &[]).content.len()).unwrap());
     assert_eq!((row.artifact_type.as_deref(), row.annotations), (Some("sbom"), json!({"made.by": "a test"})));
+}
+
+async fn a_page_of_referrers_is_bounded_in_rows_and_in_bytes(store: Store) {
+    let (_, project) = fleet::place(&store).await;
+    let id = repository(&store, &project, "one").await.id;
+    let half = "x".repeat(usize::try_from(muster_store::REFERRERS_BYTES).unwrap() / 2);
+    for (digest, text) in
+        [("sha256:a", "short"), ("sha256:b", &half), ("sha256:c", &half), ("sha256:d", &half)]
+    {
+        let manifest = Manifest {
+            subject: Some("sha256:m".to_owned()),
+            annotations: json!({"text": text}),
+            ..manifest(digest, &[], &[])
+        };
+        pushed(&store, id, &manifest).await;
+    }
+    let page = async |after: &str, limit| -> Vec<String> {
+        let found = store.referrers(id, "sha256:m", None, after, limit).await.unwrap();
+        found.into_iter().map(|found| found.digest).collect()
+    };
+    assert_eq!(page("", 2).await, ["sha256:a", "sha256:b"]);
+    assert_eq!(page("", 100).await, ["sha256:a", "sha256:b", "sha256:c"], "it ends once it has enough bytes");
+    assert_eq!(page("sha256:c", 100).await, ["sha256:d"]);
+    assert!(page("sha256:d", 100).await.is_empty());
 }
 
 async fn what_a_manifest_is_made_of_is_known(store: Store) {

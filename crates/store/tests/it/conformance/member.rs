@@ -2,6 +2,7 @@
 
 use muster_ids::TypedId as _;
 use muster_model::app::{AppVersion, Audience};
+use muster_model::assess::Assessment;
 use muster_model::instance::{Health, Instance};
 use muster_model::member::{Member, MemberState};
 use muster_model::witness::Transition;
@@ -104,9 +105,8 @@ async fn what_is_said_counts_for_the_incarnation_that_is_meant(store: Store) {
     let made = member(&store, &instance, &version, "farm-worker-1").await;
     let made = changed(&store, &made, |after| after.incarnation = 2).await;
     let say = async |incarnation, health, message: Option<&str>| {
-        put(&store, async |tx| tx.member_health(made.id, incarnation, health, message, at(8)).await)
-            .await
-            .unwrap()
+        let assessed = Assessment::new(health, message, at(7));
+        put(&store, async |tx| tx.member_health(made.id, incarnation, &assessed, at(8)).await).await.unwrap()
     };
     assert!(!say(1, Health::Unhealthy, None).await, "that one is over");
     assert!(say(2, Health::Unhealthy, Some("slow")).await);
@@ -149,7 +149,8 @@ async fn when_it_is_free_is_said_of_an_incarnation_and_taken_back(store: Store) 
 async fn what_was_said_of_another_incarnation_is_not_counted(store: Store) {
     let (instance, version) = place(&store).await;
     let made = member(&store, &instance, &version, "farm-worker-1").await;
-    put(&store, async |tx| tx.member_health(made.id, 0, Health::Unhealthy, None, at(8)).await).await.unwrap();
+    let broken = Assessment::new(Health::Unhealthy, None, at(8));
+    put(&store, async |tx| tx.member_health(made.id, 0, &broken, at(8)).await).await.unwrap();
     assert_eq!(store.member_count(instance.id).await.unwrap()[0].health, Health::Unhealthy);
     let anew = changed(&store, &made, |after| after.incarnation = 1).await;
     assert_eq!(store.member_count(instance.id).await.unwrap()[0].health, Health::Unknown);

@@ -13,6 +13,7 @@ on_both![
     networks_that_are_made_at_once_are_all_made,
     a_network_shows_the_living_and_where_they_are,
     where_a_node_is_found_is_news_when_it_changes,
+    an_address_is_of_one_node_and_waits_for_an_approval,
     a_change_in_a_network_is_for_the_nodes_in_it_and_the_one_it_is_about,
     a_node_that_moved_is_news_for_those_who_share_a_network_with_it,
     keys_are_news_for_the_nodes_of_the_tenants_cells_that_have_them,
@@ -129,6 +130,32 @@ async fn where_a_node_is_found_is_news_when_it_changes(store: Store) {
     assert_eq!([say("192.0.2.1").await, say("192.0.2.1").await, say("192.0.2.9").await], [true, false, true]);
     fleet::retired(&store, node).await;
     assert!(!say("192.0.2.1").await, "a node that is not ours is found nowhere");
+}
+
+async fn an_address_is_of_one_node_and_waits_for_an_approval(store: Store) {
+    let (first, _) = fleet::machine(&store, "gpu-1", 0).await;
+    let (second, _) = fleet::machine(&store, "gpu-2", 0).await;
+    let seen = async |id| store.node_lookup(id).await.unwrap().unwrap();
+    let version = seen(first).await.version;
+    let report = async |address: &str, peer: Option<&str>| {
+        put(&store, async |tx| tx.node_report_address(first, address, peer).await).await.unwrap();
+    };
+    report("192.0.2.1", None).await;
+    report("192.0.2.1", Some("192.0.2.3")).await;
+    let node = seen(first).await;
+    assert_eq!((node.address, node.reported_address.as_deref()), (None, Some("192.0.2.1")));
+    assert_eq!((node.peer_address.as_deref(), node.version), (Some("192.0.2.3"), version + 1));
+    let adopt = async |id, address: &str| {
+        put(&store, async |tx| tx.node_adopt_address(id, address).await).await.unwrap()
+    };
+    assert!(adopt(first, "192.0.2.1").await, "it was approved without one");
+    assert!(!adopt(first, "192.0.2.2").await, "it has one");
+    assert!(!adopt(second, "192.0.2.1").await, "it is another node's");
+    made::is_conflict(put(&store, async |tx| tx.node_address(second, "192.0.2.1").await).await);
+    let found = put(&store, async |tx| tx.node_with_address("192.0.2.1").await).await.unwrap();
+    assert_eq!(found, Some(first));
+    fleet::retired(&store, first).await;
+    assert!(adopt(second, "192.0.2.1").await, "a retired node has none any more");
 }
 
 async fn a_change_in_a_network_is_for_the_nodes_in_it_and_the_one_it_is_about(store: Store) {

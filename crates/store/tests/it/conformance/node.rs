@@ -215,9 +215,9 @@ async fn heartbeats_are_written_for_many_and_the_last_one_counts(store: Store) {
         let heard = store.heartbeat_list().await.unwrap();
         heard.into_iter().map(|heard| (heard.name, heard.seen_at)).collect::<Vec<_>>()
     };
-    store.heartbeat_write(&nodes[..2], at(1)).await.unwrap();
-    store.heartbeat_write(&nodes[1..2], at(2)).await.unwrap();
-    store.heartbeat_write(&[], at(3)).await.unwrap();
+    store.heartbeat_write(&nodes[..2], &[], at(1)).await.unwrap();
+    store.heartbeat_write(&nodes[1..2], &[], at(2)).await.unwrap();
+    store.heartbeat_write(&[], &[], at(3)).await.unwrap();
     let expected = |name: &str, at: Option<Timestamp>| (name.to_owned(), at);
     assert_eq!(seen().await, [expected("a", Some(at(1))), expected("b", Some(at(2))), expected("c", None)]);
     assert_eq!(node(&store, nodes[1]).await.seen_at, Some(at(2)));
@@ -233,7 +233,7 @@ async fn heartbeats_are_written_for_many_and_the_last_one_counts(store: Store) {
     assert_eq!(seen().await.len(), 2, "nobody listens for a retired one");
     // A thousand at once, as one commit.
     let many: Vec<NodeId> = (0..1000).map(|_| made::id()).collect();
-    store.heartbeat_write(&many, at(4)).await.unwrap();
+    store.heartbeat_write(&many, &[], at(4)).await.unwrap();
     assert_eq!(seen().await.len(), 2, "and nodes that were never here are none");
 }
 

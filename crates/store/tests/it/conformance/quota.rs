@@ -69,6 +69,13 @@ async fn a_limit_binds_what_grows_and_nothing_else(store: Store) {
     assert!(take(&store, &project, 1, each).await && take(&store, &project, 1, each).await);
     let nothing = Capacity::default();
     assert!(!take(&store, &project, 1, nothing).await);
+    let why = async |count, amount: Capacity| {
+        put(&store, async |tx| tx.quota_excess(project.id, count, &amount).await).await.unwrap()
+    };
+    let allows = "the project's quota allows";
+    assert_eq!(why(1, nothing).await, format!("{allows} 2 allocations: 2 used, 1 more asked for"));
+    let gpus = Capacity { gpus: 3, ..nothing };
+    assert_eq!(why(0, gpus).await, format!("{allows} 2 GPUs: 2 used, 3 more asked for"));
     for one in [
         Capacity { gpus: 1, ..nothing },
         Capacity { cpus: 1, ..nothing },
@@ -78,6 +85,8 @@ async fn a_limit_binds_what_grows_and_nothing_else(store: Store) {
         assert!(!take(&store, &project, 0, one).await, "{one:?}");
     }
     let full = store.quota_lookup(project.id).await.unwrap();
+    assert_eq!(full.excess(0, &fleet::capacity(-1, 0, 0, 0)), None, "what shrinks is always allowed");
+    assert_eq!(Quota::default().excess(9, &fleet::capacity(9, 9, 9, 9)), None, "no limit");
     assert_eq!((full.used_allocations, full.used), (2, fleet::capacity(2, 2, 2, 2)));
     // Below what is in use, a limit only keeps it from growing.
     let none = Quota { max_allocations: Some(0), max_gpus: Some(0), ..full };

@@ -20,6 +20,7 @@ on_both![
     of_two_files_with_one_content_the_first_counts,
     a_repository_has_what_was_put_into_it_and_nothing_else,
     a_blob_goes_unless_a_manifest_needs_it,
+    a_reference_has_the_size_that_its_own_repository_declares,
     another_registry_that_has_a_blob_is_remembered,
     a_tag_moves_only_where_it_may,
     a_tag_names_what_is_there,
@@ -149,6 +150,36 @@ async fn a_blob_goes_unless_a_manifest_needs_it(store: Store) {
     assert!(remove(one).await.unwrap());
 }
 
+async fn a_reference_has_the_size_that_its_own_repository_declares(store: Store) {
+    let (_, project) = fleet::place(&store).await;
+    let (one, two) =
+        (repository(&store, &project, "one").await.id, repository(&store, &project, "two").await.id);
+    let refer = async |id, size| {
+        put(&store, async |tx| {
+            tx.blob_put("sha256:a", size, None, at(0)).await?;
+            tx.repository_blob_refer(id, "sha256:a", size, at(0)).await
+        })
+        .await
+        .unwrap();
+    };
+    refer(one, 10).await;
+    refer(two, 1).await;
+    let size = async |id| store.repository_blob(id, "sha256:a").await.unwrap().unwrap().size;
+    assert_eq!((size(one).await, size(two).await), (10, 1));
+    // Content that came is measured, and a reference changes nothing about that.
+    put(&store, async |tx| tx.blob_put("sha256:a", 10, Some("file"), at(0)).await).await.unwrap();
+    put(&store, async |tx| tx.repository_blob_put(one, "sha256:a", at(0)).await).await.unwrap();
+    refer(two, 2).await;
+    assert_eq!((size(one).await, size(two).await), (10, 2));
+    let file = muster_store::BlobFile { digest: "sha256:a".to_owned(), size: 10, file: "file".to_owned() };
+    assert_eq!(store.blob_files("", 10).await.unwrap(), [file]);
+    assert!(store.blob_files("sha256:a", 10).await.unwrap().is_empty());
+    put(&store, async |tx| tx.blob_lost("sha256:a", "file").await).await.unwrap();
+    refer(two, 3).await;
+    assert_eq!((size(one).await, size(two).await), (10, 3), "what was measured once stays known");
+    assert!(store.blob_files("", 10).await.unwrap().is_empty());
+}
+
 async fn another_registry_that_has_a_blob_is_remembered(store: Store) {
     let (_, project) = fleet::place(&store).await;
     let id = repository(&store, &project, "base").await.id;
@@ -258,7 +289,8 @@ async fn a_right_to_pull_lasts_as_long_as_the_incarnation_it_was_issued_to(store
     put(&store, async |tx| tx.runtime_secret_insert(&secret).await).await.unwrap();
     let right = async |hash, now: Timestamp| store.pull_right(hash, now).await.unwrap();
     let (tenant_id, project_id) = (place.tenant.id, place.project.id);
-    assert_eq!(right([7; 32], at(0)).await, Some(PullRight { tenant_id, project_id, repository_id: id }));
+    let expected = PullRight { tenant_id, project_id, repository_id: id, node_id: before.node_id };
+    assert_eq!(right([7; 32], at(0)).await, Some(expected));
     assert!(right([7; 32], at(3599)).await.is_some());
     assert_eq!(right([7; 32], at(3600)).await, None, "it has expired");
     assert_eq!(right([8; 32], at(0)).await, None);

@@ -27,6 +27,7 @@ fn secret(project: &Project, name: &str) -> ProjectSecret {
         tenant_id: project.tenant_id,
         project_id: project.id,
         name: name.to_owned(),
+        registry: Some("registry.example:5000".to_owned()),
         revision: 1,
         size: 3,
         sealed: vec![0, 1, 255],

@@ -6,7 +6,7 @@ use muster_model::{Login, Project, Role, Scope, User};
 use muster_store::{Page, Result, Store};
 
 use super::cell::{Place, asked, cell, gone, place, request};
-use crate::made::{self, FIRST, at, is_conflict, is_gone, put, same};
+use crate::made::{self, FIRST, at, fleet, is_conflict, is_gone, put, same};
 
 on_both![
     a_key_reads_back_and_is_listed_by_page,
@@ -18,6 +18,9 @@ on_both![
     whoever_may_only_look_does_not_get_in,
     only_living_cells_that_ask_for_keys_get_any,
     keys_go_with_their_project_their_tenant_or_their_owner,
+    a_key_of_one_allocation_counts_in_its_cells_until_it_expires,
+    a_grant_gives_a_person_without_a_role_a_login_until_it_expires,
+    a_grant_without_an_allocation_or_an_end_is_refused_by_the_schema,
 ];
 
 fn key(project: &Project, user: &User, name: &str) -> SshKey {
@@ -29,6 +32,9 @@ fn key(project: &Project, user: &User, name: &str) -> SshKey {
         name: name.to_owned(),
         public_key: format!("ssh-ed25519 {name}-of-{}", user.email),
         fingerprint: format!("SHA256:{name}-of-{}", user.email),
+        allocation_id: None,
+        expires_at: None,
+        granted_by: None,
         created_at: at(0),
         version: 1,
     }
@@ -83,7 +89,7 @@ async fn keys(store: &Store, place: &Place, cell: CellId) -> Vec<String> {
 }
 
 async fn people(store: &Store, place: &Place, cell: CellId) -> Vec<(Login, Vec<String>)> {
-    let found = store.people_of_node(place.node).await.unwrap();
+    let found = store.people_of_node(place.node, at(0)).await.unwrap();
     found.into_iter().find(|(of, _)| *of == cell).map(|(_, people)| people).unwrap_or_default()
 }
 
@@ -152,7 +158,7 @@ async fn a_cell_gets_the_keys_of_those_who_may_work_in_its_project(store: Store)
     }
     let theirs = [&ada, &bob].map(|user| format!("ssh-ed25519 laptop-of-{}", user.email));
     assert_eq!(keys(&store, &place, cell).await, theirs);
-    assert!(store.people_of_node(made::id()).await.unwrap().is_empty());
+    assert!(store.people_of_node(made::id(), at(0)).await.unwrap().is_empty());
 }
 
 async fn a_key_ends_with_its_owners_place_in_the_project(store: Store) {
@@ -197,10 +203,14 @@ async fn only_living_cells_that_ask_for_keys_get_any(store: Store) {
     let (b, c) = (open(&store, &place, "b", 3).await, open(&store, &place, "c", 4).await);
     let over = store.cell_lookup(b).await.unwrap().unwrap();
     gone(&store, &over).await;
-    let found = store.people_of_node(place.node).await.unwrap();
+    let found = store.people_of_node(place.node, at(0)).await.unwrap();
     assert_eq!(found.iter().map(|(cell, people)| (*cell, people.len())).collect::<Vec<_>>(), [(c, 1)]);
     put(&store, async |tx| tx.role_binding_delete(binding).await).await.unwrap();
-    assert_eq!(store.people_of_node(place.node).await.unwrap(), [(c, Vec::new())], "it has an empty list");
+    assert_eq!(
+        store.people_of_node(place.node, at(0)).await.unwrap(),
+        [(c, Vec::new())],
+        "it has an empty list"
+    );
 }
 
 async fn keys_go_with_their_project_their_tenant_or_their_owner(store: Store) {
@@ -219,4 +229,69 @@ async fn keys_go_with_their_project_their_tenant_or_their_owner(store: Store) {
     both().await;
     assert_eq!(put(&store, async |tx| tx.ssh_key_delete_of_tenant(made::id()).await).await.unwrap(), 0);
     assert_eq!(put(&store, async |tx| tx.ssh_key_delete_of_tenant(tenant).await).await.unwrap(), 2);
+}
+
+async fn a_key_of_one_allocation_counts_in_its_cells_until_it_expires(store: Store) {
+    let place = place(&store).await;
+    let (ada, binding) = person(&store, &place, "ada@acme.example", admin(&place)).await;
+    let cell = open(&store, &place, "a", 2).await;
+    let here = SshKey {
+        allocation_id: Some(place.allocation),
+        expires_at: Some(at(60)),
+        ..key(&place.project, &ada, "here")
+    };
+    let other = fleet::requested(&store, &place.project, "b").await.id;
+    let there = SshKey { allocation_id: Some(other), ..key(&place.project, &ada, "there") };
+    for key in [&here, &there] {
+        insert(&store, key).await.unwrap();
+        same(&store.ssh_key_lookup(key.id).await.unwrap().unwrap(), key);
+    }
+    let keys_at = async |time| {
+        let found = store.people_of_node(place.node, time).await.unwrap();
+        let (of, people) = found.into_iter().next().unwrap();
+        assert_eq!(of, cell);
+        people.into_iter().flat_map(|(_, keys)| keys).collect::<Vec<_>>()
+    };
+    assert_eq!(keys_at(at(59)).await, std::slice::from_ref(&here.public_key));
+    assert!(keys_at(at(60)).await.is_empty());
+    assert!(store.ssh_key_expired(at(59), 10).await.unwrap().is_empty());
+    same(&store.ssh_key_expired(at(60), 10).await.unwrap(), &[&here]);
+    put(&store, async |tx| tx.role_binding_delete(binding).await).await.unwrap();
+    assert!(keys_at(at(59)).await.is_empty(), "a key of one's own ends with the role, whatever its expiry");
+    let same_again = SshKey { id: made::id(), name: "again".to_owned(), ..here.clone() };
+    is_conflict(insert(&store, &same_again).await);
+    let elsewhere = SshKey { allocation_id: Some(other), ..same_again };
+    insert(&store, &elsewhere).await.unwrap();
+}
+
+async fn a_grant_gives_a_person_without_a_role_a_login_until_it_expires(store: Store) {
+    let place = place(&store).await;
+    let (ada, _) = person(&store, &place, "ada@acme.example", None).await;
+    let (mut bob, _) = person(&store, &place, "bob@acme.example", None).await;
+    let cell = open(&store, &place, "a", 2).await;
+    let grant = SshKey {
+        allocation_id: Some(place.allocation),
+        expires_at: Some(at(60)),
+        granted_by: Some(ada.id),
+        ..key(&place.project, &bob, "grant")
+    };
+    insert(&store, &grant).await.unwrap();
+    let login = bob.login.clone().unwrap();
+    let in_cell = async |time| store.people_of_node(place.node, time).await.unwrap();
+    assert_eq!(in_cell(at(59)).await, [(cell, vec![(login, vec![grant.public_key.clone()])])]);
+    assert_eq!(in_cell(at(60)).await, [(cell, Vec::new())]);
+    (bob.disabled, bob.version) = (true, bob.version + 1);
+    put(&store, async |tx| tx.user_update(&bob).await).await.unwrap();
+    assert_eq!(in_cell(at(59)).await, [(cell, Vec::new())]);
+}
+
+async fn a_grant_without_an_allocation_or_an_end_is_refused_by_the_schema(store: Store) {
+    let place = place(&store).await;
+    let (ada, _) = person(&store, &place, "ada@acme.example", None).await;
+    let grant = SshKey { granted_by: Some(ada.id), ..key(&place.project, &ada, "grant") };
+    let for_ever = SshKey { allocation_id: Some(place.allocation), ..grant.clone() };
+    let everywhere = SshKey { expires_at: Some(at(60)), ..grant.clone() };
+    for key in [grant, for_ever, everywhere] {
+        assert!(insert(&store, &key).await.is_err(), "{key:?}");
+    }
 }

@@ -11,14 +11,18 @@ on_both![
     a_task_reads_back_as_it_was_asked_for,
     the_same_thing_is_asked_for_once,
     tasks_are_handed_to_the_agent_of_the_current_session,
+    a_delivery_is_bounded_by_bytes_and_holds_at_least_one_task,
     what_has_expired_is_handed_to_nobody,
     what_an_older_agent_had_is_queued_again,
+    only_what_was_never_delivered_can_be_withdrawn,
     a_report_is_taken_once_and_from_its_node,
     a_report_on_something_older_is_refused,
     a_report_of_an_older_session_is_refused,
     what_nobody_waits_for_is_reported_in_vain,
     what_ended_long_ago_is_forgotten,
     what_is_open_is_found_by_key_and_by_node_and_goes_with_its_purpose,
+    tasks_of_one_lease_are_counted_by_how_their_keys_begin,
+    a_task_that_is_set_aside_leaves_its_key_to_another,
 ];
 
 /// A node whose agent has said hello without a ghost.
@@ -43,7 +47,7 @@ async fn hello(store: &Store, node: NodeId, clean: bool) -> i64 {
 }
 
 async fn queue(store: &Store, task: &Task) -> Result<()> {
-    put(store, async |tx| tx.task_queue(task).await).await
+    put(store, async |tx| tx.task_queue(task).await.map(drop)).await
 }
 
 async fn queued(store: &Store, node: NodeId) -> Task {
@@ -132,6 +136,22 @@ async fn tasks_are_handed_to_the_agent_of_the_current_session(store: Store) {
     assert!(deliver(&store, other, 4).await.is_empty());
 }
 
+async fn a_delivery_is_bounded_by_bytes_and_holds_at_least_one_task(store: Store) {
+    let node = agent(&store, "gpu-1").await;
+    let mut ids = Vec::new();
+    for bytes in [900_000, 900_000, 900_000, 3_000_000, 10] {
+        let payload = json!({"spec": "x".repeat(bytes)});
+        let task = Task { payload, ..fleet::task(node, made::id(), "prepare") };
+        queue(&store, &task).await.unwrap();
+        ids.push(task.id);
+    }
+    assert_eq!(deliver(&store, node, 1).await, ids[..2], "two MiB are full");
+    assert_eq!(deliver(&store, node, 1).await, ids[2..3], "the large one does not fit beside it");
+    assert_eq!(deliver(&store, node, 1).await, ids[3..4], "one goes alone, however large");
+    assert_eq!(deliver(&store, node, 1).await, ids[4..]);
+    assert!(deliver(&store, node, 1).await.is_empty());
+}
+
 async fn what_has_expired_is_handed_to_nobody(store: Store) {
     let node = agent(&store, "gpu-1").await;
     queued(&store, node).await;
@@ -155,11 +175,27 @@ async fn what_an_older_agent_had_is_queued_again(store: Store) {
     .await
     .unwrap();
     assert_eq!(requeued, 1);
-    same(&stored(&store, &task).await, &task);
+    let requeued = Task { delivered_at: Some(at(1)), ..task.clone() };
+    same(&stored(&store, &task).await, &requeued);
+    let withdrawn = put(&store, async |tx| tx.task_withdraw(task.id, at(2)).await).await.unwrap();
+    assert!(!withdrawn, "an agent had it, and may have begun it");
     assert_eq!(stored(&store, &finished).await.state, TaskState::Done);
     assert_eq!(stored(&store, &elsewhere).await.state, TaskState::Delivered);
     assert!(deliver(&store, node, 1).await.is_empty());
     assert_eq!(deliver(&store, node, 2).await, [task.id]);
+}
+
+async fn only_what_was_never_delivered_can_be_withdrawn(store: Store) {
+    let node = agent(&store, "gpu-1").await;
+    let (lying, given) = (queued(&store, node).await, queued(&store, node).await);
+    let withdraw =
+        async |task: &Task| put(&store, async |tx| tx.task_withdraw(task.id, at(2)).await).await.unwrap();
+    assert!(withdraw(&lying).await);
+    assert_eq!(stored(&store, &lying).await.state, TaskState::Expired);
+    assert_eq!(deliver(&store, node, 1).await, [given.id], "what was withdrawn is given to nobody");
+    assert!(!withdraw(&given).await);
+    assert_eq!(stored(&store, &given).await.state, TaskState::Delivered);
+    assert!(!withdraw(&lying).await, "once");
 }
 
 async fn a_report_is_taken_once_and_from_its_node(store: Store) {
@@ -268,4 +304,36 @@ async fn what_is_open_is_found_by_key_and_by_node_and_goes_with_its_purpose(stor
     put(&store, async |tx| tx.task_forget_of(two.operation_id).await).await.unwrap();
     assert!(store.task_lookup(two.id).await.unwrap().is_none());
     assert!(store.task_lookup(one.id).await.unwrap().is_some());
+}
+
+async fn tasks_of_one_lease_are_counted_by_how_their_keys_begin(store: Store) {
+    let node = agent(&store, "gpu-1").await;
+    let operation = made::id();
+    let mut all = Vec::new();
+    for (key, generation) in [("a/1", 2), ("a/2", 2), ("a/3", 1), ("b/1", 2), ("ab/1", 2)] {
+        let task = Task { generation, ..fleet::task(node, operation, key) };
+        queue(&store, &task).await.unwrap();
+        all.push(task);
+    }
+    queue(&store, &Task { generation: 2, ..fleet::task(node, made::id(), "a/1") }).await.unwrap();
+    report(&store, node, &done(&all[0])).await.unwrap();
+    let counted = async |prefix: &str, generation| {
+        put(&store, async |tx| tx.task_count_of(operation, prefix, generation).await).await.unwrap()
+    };
+    assert_eq!(counted("a/", 2).await, (2, 1));
+    assert_eq!(counted("a/", 1).await, (1, 1));
+    assert_eq!(counted("c/", 2).await, (0, 0));
+}
+
+async fn a_task_that_is_set_aside_leaves_its_key_to_another(store: Store) {
+    let node = agent(&store, "gpu-1").await;
+    let task = queued(&store, node).await;
+    let again = Task { id: made::id(), ..task.clone() };
+    for _ in 0..2 {
+        put(&store, async |tx| tx.task_set_aside(task.id, &task.key, "aside").await).await.unwrap();
+    }
+    queue(&store, &again).await.unwrap();
+    assert_eq!(stored(&store, &task).await.key, "aside");
+    let found = store.task_by_key(task.operation_id, &task.key).await.unwrap();
+    assert_eq!(found.map(|found| found.id), Some(again.id));
 }

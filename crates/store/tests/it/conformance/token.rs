@@ -14,6 +14,7 @@ on_both![
     shortening_needs_the_version_and_a_live_token,
     a_token_is_revoked_once,
     everything_a_person_holds_is_revoked_together,
+    what_a_token_issued_is_revoked_with_it,
     last_use_only_moves_forward,
     tokens_go_with_their_subjects,
 ];
@@ -160,6 +161,32 @@ async fn everything_a_person_holds_is_revoked_together(store: Store) {
         same(&stored(&store, token).await, &revoked);
     }
     same(&stored(&store, &other).await, &other);
+}
+
+async fn what_a_token_issued_is_revoked_with_it(store: Store) {
+    let place = place(&store).await;
+    let parent = made::token(Subject::User(place.ada.id));
+    let child =
+        Token { parent_id: Some(parent.id), ..made::token(Subject::ServiceAccount(place.account.id)) };
+    let grandchild =
+        Token { parent_id: Some(child.id), ..made::token(Subject::ServiceAccount(place.account.id)) };
+    let other = made::token(Subject::ServiceAccount(place.account.id));
+    issue(&store, &[&parent, &child, &grandchild, &other]).await.unwrap();
+    same(&stored(&store, &child).await, &child);
+    let revoked = put(&store, async |tx| tx.token_revoke(parent.id, made::at(9)).await).await.unwrap();
+    assert_eq!(revoked, 2, "those that it issued");
+    for token in [&parent, &child, &grandchild] {
+        let revoked = Token { revoked_at: Some(made::at(9)), version: 2, ..token.clone() };
+        same(&stored(&store, token).await, &revoked);
+    }
+    same(&stored(&store, &other).await, &other);
+    let second = made::token(Subject::User(place.ada.id));
+    let issued =
+        Token { parent_id: Some(second.id), ..made::token(Subject::ServiceAccount(place.account.id)) };
+    issue(&store, &[&second, &issued]).await.unwrap();
+    let revoke = put(&store, async |tx| tx.token_revoke_of_user(place.ada.id, made::at(9)).await).await;
+    assert_eq!(revoke.unwrap(), 2);
+    assert!(stored(&store, &issued).await.revoked_at.is_some());
 }
 
 async fn last_use_only_moves_forward(store: Store) {

@@ -7,7 +7,7 @@ use crate::made::{self, FIRST, put, same};
 
 on_both![
     a_person_is_found_by_id_and_by_address,
-    an_address_is_unique_on_the_platform,
+    an_address_is_unique_in_its_tenant_and_among_the_platforms_people,
     a_person_needs_the_tenant,
     an_update_needs_the_version_before,
     a_deletion_needs_the_version,
@@ -39,19 +39,25 @@ async fn a_person_is_found_by_id_and_by_address(store: Store) {
     let operator = made::user(None, "op@example.com");
     insert(&store, &[&acme], &[&ada, &operator]).await;
     same(&store.user_lookup(ada.id).await.unwrap(), &Some(&ada));
-    same(&store.user_by_email("ada@acme.example").await.unwrap(), &Some(&ada));
+    same(&store.user_by_email(Some(acme.id), "ada@acme.example").await.unwrap(), &Some(&ada));
     same(&store.user_lookup(operator.id).await.unwrap(), &Some(&operator));
-    assert!(store.user_by_email("Ada@acme.example").await.unwrap().is_none());
+    same(&store.user_by_email(None, "op@example.com").await.unwrap(), &Some(&operator));
+    assert!(store.user_by_email(Some(acme.id), "Ada@acme.example").await.unwrap().is_none());
+    assert!(store.user_by_email(None, "ada@acme.example").await.unwrap().is_none());
     assert!(store.user_lookup(made::id()).await.unwrap().is_none());
 }
 
-async fn an_address_is_unique_on_the_platform(store: Store) {
+async fn an_address_is_unique_in_its_tenant_and_among_the_platforms_people(store: Store) {
     let (acme, globex) = (made::tenant("acme"), made::tenant("globex"));
-    insert(&store, &[&acme, &globex], &[&made::user(Some(&acme), "ada@example.com")]).await;
+    let same_address = [Some(&acme), Some(&globex), None].map(|tenant| made::user(tenant, "ada@example.com"));
+    insert(&store, &[&acme, &globex], &same_address.each_ref()).await;
     for tenant in [Some(&acme), Some(&globex), None] {
         let again = made::user(tenant, "ada@example.com");
         made::is_conflict(put(&store, async |tx| tx.user_insert(&again).await).await);
     }
+    assert_eq!(store.users_by_email("ada@example.com", 10).await.unwrap().len(), 3);
+    assert_eq!(store.users_by_email("ada@example.com", 2).await.unwrap().len(), 2);
+    assert!(store.users_by_email("eve@example.com", 2).await.unwrap().is_empty());
 }
 
 async fn a_person_needs_the_tenant(store: Store) {

@@ -108,6 +108,9 @@ async fn what_is_due_is_enabled_behind_and_its_time_has_come(store: Store) {
     same(&store.webhook_due(made::at(31), 4, 9).await.unwrap(), &[&late, &future]);
     same(&store.webhook_due(made::at(0), 6, 9).await.unwrap(), &[&caught_up]);
     assert!(store.webhook_due(made::at(30), 0, 9).await.unwrap().is_empty());
+    let count = put(&store, async |tx| tx.webhook_count(None).await).await.unwrap();
+    assert_eq!(count, 6, "whatever their state");
+    assert_eq!(put(&store, async |tx| tx.webhook_count(Some(made::id())).await).await.unwrap(), 0);
 }
 
 async fn an_update_needs_the_version_before(store: Store) {

@@ -63,6 +63,7 @@ pub(crate) async fn machine(store: &Store, name: &str, gpus: i64) -> (NodeId, Ve
             tx.slot_upsert(slot, at(1)).await?;
         }
         tx.node_approve(joining.id, WHOLE, &joining.inventory_digest, 1, at(2)).await?;
+        tx.heartbeat_note(&[joining.id], at(2)).await?;
         tx.node_recount(joining.id).await
     })
     .await
