@@ -1,7 +1,7 @@
 //! Asking something of an adapter: the step is written with the journal, and its end is waited for. What an adapter says is
 //! never more than that: whoever asked looks for itself afterwards.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use muster_manifest::{AppKind, Manifest};
 use muster_model::adapter::{AdapterStep, AdapterStepState, AdapterVerb};
 use muster_model::instance::Instance;
@@ -9,6 +9,7 @@ use muster_model::member::Member;
 use muster_store::Result;
 use serde_json::{Value, json};
 
+use crate::death::{Life, lost_ground};
 use crate::{Act, StepCx, Verdict};
 
 /// How that stands.
@@ -53,6 +54,88 @@ pub(crate) async fn ask_adapter(
             let until = cx.now + cx.timing.look;
             Answered::Pending(Verdict::Wait { reason: waiting(&step, cx.now), until }.into())
         }
+    })
+}
+
+/// What a member that leaves waits for.
+pub(crate) enum LetGo {
+    /// Nothing to say yet; this is what the step does meanwhile.
+    Pending(Act),
+    /// It goes on, by what the adapter did or without it.
+    Done(Act),
+    /// The adapter says that it cannot be done.
+    Failed(String),
+}
+
+/// An adapter that holds a forced step for so many times the patience is not waited for any longer.
+const HELD_PATIENCE: i32 = 5;
+
+/// Has the adapter let go of a member that leaves. Nothing waits for ever for a dead runtime's consent: where the member's own
+/// cell is proved dead, or every cell of a component in which its checks run, it goes on without the adapter; and so it does by
+/// force. The checks that follow decide what that is worth.
+pub(crate) async fn ask_to_let_go(
+    cx: &StepCx<'_>,
+    manifest: &Manifest,
+    instance: &Instance,
+    member: &Member,
+    verb: AdapterVerb,
+) -> Result<LetGo> {
+    let (failed, pending) = match ask_adapter(cx, manifest, instance, member, verb, asked(cx)).await? {
+        Answered::Done(message) => {
+            let done = Verdict::Done { output: json!(null), message, witness: None };
+            return Ok(LetGo::Done(done.into()));
+        }
+        Answered::Failed(why) => (Some(why), None),
+        Answered::Pending(act) => (None, Some(act)),
+    };
+    let forced = cx.operation.input["force"] == json!(true);
+    if let Some(act) = pending {
+        let (waited, held) = waited(cx).await?;
+        let patience = if forced && held { cx.timing.task * HELD_PATIENCE } else { cx.timing.task };
+        if waited < patience || (held && !forced) {
+            return Ok(LetGo::Pending(act));
+        }
+        let silent = format!("no adapter did {verb} within {} s", waited.as_secs());
+        return Ok(match lost_ground(cx, manifest, instance, member).await? {
+            Life::Dead(death) => LetGo::Done(skip(cx, &silent, &death.checked)),
+            _ if forced => LetGo::Done(skip(cx, &silent, &[])),
+            Life::Pending(look) => {
+                LetGo::Pending(Act::together(vec![act, look]).unwrap_or(Verdict::done().into()))
+            }
+            Life::NotProved(_) => LetGo::Pending(act),
+        });
+    }
+    let why = failed.unwrap_or_default();
+    Ok(match lost_ground(cx, manifest, instance, member).await? {
+        Life::Dead(death) => LetGo::Done(skip(cx, &why, &death.checked)),
+        _ if forced => LetGo::Done(skip(cx, &why, &[])),
+        Life::Pending(act) => LetGo::Pending(act),
+        Life::NotProved(_) => LetGo::Failed(why),
+    })
+}
+
+/// How long this step has waited for its adapter, and whether one holds it now.
+async fn waited(cx: &StepCx<'_>) -> Result<(SignedDuration, bool)> {
+    let mut steps = cx.store.adapter_step_of(cx.operation.id).await?;
+    steps.retain(|step| !step.state.is_final());
+    let since = steps.iter().map(|step| step.created_at).max().unwrap_or(cx.now);
+    let held = |step: &AdapterStep| {
+        step.state == AdapterStepState::Leased && step.leased_until.is_some_and(|until| until >= cx.now)
+    };
+    Ok((cx.now.duration_since(since), steps.iter().any(held)))
+}
+
+/// Goes on without the adapter, which must not do later what nothing waits for any more.
+fn skip(cx: &StepCx<'_>, why: &str, proof: &[Value]) -> Act {
+    let because = if proof.is_empty() { "it is forced" } else { "what it would work in is dead" };
+    let message = format!("done without the adapter, because {because}: {why}");
+    let output = json!({"adapter": "skipped", "why": why, "proof": proof});
+    let (operation, now) = (cx.operation.id, cx.now);
+    Act::write(move |tx, _| {
+        Box::pin(async move {
+            tx.adapter_step_cancel_of(operation, now).await?;
+            Ok(Verdict::Done { output, message: Some(message), witness: None })
+        })
     })
 }
 

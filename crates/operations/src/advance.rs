@@ -284,6 +284,8 @@ pub(crate) fn resume(operation: &mut Operation, definition: &Definition, timing:
         operation.deadline_at = now + timing.undo;
     } else {
         operation.state = OperationState::Running;
+        // It is tried again: what it failed for is over until it fails once more.
+        (operation.reason, operation.message) = (None, None);
         operation.deadline_at = operation.deadline_at.max(now + timing.release);
         // A step that was refused is tried as if for the first time.
         if let Some(at) = operation.steps.iter().position(|step| step.state == StepState::Failed) {

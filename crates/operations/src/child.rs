@@ -51,11 +51,12 @@ pub(crate) async fn standing(cx: &StepCx<'_>, purpose: &str) -> Result<Option<Op
     }))
 }
 
-/// Asks for the end of a part. One that has ended at this very moment is what was asked for.
-pub(crate) async fn cancel(tx: &mut Tx, id: OperationId, now: Timestamp) -> Result<()> {
+/// Asks for the end of a child. Returns false if it has ended at this very moment.
+pub(crate) async fn cancel(tx: &mut Tx, id: OperationId, now: Timestamp) -> Result<bool> {
     match tx.operation_cancel(id, now).await {
-        Err(StoreError::Gone(_)) => Ok(()),
-        other => other,
+        Ok(()) => Ok(true),
+        Err(StoreError::Gone(_)) => Ok(false),
+        Err(error) => Err(error),
     }
 }
 

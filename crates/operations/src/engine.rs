@@ -409,6 +409,10 @@ impl Engine {
         next.state = state;
         next.waiting = None;
         next.parked = None;
+        // What failed before it succeeded is in its steps and events, and is no outcome.
+        if state == OperationState::Succeeded {
+            (next.reason, next.message) = (None, None);
+        }
         let mut told = Told::default();
         let mut tx = self.store.begin().await?;
         if let Act::Write(write) = act {

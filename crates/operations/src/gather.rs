@@ -56,6 +56,27 @@ pub(crate) async fn gather(
     at_once: usize,
     takes_over: TakesOver,
 ) -> Result<Gathered> {
+    gather_all(cx, planned, at_once, takes_over, false).await
+}
+
+/// The same for a parent that does not hold the instances of the members: each child shares its member's instance, so that
+/// whatever is done with the instance as a whole waits for it, and the other way round.
+pub(crate) async fn gather_sharing(
+    cx: &StepCx<'_>,
+    planned: Vec<Planned>,
+    at_once: usize,
+    takes_over: TakesOver,
+) -> Result<Gathered> {
+    gather_all(cx, planned, at_once, takes_over, true).await
+}
+
+async fn gather_all(
+    cx: &StepCx<'_>,
+    planned: Vec<Planned>,
+    at_once: usize,
+    takes_over: TakesOver,
+    shares_instance: bool,
+) -> Result<Gathered> {
     let round = cx.operation.input["round"].as_i64().unwrap_or(0);
     let children = cx.store.operation_children(cx.operation.id).await?;
     let purposes: Vec<String> =
@@ -97,14 +118,17 @@ pub(crate) async fn gather(
                 item.operation_id = Some(part.id);
             }
             part.due_at = now;
+            if shares_instance {
+                part.shares = vec![plan.member.instance_id.uuid()];
+            }
             opened.push((part, under_way));
         }
-        let count = opened.len();
+        let (count, world) = (opened.len(), cx.world.clone());
         return Ok(Gathered::Pending(Act::write(move |tx, told| {
             Box::pin(async move {
                 for (mut part, under_way) in opened {
                     for old in under_way {
-                        supersede(tx, &old, &mut part, now).await?;
+                        supersede(tx, &world, &old, &mut part, now).await?;
                     }
                     tx.operation_open(&part).await?;
                 }

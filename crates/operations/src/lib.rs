@@ -12,6 +12,7 @@
 mod adapter;
 mod advance;
 mod child;
+mod death;
 mod definition;
 mod engine;
 mod gather;
@@ -45,7 +46,7 @@ pub use placement::{Placed, place};
 pub use plan::{Open, open};
 pub use point::{Point, Points, Strike, kill_points};
 pub use releases::Releases;
-pub use supersede::supersede;
+pub use supersede::{has_come, successor_of, supersede};
 pub use timing::Timing;
 pub use unblock::{Unblocked, go_on, unblock};
 pub use verdict::{Act, Told, Verdict, Write};

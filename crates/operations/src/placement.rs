@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use muster_ids::{AllocationId, ClaimId, NodeId, SlotId, World};
 use muster_model::allocation::{Allocation, AllocationShape, AllocationState};
 use muster_model::node::Capacity;
-use muster_model::placement::{Ask, Fit, FreeSlot, choose_slots, tiers};
+use muster_model::placement::{Ask, Fit, FreeSlot, ask_for, choose_slots, tiers};
 use muster_store::{Candidate, Hold, Result, StoreError, Tx};
 
 /// Where an allocation was placed.
@@ -20,16 +20,12 @@ pub struct Placed {
 
 /// What an allocation asks of the planner.
 pub(crate) fn ask_of(allocation: &Allocation) -> Ask {
-    Ask {
-        gpus: u8::try_from(allocation.capacity.gpus).unwrap_or(u8::MAX),
-        exclusive: allocation.shape == AllocationShape::Baremetal,
-        strategy: allocation.strategy,
-    }
+    ask_for(&allocation.capacity, allocation.shape == AllocationShape::Baremetal, allocation.strategy)
 }
 
 /// Takes the best node there is for `allocation` and holds what it asks for; `None` when no node has so much. `fits` are the
 /// kinds of nodes there are: read before, so that the transaction does as little as it can; none of them means that it must
-/// not be placed now.
+/// not be placed now. No node is taken whose last heartbeat is older than `heard_since`, whatever its state.
 ///
 /// A node that another works on at this moment is passed over, and one that changed since `fits` was read is not found. When
 /// that leaves nothing, the question is asked once more, of all nodes at one moment: `None` is never said of a fleet that
@@ -39,16 +35,19 @@ pub async fn place(
     world: &World,
     allocation: &Allocation,
     fits: &[Fit],
+    heard_since: Timestamp,
     at: Timestamp,
 ) -> Result<Option<Placed>> {
     let ask = ask_of(allocation);
-    if let Some(placed) = take(tx, world, allocation, &ask, fits, at).await? {
+    if let Some(placed) = take(tx, world, allocation, &ask, fits, heard_since, at).await? {
         return Ok(Some(placed));
     }
     if fits.is_empty() {
         return Ok(None);
     }
-    let Some(node) = tx.node_with_room(&ask, &allocation.capacity).await? else { return Ok(None) };
+    let Some(node) = tx.node_with_room(&ask, &allocation.capacity, heard_since).await? else {
+        return Ok(None);
+    };
     let others = || StoreError::Conflict("others are at work on every node that has room".to_owned());
     // Who frees something wakes those in line, and so waits for what this transaction holds: it must not wait for them.
     if allocation.state == AllocationState::Placing {
@@ -56,7 +55,7 @@ pub async fn place(
     }
     tx.node_lock(node).await?;
     let fits = tx.fits().await?;
-    take(tx, world, allocation, &ask, &fits, at).await?.map(Some).ok_or_else(others)
+    take(tx, world, allocation, &ask, &fits, heard_since, at).await?.map(Some).ok_or_else(others)
 }
 
 /// Holds the best that is of one of these kinds and in nobody's hands.
@@ -66,10 +65,13 @@ async fn take(
     allocation: &Allocation,
     ask: &Ask,
     fits: &[Fit],
+    heard_since: Timestamp,
     at: Timestamp,
 ) -> Result<Option<Placed>> {
     for tier in tiers(fits, ask) {
-        let Some(candidate) = tx.candidate(&tier, &allocation.capacity).await? else { continue };
+        let Some(candidate) = tx.candidate(&tier, &allocation.capacity, heard_since).await? else {
+            continue;
+        };
         let Some(hold) = plan(allocation.id, &allocation.capacity, ask, &candidate, at) else { continue };
         let claims: Vec<ClaimId> = hold.slots.iter().map(|_| world.id()).collect();
         tx.hold(&hold, &claims).await?;

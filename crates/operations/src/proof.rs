@@ -18,7 +18,8 @@ use muster_store::{Result, StoreError};
 use serde_json::{Value, json};
 
 use crate::cell::{CellJudged, judge_cell, order, seen};
-use crate::task::{Ask, Asked, ask, ask_anew};
+use crate::death::{Death, Life, cell_life, component_life, death_of, gone};
+use crate::task::{Ask, Asked, ask, ask_anew, has_failed};
 use crate::{Act, StepCx, Verdict};
 
 /// How a proof stands.
@@ -40,16 +41,35 @@ pub(crate) struct Evidence {
     pub(crate) node: Option<NodeId>,
     /// By which task.
     pub(crate) task: Option<TaskId>,
+    /// Whether the death of the member's own cell stands in for what could not be checked in it.
+    pub(crate) lost: bool,
+}
+
+/// What a proof is for. The death of a cell proves that a member can leave, and never that it works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Claim {
+    /// That a member works.
+    Works,
+    /// That no work is on a member, or nothing counts on it.
+    Leaves,
 }
 
 impl Evidence {
+    /// Adds what was seen after it.
+    pub(crate) fn extend(&mut self, later: Evidence) {
+        self.checked.extend(later.checked);
+        self.node = later.node.or(self.node);
+        self.task = later.task.or(self.task);
+        self.lost |= later.lost;
+    }
+
     /// The row about a member.
     pub(crate) fn witness(self, cx: &StepCx<'_>, member: &Member, transition: Transition) -> Witness {
         Witness {
             id: cx.world.id(),
             subject_id: member.id.uuid(),
             transition,
-            kind: WitnessKind::Witnessed,
+            kind: if self.lost { WitnessKind::Lost } else { WitnessKind::Witnessed },
             incarnation: member.incarnation,
             operation_id: Some(cx.operation.id),
             node_id: self.node,
@@ -101,6 +121,8 @@ enum Found {
     Nowhere(String, SignedDuration),
     /// It surely cannot be seen, and why.
     Never(String),
+    /// Nothing is left that could be asked: it is dead, and this is the proof.
+    Lost(Evidence),
 }
 
 /// What was answered, and what would be asked for to have it answered anew.
@@ -112,19 +134,31 @@ struct Answer {
 /// Sees what a member is: the platform's own look, and then the checks of its manifest. All of it must hold.
 pub(crate) async fn see(
     cx: &StepCx<'_>,
+    claim: Claim,
     manifest: &Manifest,
     instance: &Instance,
     member: &Member,
     checks: &[Check],
 ) -> Result<Proof> {
-    let mut things = vec![look(cx, member).await?];
+    let own = look(cx, claim, member).await?;
+    // On a dead cell is no work, whatever others say of it.
+    if let Found::Lost(mut evidence) = own.found {
+        evidence.checked.extend(
+            checks
+                .iter()
+                .enumerate()
+                .map(|(index, check)| not_checked(index, check, "its own cell is dead", &[])),
+        );
+        return Ok(Proof::Seen(evidence));
+    }
+    let mut things = vec![own];
     for (index, check) in checks.iter().enumerate() {
-        things.push(run_check(cx, manifest, instance, member, index, check).await?);
+        things.push(run_check(cx, claim, manifest, instance, member, index, check).await?);
     }
     in_turn(cx, &mine(cx).await?, things)
 }
 
-/// Runs checks without a look, each with the number that it has in the manifest: what was asked of one must not answer for
+/// Runs checks of a member that leaves without a look, each with the number that it has in the manifest: what was asked of one must not answer for
 /// another when some are left out meanwhile.
 pub(crate) async fn run_numbered(
     cx: &StepCx<'_>,
@@ -135,7 +169,7 @@ pub(crate) async fn run_numbered(
 ) -> Result<Proof> {
     let mut things = Vec::new();
     for (index, check) in checks {
-        things.push(run_check(cx, manifest, instance, member, *index, check).await?);
+        things.push(run_check(cx, Claim::Leaves, manifest, instance, member, *index, check).await?);
     }
     in_turn(cx, &mine(cx).await?, things)
 }
@@ -187,6 +221,7 @@ fn in_turn(cx: &StepCx<'_>, tasks: &[Task], things: Vec<Thing>) -> Result<Proof>
                 acts.push(Verdict::Wait { reason: why, until: cx.now + LATEST }.into());
             }
             Found::Never(why) => return Ok(Proof::Not(why)),
+            Found::Lost(proof) => evidence.extend(proof),
         }
     }
     Ok(match Act::together(acts) {
@@ -196,13 +231,16 @@ fn in_turn(cx: &StepCx<'_>, tasks: &[Task], things: Vec<Thing>) -> Result<Proof>
 }
 
 /// The platform's own look at a member's cell: it is there, it is of this incarnation, and what should run in it is ready.
-async fn look(cx: &StepCx<'_>, member: &Member) -> Result<Thing> {
+async fn look(cx: &StepCx<'_>, claim: Claim, member: &Member) -> Result<Thing> {
     let thing = |found: Found| Thing { asked_as: format!("{}/{LOOK}/", cx.step), found };
     let Some(cell) = cell_of(cx, member).await? else {
         return Ok(thing(Found::Never("it has no cell".to_owned())));
     };
     let allocation = cx.store.allocation_lookup(cell.allocation_id).await?;
     let allocation = allocation.ok_or(StoreError::Gone("allocation".to_owned()))?;
+    if let Some(death) = gone(&cell).filter(|_| claim == Claim::Leaves) {
+        return Ok(thing(Found::Lost(lost(death))));
+    }
     if cell.state != CellState::Running || allocation.state != AllocationState::Active {
         let why = format!("its cell is {} in an allocation that is {}", cell.state, allocation.state);
         return Ok(thing(Found::Never(why)));
@@ -222,16 +260,36 @@ async fn look(cx: &StepCx<'_>, member: &Member) -> Result<Thing> {
                                  "services": found.services});
             let (node, by) = (Some(task.node_id), Some(task.id));
             let answer = Answer { wanted, task: *task };
-            Found::Holds(Box::new(answer), Evidence { checked: vec![checked], node, task: by })
+            Found::Holds(Box::new(answer), Evidence { checked: vec![checked], node, task: by, lost: false })
         }
+        _ if claim == Claim::Leaves && !found.present => match death_of(&cell, &found, &task) {
+            Some(death) => Found::Lost(lost(death)),
+            // The kernel may still be ending the last of its processes.
+            None => {
+                let why = "its cell does not run, and is not proved dead".to_owned();
+                Found::Fails(Box::new(Answer { wanted, task: *task }), why, cx.timing.task)
+            }
+        },
         // What is not ready yet is asked for again until its time is over.
         CellJudged::Later(why) => Found::Fails(Box::new(Answer { wanted, task: *task }), why, cx.timing.task),
         CellJudged::Not(_, why) => Found::Never(why),
     }))
 }
 
+/// The evidence that a member's own cell is dead.
+fn lost(death: Death) -> Evidence {
+    Evidence { checked: death.checked, node: death.node, task: death.task, lost: true }
+}
+
+/// What is written of a check that nothing is left to run in.
+pub(crate) fn not_checked(index: usize, check: &Check, why: &str, proof: &[Value]) -> Value {
+    json!({"what": "a check of its manifest", "number": index, "in": check.place, "exec": check.exec, "not_checked": why,
+           "proof": proof})
+}
+
 async fn run_check(
     cx: &StepCx<'_>,
+    claim: Claim,
     manifest: &Manifest,
     instance: &Instance,
     member: &Member,
@@ -240,44 +298,82 @@ async fn run_check(
 ) -> Result<Thing> {
     let thing = |found: Found| Thing { asked_as: format!("{}/check {index} in ", cx.step), found };
     let within = SignedDuration::from_secs(check.within_seconds().unwrap_or(0));
-    let Some((at, cell)) = place_of(cx, instance, member, check).await? else {
-        let why = format!(
-            "check {index} runs in {}, and no member of that is active: it cannot be seen",
-            check.place
-        );
-        return Ok(thing(Found::Nowhere(why, within)));
-    };
     let order_of = match probe(cx, manifest, instance, member, check).await? {
         Ok(order) => order,
         Err(why) => return Ok(thing(Found::Never(format!("check {index} cannot be run: {why}")))),
     };
+    for (at, cell) in places_of(cx, instance, member, check).await? {
+        let (answered, failed) = run_beside(cx, &order_of, index, check, within, &at, &cell).await?;
+        if claim == Claim::Works || !failed {
+            return Ok(thing(answered));
+        }
+        // It failed there: perhaps because that cell is dead. Then another may answer.
+        match cell_life(cx, &cell).await? {
+            Life::Pending(act) => return Ok(thing(Found::Pending(act))),
+            Life::NotProved(_) => return Ok(thing(answered)),
+            Life::Dead(death) if check.place == "self" => {
+                let why = "its own cell is dead";
+                let checked = vec![not_checked(index, check, why, &death.checked)];
+                return Ok(thing(Found::Lost(Evidence { checked, ..lost(death) })));
+            }
+            Life::Dead(_) => {}
+        }
+    }
+    if claim == Claim::Leaves && check.place != "self" {
+        match component_life(cx, instance, &check.place).await? {
+            Life::Pending(act) => return Ok(thing(Found::Pending(act))),
+            Life::Dead(death) => {
+                let why = format!("every cell of {} is dead", check.place);
+                let checked = vec![not_checked(index, check, &why, &death.checked)];
+                let evidence = Evidence { checked, node: death.node, task: death.task, lost: false };
+                return Ok(thing(Found::Lost(evidence)));
+            }
+            Life::NotProved(_) => {}
+        }
+    }
+    let why =
+        format!("check {index} runs in {}, and no member of that is active: it cannot be seen", check.place);
+    Ok(thing(Found::Nowhere(why, within)))
+}
+
+/// Runs a check beside one cell; says also whether the node could not run it there.
+async fn run_beside(
+    cx: &StepCx<'_>,
+    order_of: &ProbeOrder,
+    index: usize,
+    check: &Check,
+    within: SignedDuration,
+    at: &Member,
+    cell: &Cell,
+) -> Result<(Found, bool)> {
     let allocation = cx.store.allocation_lookup(cell.allocation_id).await?;
     let allocation = allocation.ok_or(StoreError::Gone("allocation".to_owned()))?;
     let mut wanted =
-        order(cx, &cell, &allocation, TaskKind::CellProbe, format!("check {index} in {}", at.name)).await?;
+        order(cx, cell, &allocation, TaskKind::CellProbe, format!("check {index} in {}", at.name)).await?;
     let command = order_of.command.clone();
-    wanted.details.act = Some(CellAct::Probe(order_of));
+    wanted.details.act = Some(CellAct::Probe(order_of.clone()));
     let (task, found) = match ask(cx, &wanted).await? {
-        Asked::Pending(act) => return Ok(thing(Found::Pending(act))),
+        Asked::Pending(act) => return Ok((Found::Pending(act), has_failed(cx, &wanted).await?)),
         Asked::Done(task, found) => (task, found),
         Asked::Failed(why) => {
-            return Ok(thing(Found::Never(format!("check {index} could not be run: {why}"))));
+            return Ok((Found::Never(format!("check {index} could not be run: {why}")), true));
         }
     };
-    Ok(thing(match judge(check, found.ran.as_ref()) {
+    let found = match judge(check, found.ran.as_ref()) {
         Ok(ran) => {
             let told = json!({"what": "a check of its manifest", "number": index, "in": at.name, "exec": command,
                               "expect": check.expect, "exit": ran.exit, "stdout": ran.stdout, "stderr": ran.stderr,
                               "timed_out": ran.timed_out, "node_id": task.node_id, "task_id": task.id});
             let (node, by) = (Some(task.node_id), Some(task.id));
             let answer = Answer { wanted, task: *task };
-            Found::Holds(Box::new(answer), Evidence { checked: vec![told], node, task: by })
+            Found::Holds(Box::new(answer), Evidence { checked: vec![told], node, task: by, lost: false })
         }
         Err(why) => {
             let why = format!("check {index} ({}, in {}) does not hold: {why}", command.join(" "), at.name);
             Found::Fails(Box::new(Answer { wanted, task: *task }), why, within)
         }
-    }))
+    };
+    Ok((found, false))
 }
 
 /// What this step has asked of nodes in this round.
@@ -289,15 +385,15 @@ async fn mine(cx: &StepCx<'_>) -> Result<Vec<Task>> {
     Ok(tasks)
 }
 
-/// Whose cell a check runs beside: the member's own, or that of the first active member of a component whose node is heard.
-async fn place_of(
+/// Beside whose cells a check can run: the member's own, or those of a component's members, the best one first.
+async fn places_of(
     cx: &StepCx<'_>,
     instance: &Instance,
     member: &Member,
     check: &Check,
-) -> Result<Option<(Member, Cell)>> {
+) -> Result<Vec<(Member, Cell)>> {
     if check.place == "self" {
-        return Ok(running(cx, member).await?.map(|cell| (member.clone(), cell)));
+        return Ok(running(cx, member).await?.map(|cell| (member.clone(), cell)).into_iter().collect());
     }
     let places = cx.store.member_places(instance.id).await?;
     let unheard = |other: &Member| {
@@ -309,12 +405,11 @@ async fn place_of(
     members.sort_by_key(|other| {
         (other.id == member.id, unheard(other), other.state != MemberState::Active, other.id)
     });
+    let mut found = Vec::new();
     for other in members {
-        if let Some(cell) = running(cx, &other).await? {
-            return Ok(Some((other, cell)));
-        }
+        found.extend(running(cx, &other).await?.map(|cell| (other, cell)));
     }
-    Ok(None)
+    Ok(found)
 }
 
 /// Whether a member can be asked of another. One that goes may still be known where nobody works any more; for everything else

@@ -170,6 +170,8 @@ mod tests {
             health: Health::Unknown,
             health_message: None,
             health_incarnation: 0,
+            health_reason: None,
+            health_since: None,
             free_at: None,
             allocation_id: None,
             allocation_made: false,

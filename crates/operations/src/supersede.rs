@@ -1,18 +1,25 @@
 //! A newer intent takes over from one that is unfinished, with everything that one had done.
 
 use jiff::Timestamp;
-use muster_ids::{MemberId, TypedId as _};
+use muster_ids::{MemberId, TypedId as _, World};
 use muster_model::member::{Member, MemberFailure, MemberState};
 use muster_model::operation::{Operation, OperationState, StepState};
 use muster_store::{Result, Tx};
 use serde_json::json;
 
-use crate::child;
+use crate::member::release_reserved;
+use crate::{Timing, child};
 
 /// Ends `old` as superseded by `new`, which is opened with the old one's journal in its input under `inherited`. Whoever works
 /// on the old one is fenced from this transaction on; its tasks and adapter steps that nobody has answered are not waited for any more, but the
 /// newer operation must reckon with their effects, and every step of ours does.
-pub async fn supersede(tx: &mut Tx, old: &Operation, new: &mut Operation, now: Timestamp) -> Result<bool> {
+pub async fn supersede(
+    tx: &mut Tx,
+    world: &World,
+    old: &Operation,
+    new: &mut Operation,
+    now: Timestamp,
+) -> Result<bool> {
     let Some(mut old) = tx.operation_seize(old.id).await? else { return Ok(false) };
     let effects: Vec<_> = old
         .steps
@@ -30,41 +37,56 @@ pub async fn supersede(tx: &mut Tx, old: &Operation, new: &mut Operation, now: T
     tx.adapter_step_cancel_of(old.id, now).await?;
     tx.operation_end(&old, now).await?;
     if old.kind == "member.replace" {
-        leave_successor(tx, &old, &new.kind, now).await?;
+        leave_successor(tx, world, &old, new, now).await?;
     }
     Ok(true)
 }
 
 /// Whoever was to take a member's place does not do so any more: one that works stays and counts for itself, and one that is on
 /// its way turns back. What its component wants is made to fit: a replacement left that as it was.
-async fn leave_successor(tx: &mut Tx, replace: &Operation, new_kind: &str, now: Timestamp) -> Result<()> {
-    let named: Option<MemberId> = replace.input["successor"].as_str().and_then(|text| text.parse().ok());
-    let Some(id) = named else { return Ok(()) };
+async fn leave_successor(
+    tx: &mut Tx,
+    world: &World,
+    replace: &Operation,
+    new: &Operation,
+    now: Timestamp,
+) -> Result<()> {
+    let Some(id) = successor_of(replace) else { return Ok(()) };
     let Some(successor) = tx.member_now(id).await? else { return Ok(()) };
+    // A newer replacement goes on with the one that has come already.
+    if adopts(new, id) {
+        return Ok(());
+    }
     let on_old = tx.operation_open_on_now(replace.subject_id).await?;
     let removal =
         on_old.iter().any(|other| other.parent_id == Some(replace.id) && other.kind == "member.remove");
-    let works = !matches!(
-        successor.state,
-        MemberState::Requested
-            | MemberState::Provisioning
-            | MemberState::Joining
-            | MemberState::Failed
-            | MemberState::Removing
-            | MemberState::Removed
-    );
+    let works = has_come(&successor);
     let old = tx.member_now(MemberId::from_uuid(replace.subject_id)).await?;
     // In the place of one that never worked the new one was wanted beside the others from the beginning.
     let beside = !removal && old.is_some_and(|old| old.never_worked());
-    let more = wants_more(new_kind, works, removal) - i64::from(beside);
+    let more = wants_more(&new.kind, works, removal) - i64::from(beside);
     if more != 0 {
         tx.component_want(successor.instance_id, &successor.component_key, more, 0).await?;
     }
-    let coming = tx.operation_open_on_now(id.uuid()).await?;
-    for add in coming.iter().filter(|other| other.parent_id == Some(replace.id)) {
-        child::cancel(tx, add.id, now).await?;
+    let open = tx.operation_open_on_now(id.uuid()).await?;
+    let mut coming = open.len();
+    for add in open {
+        if add.parent_id == Some(replace.id) && !child::cancel(tx, add.id, now).await? {
+            coming -= 1;
+        }
     }
-    if coming.is_empty() && successor.state == MemberState::Requested {
+    // What is under way on it releases its room at its end.
+    if coming > 0 || works {
+        return Ok(());
+    }
+    // An add that ended at this very moment has moved it on.
+    let Some(successor) = tx.member_now(id).await? else { return Ok(()) };
+    let ended = matches!(successor.state, MemberState::Requested | MemberState::Failed);
+    if ended && successor.active_witness_id.is_none() {
+        release_reserved(tx, world, &successor, replace, &Timing::default(), now).await?;
+    }
+    let Some(successor) = tx.member_now(id).await? else { return Ok(()) };
+    if successor.state == MemberState::Requested {
         let after = Member {
             state: MemberState::Failed,
             failure_reason: Some(MemberFailure::Cancelled),
@@ -74,6 +96,32 @@ async fn leave_successor(tx: &mut Tx, replace: &Operation, new_kind: &str, now: 
         tx.member_move(&successor, &after, now).await?;
     }
     Ok(())
+}
+
+/// The member that a replacement brings.
+pub fn successor_of(replace: &Operation) -> Option<MemberId> {
+    replace.input["successor"].as_str().and_then(|text| text.parse().ok())
+}
+
+/// Whether a successor has come, so that it counts for itself.
+pub fn has_come(successor: &Member) -> bool {
+    !matches!(
+        successor.state,
+        MemberState::Requested
+            | MemberState::Provisioning
+            | MemberState::Joining
+            | MemberState::Failed
+            | MemberState::Removing
+            | MemberState::Removed
+    )
+}
+
+/// Whether an operation goes on with this successor.
+fn adopts(new: &Operation, successor: MemberId) -> bool {
+    let named = successor.to_string();
+    let several = new.input["successors"].as_object().into_iter().flatten();
+    new.input["successor"].as_str() == Some(&named)
+        || several.into_iter().any(|(_, id)| id.as_str() == Some(&named))
 }
 
 /// By how much what a component wants changes when a replacement is taken over from. Whoever removes the member wants one fewer,

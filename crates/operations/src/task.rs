@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use muster_ids::{AllocationId, NodeId, TaskId};
+use muster_model::node::Node;
 use muster_model::task::{Task, TaskKind, TaskState};
 use muster_node_api::task::{Details, Findings, Refusal};
 use muster_store::{Result, StoreError};
@@ -69,10 +70,13 @@ pub(crate) async fn ask(cx: &StepCx<'_>, ask: &Ask) -> Result<Asked> {
         }
         TaskState::Expired => Ok(Asked::Pending(queue(cx, ask, &prefix, mine.len(), None)?)),
         TaskState::Queued | TaskState::Delivered | TaskState::Running if cx.now >= latest.expires_at => {
-            Ok(Asked::Pending(queue(cx, ask, &prefix, mine.len(), Some(latest.id))?))
+            let unanswered = Unanswered { task: latest.id, waiting: waiting(cx, ask).await? };
+            Ok(Asked::Pending(queue(cx, ask, &prefix, mine.len(), Some(unanswered))?))
         }
         TaskState::Queued | TaskState::Delivered | TaskState::Running => {
-            let until = latest.expires_at.min(cx.now + cx.timing.look * 3);
+            // An agent takes up its tasks at once: one that lies there says that the agent is away.
+            let look = if latest.delivered_at.is_none() { cx.timing.look } else { cx.timing.look * 3 };
+            let until = latest.expires_at.min(cx.now + look);
             Ok(Asked::Pending(Verdict::Wait { reason: waiting(cx, ask).await?, until }.into()))
         }
     }
@@ -85,14 +89,23 @@ pub(crate) async fn refusal(cx: &StepCx<'_>, ask: &Ask) -> Result<Option<Refusal
     Ok(tasks.iter().rfind(|task| task.key.starts_with(&prefix)).and_then(named))
 }
 
+/// Whether the agent could not do what was asked for last in this round.
+pub(crate) async fn has_failed(cx: &StepCx<'_>, ask: &Ask) -> Result<bool> {
+    let round = cx.operation.input["round"].as_i64().unwrap_or(0);
+    let prefix = format!("{}/{}/{round}/", cx.step, ask.purpose);
+    let tasks = cx.store.task_list(cx.operation.id).await?;
+    let last = tasks.iter().rfind(|task| task.key.starts_with(&prefix) && task.state.is_final());
+    Ok(last.is_some_and(|task| task.state == TaskState::Failed))
+}
+
 fn named(task: &Task) -> Option<Refusal> {
     let findings: Findings = serde_json::from_value(task.result.clone()?).ok()?;
     findings.refusal
 }
 
-/// What an agent will say again however often it is asked: signatures do not come by waiting.
+/// Whether the agent would refuse each retry for the same reason.
 fn certain(task: &Task) -> bool {
-    matches!(named(task), Some(Refusal::ArtifactUntrusted | Refusal::Secret))
+    matches!(named(task), Some(Refusal::ArtifactUntrusted | Refusal::Secret | Refusal::Unsupported))
 }
 
 /// Asks for the same once more, although it was answered: what was seen then may be otherwise now.
@@ -105,10 +118,12 @@ pub(crate) fn ask_anew(cx: &StepCx<'_>, ask: &Ask, answered: &Task) -> Result<Ac
 /// What a kind of task is called in a sentence about what a node has to do.
 fn words(kind: TaskKind) -> &'static str {
     match kind {
+        TaskKind::Prepare => "provision the allocation",
         TaskKind::CellCreate => "make the cell",
         TaskKind::CellInspect => "look at the cell",
         TaskKind::CellDestroy => "destroy the cell",
         TaskKind::KeepLogs => "hand over the logs",
+        TaskKind::ImagePull => "pull the image",
         TaskKind::CellProbe => "run a check beside the cell",
         TaskKind::ShareRemove => "remove what was shared",
         kind => kind.as_str(),
@@ -117,17 +132,55 @@ fn words(kind: TaskKind) -> &'static str {
 
 async fn waiting(cx: &StepCx<'_>, ask: &Ask) -> Result<String> {
     let Some(node) = cx.store.node_lookup(ask.node).await? else {
-        return Ok(format!("the node has to {}", words(ask.kind)));
+        return Ok(format!("waiting for the node to {}", words(ask.kind)));
     };
-    Ok(match node.unreachable_since {
-        Some(since) => {
-            format!("the node {} has to {}, but is unreachable since {since}", node.name, words(ask.kind))
-        }
-        None => format!("the node {} has to {}", node.name, words(ask.kind)),
+    Ok(match silence(cx, &node) {
+        Some(silence) => format!("{silence}; waiting for it to {}", words(ask.kind)),
+        None => format!("waiting for node {} to {}", node.name, words(ask.kind)),
     })
 }
 
-fn queue(cx: &StepCx<'_>, ask: &Ask, prefix: &str, attempt: usize, expired: Option<TaskId>) -> Result<Act> {
+/// Why a node may not answer, if its heartbeat is late: `node n1: last heartbeat 60 s ago`.
+pub(crate) fn silence(cx: &StepCx<'_>, node: &Node) -> Option<String> {
+    let is_late = node.seen_at.is_none_or(|at| at < cx.timing.heard_since(cx.now));
+    if !is_late && node.unreachable_since.is_none() {
+        return None;
+    }
+    let unreachable = if node.unreachable_since.is_some() { "unreachable, " } else { "" };
+    Some(match node.seen_at {
+        Some(at) => {
+            format!(
+                "node {}: {unreachable}last heartbeat {} s ago",
+                node.name,
+                cx.now.duration_since(at).as_secs()
+            )
+        }
+        None => format!("node {}: {unreachable}no heartbeat yet", node.name),
+    })
+}
+
+/// Whether no agent was ever given what this step asked for, so that it surely did not happen.
+pub(crate) fn never_delivered(tasks: &[Task], step: &str) -> bool {
+    let prefix = format!("{step}/");
+    let mut mine = tasks.iter().filter(|task| task.key.starts_with(&prefix));
+    mine.all(|task| {
+        task.delivered_at.is_none() && matches!(task.state, TaskState::Queued | TaskState::Expired)
+    })
+}
+
+/// A task that no agent answered in time, and what was waited for.
+struct Unanswered {
+    task: TaskId,
+    waiting: String,
+}
+
+fn queue(
+    cx: &StepCx<'_>,
+    ask: &Ask,
+    prefix: &str,
+    attempt: usize,
+    expired: Option<Unanswered>,
+) -> Result<Act> {
     let task = Task {
         id: cx.world.id(),
         node_id: ask.node,
@@ -147,24 +200,21 @@ fn queue(cx: &StepCx<'_>, ask: &Ask, prefix: &str, attempt: usize, expired: Opti
         finished_at: None,
         expires_at: cx.now + cx.timing.task,
     };
-    let (now, until) = (cx.now, task.expires_at.min(cx.now + cx.timing.look * 3));
-    let verdict = match expired {
+    let (now, until) = (cx.now, task.expires_at.min(cx.now + cx.timing.look));
+    let verdict = match &expired {
         None if attempt == 0 => {
-            Verdict::Wait { reason: format!("the node has to {}", words(ask.kind)), until }
+            Verdict::Wait { reason: format!("waiting for the node to {}", words(ask.kind)), until }
         }
-        None => Verdict::Wait { reason: format!("the node has to {}, once more", words(ask.kind)), until },
-        Some(_) => Verdict::Unknown {
-            message: format!(
-                "nobody heard in time whether the node did {}: it is asked again",
-                words(ask.kind)
-            ),
+        None => Verdict::Wait { reason: format!("waiting for the node to {} again", words(ask.kind)), until },
+        Some(unanswered) => Verdict::Unknown {
+            message: format!("{}; no answer in time, asking again", unanswered.waiting),
             until,
         },
     };
     Ok(Act::write(move |tx, told| {
         Box::pin(async move {
             if let Some(expired) = expired {
-                tx.task_expire(expired, now).await?;
+                tx.task_expire(expired.task, now).await?;
             }
             tx.task_queue(&task).await?;
             told.tasks_for.push(task.node_id);

@@ -1,6 +1,6 @@
 //! How long things may take. Arguments, so that tests can be impatient.
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 
 /// The limits of waits. Each wait ends: in its result, in another try, or parked.
 #[derive(Debug, Clone, Copy)]
@@ -19,6 +19,21 @@ pub struct Timing {
     pub escalate: SignedDuration,
     /// How often a wait looks again by itself.
     pub look: SignedDuration,
+    /// How old a node's last heartbeat may be before the node counts as silent: placement passes it over, long before it is
+    /// declared lost. See [`Timing::silent_after`].
+    pub silent: SignedDuration,
+}
+
+impl Timing {
+    /// Two and a half heartbeats: the one that is due, one that was missed, and the half in which heartbeats are written down.
+    pub fn silent_after(heartbeat: SignedDuration) -> SignedDuration {
+        heartbeat * 5 / 2
+    }
+
+    /// The time since which a node must have sent a heartbeat to be chosen.
+    pub fn heard_since(&self, now: Timestamp) -> Timestamp {
+        now - self.silent
+    }
 }
 
 impl Default for Timing {
@@ -31,6 +46,7 @@ impl Default for Timing {
             undo: SignedDuration::from_mins(15),
             escalate: SignedDuration::from_hours(1),
             look: SignedDuration::from_secs(5),
+            silent: Timing::silent_after(SignedDuration::from_secs(10)),
         }
     }
 }

@@ -19,7 +19,9 @@ const TURN: usize = 16;
 pub(crate) async fn claim(store: &Store, world: &World, allocation: &Allocation) -> Result<Option<Placed>> {
     let fits = store.fits().await?;
     let mut tx = store.begin().await?;
-    let placed = place(&mut tx, world, allocation, &fits, world.now()).await?;
+    // Long enough ago that no run outlasts it: the machines of the fleet send one heartbeat, when they are made.
+    let heard_since = world.now() - jiff::SignedDuration::from_hours(24);
+    let placed = place(&mut tx, world, allocation, &fits, heard_since, world.now()).await?;
     match placed {
         Some(_) => tx.commit().await?,
         None => tx.rollback().await,

@@ -4,7 +4,7 @@ use futures::future::BoxFuture;
 use muster_ids::SlotId;
 use muster_model::allocation::{Allocation, FailureReason};
 use muster_model::node::{Capacity, Slot, SlotState};
-use muster_model::placement::{Fit, FreeSlot, choose_slots};
+use muster_model::placement::{Fit, FreeSlot, Resource, choose_slots};
 use muster_store::{Hold, Result, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -70,14 +70,18 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                 let more = growth(&allocation.held, &target);
                 tx.node_lock(node).await?;
                 if !tx.quota_take(allocation.project_id, 0, more).await? {
-                    return Ok(refused(FailureReason::QuotaExceeded));
+                    let message = tx.quota_excess(allocation.project_id, 0, &more).await?;
+                    return Ok(refused(FailureReason::QuotaExceeded, message));
                 }
                 let slots = tx.slots_of(node).await?;
                 let Some(change) = plan(&allocation, &target, &slots) else {
                     // Nothing of this may stay, the quota above included.
                     let less = more.to(&Capacity::default());
                     tx.quota_take(allocation.project_id, 0, less).await?;
-                    return Ok(refused(FailureReason::NoCapacity));
+                    let free = slots.iter().filter(|slot| is_free(slot)).count();
+                    let message =
+                        format!("needs {} more; free on its node: {free}", Resource::Gpus.words(more.gpus));
+                    return Ok(refused(FailureReason::NoCapacity, message));
                 };
                 let hold = Hold {
                     node,
@@ -95,7 +99,8 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                     false => {
                         let less = more.to(&Capacity::default());
                         tx.quota_take(allocation.project_id, 0, less).await?;
-                        return Ok(refused(FailureReason::NoCapacity));
+                        let free = tx.node_of(node).await?.free;
+                        return Ok(refused(FailureReason::NoCapacity, short_on_node(&more, &free)));
                     }
                 }
                 tx.node_recount(node).await?;
@@ -115,8 +120,24 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
     })
 }
 
-fn refused(reason: FailureReason) -> Verdict {
-    Verdict::Refused { reason: reason.as_str(), message: reason.advice().to_owned() }
+fn refused(reason: FailureReason, message: String) -> Verdict {
+    Verdict::Refused { reason: reason.as_str(), message }
+}
+
+fn is_free(slot: &Slot) -> bool {
+    slot.allocation_id.is_none() && slot.state == SlotState::Approved
+}
+
+/// Which resource its node is short of: pure.
+fn short_on_node(more: &Capacity, free: &Capacity) -> String {
+    let short = Resource::COUNTED.into_iter().find(|resource| resource.amount(more) > resource.amount(free));
+    match short {
+        Some(resource) => {
+            let (needs, free) = (resource.words(resource.amount(more)), resource.amount(free));
+            format!("needs {needs} more; free on its node: {free}")
+        }
+        None => "others took what was free on its node at this moment".to_owned(),
+    }
 }
 
 /// Which slots come and go: pure. Nothing, if the node has too few that are free.
@@ -127,11 +148,7 @@ fn plan(allocation: &Allocation, target: &Capacity, slots: &[Slot]) -> Option<Ch
     let wanted = usize::try_from(target.gpus).ok()?;
     let (mut added, mut removed) = (Vec::new(), Vec::new());
     if wanted > mine.len() {
-        let free: Vec<FreeSlot> = slots
-            .iter()
-            .filter(|slot| slot.allocation_id.is_none() && slot.state == SlotState::Approved)
-            .map(as_free)
-            .collect();
+        let free: Vec<FreeSlot> = slots.iter().filter(|slot| is_free(slot)).map(as_free).collect();
         added = choose_slots(&free, u8::try_from(wanted - mine.len()).ok()?)?;
     } else {
         let kept: Vec<FreeSlot> = mine.iter().map(|slot| as_free(slot)).collect();

@@ -1,9 +1,11 @@
-//! Restarting in place: destroy · see that it is gone · raise the incarnation · prepare · verify. Nothing is given back, and
-//! nothing is wiped, because it stays with its owner.
+//! Restarting in place: stop the cells in it · destroy · verify that it is gone · raise the incarnation · prepare · verify · start
+//! the cells again. Nothing is given back, and nothing is wiped, because it stays with its owner.
 
 use super::destroy::DESTROY;
 use super::prepare::PREPARE;
 use super::reincarnate::REINCARNATE;
+use super::start_cells::START_CELLS;
+use super::stop_cells::STOP_CELLS;
 use super::verify_active::VERIFY_ACTIVE;
 use super::verify_gone::VERIFY_GONE;
 use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, nothing_to_settle};
@@ -12,7 +14,7 @@ use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, nothing_to_s
 /// tried again or released.
 pub const RESTART: Definition = Definition {
     kind: "allocation.restart",
-    steps: &[DESTROY, VERIFY_GONE, REINCARNATE, PREPARE, VERIFY_ACTIVE],
+    steps: &[STOP_CELLS, DESTROY, VERIFY_GONE, REINCARNATE, PREPARE, VERIFY_ACTIVE, START_CELLS],
     on_failure: OnFailure::Park,
     at_deadline: AtDeadline::Park,
     cancellable: false,

@@ -11,6 +11,7 @@ use muster_store::Result;
 use serde_json::json;
 
 use super::cells::gone;
+use super::stop_cells::stopped;
 use super::subject::{attested, details, devices, evidence, on_word, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::task::{Ask, Asked, ask};
@@ -32,6 +33,8 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             return Ok(Verdict::said("it never had a place").into());
         };
         let cells = cx.store.cell_live_in(allocation.id).await?;
+        // Cells that were stopped to be started again stay what they are, and have evidence of their own.
+        let kept = stopped(cx)?.unwrap_or_default().cells;
         let (now, world) = (cx.now, cx.world.clone());
         if let Some(word) = attested(cx, &allocation).await? {
             return Ok(Act::write(move |tx, told| {
@@ -72,6 +75,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         let checked =
             if found.checked.is_empty() { json!(["the place is gone"]) } else { json!(found.checked) };
         let witness = evidence(cx, &allocation, Transition::Gone, &task, checked);
+        let cells: Vec<Cell> = cells.into_iter().filter(|cell| !kept.contains(&cell.id)).collect();
         Ok(Act::write(move |tx, told| {
             Box::pin(async move {
                 tx.witness_insert(&witness).await?;

@@ -17,7 +17,7 @@ pub use destroy::DESTROY;
 pub use errand::errand;
 pub(crate) use keep_logs::keep;
 pub use restart::RESTART;
-pub(crate) use subject::{order, path, seen};
+pub(crate) use subject::{allocation, order, path, seen};
 #[cfg(test)]
 pub(crate) use verify_running::tests;
 pub(crate) use verify_running::{Judged as CellJudged, judge as judge_cell};

@@ -61,7 +61,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
 /// The node did not make it. Why, it said in a word where that is about what it should have run.
 fn not_made(cell: &Cell, why: String, refusal: Option<Refusal>) -> Result<Act> {
     let reason = match refusal {
-        None => CellFailure::MakeFailed,
+        None | Some(Refusal::Unsupported | Refusal::CellDead) => CellFailure::MakeFailed,
         Some(Refusal::ArtifactPull) => CellFailure::ArtifactPull,
         Some(Refusal::ArtifactDamaged) => CellFailure::ArtifactDamaged,
         Some(Refusal::ArtifactUntrusted) => CellFailure::ArtifactUntrusted,

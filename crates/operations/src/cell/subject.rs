@@ -1,6 +1,6 @@
 //! What every step on a cell needs to know of it.
 
-use muster_ids::{CellId, TypedId as _};
+use muster_ids::{CellId, Digest, ProjectId, TypedId as _};
 use muster_model::allocation::Allocation;
 use muster_model::cell::{Cell, CellFailure};
 use muster_model::task::TaskKind;
@@ -51,7 +51,13 @@ pub(crate) async fn order(
         spec = Some(with_ports(cx, cell).await?);
         pulled = pull(cx, cell).await?;
     }
-    let keep_state = cx.operation.kind == "cell.restart";
+    if kind == TaskKind::ImagePull {
+        let corrupt = |_| StoreError::Corrupt("what a cell is made of");
+        spec = Some(serde_json::from_value(cell.spec.clone()).map_err(corrupt)?);
+        pulled = pull(cx, cell).await?;
+    }
+    let keep_state =
+        matches!(cx.operation.kind.as_str(), "cell.restart" | "allocation.restart" | "allocation.resize");
     let (cell_id, name, incarnation) = (cell.id, cell.name.clone(), cell.incarnation);
     details.cell = Some(CellOrder { cell_id, name, incarnation, keep_state, spec, attachment, pull: pulled });
     Ok(Ask {
@@ -72,23 +78,30 @@ async fn pull(cx: &StepCx<'_>, cell: &Cell) -> Result<Option<Pull>> {
     let policy = cx.store.trust_policy_lookup(artifact.project_id).await?.unwrap_or_default();
     let keys = cx.store.key_of_project(artifact.project_id).await?;
     let found = artifact.verdict.as_ref().map(|verdict| verdict.trust.as_str()).unwrap_or_default();
+    let mut keys: Vec<TrustKey> = keys
+        .into_iter()
+        .map(|key| TrustKey {
+            id: key.id.to_string(),
+            public_key: key.public_key,
+            revoked: key.revoked_at.is_some(),
+        })
+        .collect();
+    keys.sort_by(|one, other| one.id.cmp(&other.id));
+    let required = !policy.lets_unsigned(artifact.state);
+    let name = policy_name(artifact.project_id, policy.policy, required, found, &keys);
     Ok(Some(Pull {
         repository: format!("{}/{}", artifact.project_id, artifact.repository),
         digest: artifact.digest.clone(),
-        trust: Trust {
-            required: !policy.lets_unsigned(artifact.state),
-            // What was found here is part of it: a node that remembers "unsigned" must look again when that has changed.
-            policy: format!("{} {found}", policy.policy),
-            keys: keys
-                .into_iter()
-                .map(|key| TrustKey {
-                    id: key.id.to_string(),
-                    public_key: key.public_key,
-                    revoked: key.revoked_at.is_some(),
-                })
-                .collect(),
-        },
+        trust: Trust { required, policy: name, keys },
     }))
+}
+
+/// The name under which a node remembers that an image may run: everything that the decision rests on, hashed. The project is
+/// part of it, because editions are numbered in each project by itself and another project's keys say nothing here. What was
+/// found on the server is part of it too: a node that remembers "unsigned" must look again when that has changed.
+fn policy_name(project: ProjectId, edition: i64, required: bool, found: &str, keys: &[TrustKey]) -> String {
+    let keys: Vec<_> = keys.iter().map(|key| (&key.id, &key.public_key, key.revoked)).collect();
+    Digest::of(json!([project, edition, required, found, keys]).to_string().as_bytes()).to_string()
 }
 
 /// What it is made of, with the ports that were chosen for it.
@@ -137,5 +150,33 @@ pub(crate) fn evidence(
         checked,
         result: task.result.clone().unwrap_or_else(|| json!({})),
         at: cx.now,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_ids::World;
+
+    use super::*;
+
+    #[test]
+    fn a_policy_has_another_name_in_each_project_and_with_each_key() {
+        let world = World::for_tests(1);
+        let (one, other): (ProjectId, ProjectId) = (world.id(), world.id());
+        let key = |id: &str, revoked| TrustKey { id: id.to_owned(), public_key: "pem".to_owned(), revoked };
+        let (good, revoked) = ([key("a", false)], [key("a", true)]);
+        let names = [
+            policy_name(one, 2, true, "trusted", &good),
+            policy_name(other, 2, true, "trusted", &good),
+            policy_name(one, 3, true, "trusted", &good),
+            policy_name(one, 2, false, "trusted", &good),
+            policy_name(one, 2, true, "unsigned", &good),
+            policy_name(one, 2, true, "trusted", &revoked),
+            policy_name(one, 2, true, "trusted", &[]),
+            policy_name(one, 2, true, "trusted", &[key("a", false), key("b", false)]),
+        ];
+        let different: std::collections::BTreeSet<&String> = names.iter().collect();
+        assert_eq!(different.len(), names.len(), "{names:#?}");
+        assert_eq!(names[0], policy_name(one, 2, true, "trusted", &good));
     }
 }

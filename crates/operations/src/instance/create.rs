@@ -26,7 +26,7 @@ pub const CREATE: Definition = Definition {
     settle,
 };
 
-/// What did not come to run is failed, and is decommissioned like any other.
+/// What did not come to run is failed, and is decommissioned like any other. If the undo left nothing of it, its name is free.
 fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result<Act>> {
     Box::pin(async move {
         let instance = subject(cx).await?;
@@ -50,6 +50,7 @@ fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result
                     ..instance.clone()
                 };
                 tx.instance_move(&instance, &after, now).await?;
+                tx.instance_free_name(&instance, now).await?;
                 let data = json!({"name": instance.name, "reason": reason, "advice": reason.advice()});
                 told.events.push((EventType::InstanceFailed, path(&after), data));
                 Ok(Verdict::done())

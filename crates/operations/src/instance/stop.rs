@@ -9,7 +9,7 @@ use muster_manifest::Manifest;
 use muster_model::event::EventType;
 use muster_model::instance::{Instance, InstanceState};
 use muster_model::member::Member;
-use muster_model::operation::{ItemState, StepState};
+use muster_model::operation::{ItemState, OperationState, StepState};
 use muster_store::{Result, StoreError};
 use serde_json::json;
 
@@ -70,7 +70,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         let last = begun(cx, &manifest, &members).await?;
         members.retain(|member| order(&manifest, member) >= last);
         // All of it goes: nobody has to take over the work of those that go first.
-        let force = json!({"force": cx.operation.input["force"] == json!(true)});
+        let force = json!({"force": is_forced(cx), "with_instance": true});
         let planned: Vec<Planned> = members
             .into_iter()
             .map(|member| Planned { member, definition: &REMOVE, input: force.clone() })
@@ -105,12 +105,20 @@ async fn begun(cx: &StepCx<'_>, manifest: &Manifest, members: &[Member]) -> Resu
     Ok(waves.first().copied().unwrap_or_default())
 }
 
-/// Whether the part that removes a member has seen that nothing counts on it any more.
+fn is_forced(cx: &StepCx<'_>) -> bool {
+    cx.operation.input["force"] == json!(true)
+}
+
+/// Whether the part that removes a member has seen that nothing counts on it any more. By force the next component does not wait
+/// for one that cannot see it: it may count on that very component, and sees it when that is removed.
 async fn withdrawn(cx: &StepCx<'_>, member: &Member) -> Result<bool> {
     let Some(part) = item_of(cx, member).and_then(|item| item.operation_id) else { return Ok(false) };
-    let part = cx.store.operation_lookup(part).await?;
-    Ok(part.is_some_and(|part| {
-        part.kind == REMOVE.kind
-            && part.step(VERIFY_WITHDRAWN.name).is_some_and(|step| step.state == StepState::Done)
-    }))
+    let Some(part) = cx.store.operation_lookup(part).await?.filter(|part| part.kind == REMOVE.kind) else {
+        return Ok(false);
+    };
+    let Some(step) = part.step(VERIFY_WITHDRAWN.name) else { return Ok(false) };
+    let patience = cx.timing.task + cx.timing.task;
+    let held_up = part.state == OperationState::Parked
+        || step.started_at.is_some_and(|since| cx.now >= since + patience);
+    Ok(step.state == StepState::Done || is_forced(cx) && held_up)
 }

@@ -73,6 +73,8 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                 let after = Instance {
                     state: InstanceState::Running,
                     health: Health::Healthy,
+                    health_message: None,
+                    health_since: Some(now),
                     running_witness_id: Some(witness.id),
                     operation_id: Some(operation_id),
                     reconcile_due_at: adapted.then_some(due),

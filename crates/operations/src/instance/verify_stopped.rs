@@ -75,6 +75,8 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                 let after = Instance {
                     state: InstanceState::Stopped,
                     health: Health::Unknown,
+                    health_message: None,
+                    health_since: Some(now),
                     stopped_witness_id: Some(witness.id),
                     reconcile_due_at: None,
                     ..instance.clone()

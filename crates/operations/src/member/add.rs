@@ -4,14 +4,15 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use muster_model::event::EventType;
 use muster_model::member::{Member, MemberFailure, MemberState};
-use muster_model::operation::OperationState;
-use muster_store::{Result, Tx};
+use muster_model::operation::{Operation, OperationState};
+use muster_store::{Result, StoreError, Tx};
 use serde_json::json;
 
 use super::claim::CLAIM;
 use super::join::JOIN;
 use super::provision::PROVISION;
 use super::publish::PUBLISH;
+use super::reserve::release_reserved;
 use super::subject::{path, subject};
 use super::verify_active::VERIFY_ACTIVE;
 use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, StepCx};
@@ -41,7 +42,11 @@ pub(super) fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture
         let member = subject(cx).await?;
         let under_way =
             matches!(member.state, MemberState::Requested | MemberState::Provisioning | MemberState::Joining);
-        if state == OperationState::Succeeded || !under_way {
+        if state == OperationState::Succeeded {
+            return Ok(Verdict::done().into());
+        }
+        let replace = replaced_for(cx, &member).await?;
+        if !under_way && replace.is_none() {
             return Ok(Verdict::done().into());
         }
         let lowers = member.active_witness_id.is_none() && cx.operation.input["replaces"].is_null();
@@ -55,9 +60,21 @@ pub(super) fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture
                 .unwrap_or(MemberFailure::ProvisionFailed),
         };
         let message = cx.operation.message.clone();
-        let now = cx.now;
+        let (now, timing, world) = (cx.now, *cx.timing, cx.world.clone());
         Ok(Act::write(move |tx, told| {
             Box::pin(async move {
+                // A replacement that goes on keeps the room, and releases it itself. One that was superseded cannot.
+                let mut member = member;
+                if let Some(replace) = replace
+                    && tx.operation_now(replace.id).await?.is_none()
+                {
+                    release_reserved(tx, &world, &member, &replace, &timing, now).await?;
+                    let moved = tx.member_now(member.id).await?;
+                    member = moved.ok_or(StoreError::Gone("member".to_owned()))?;
+                }
+                if !under_way {
+                    return Ok(Verdict::done());
+                }
                 let after = Member {
                     state: MemberState::Failed,
                     failure_reason: Some(reason),
@@ -76,6 +93,16 @@ pub(super) fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture
             })
         }))
     })
+}
+
+/// The replacement that reserved the room of a member that never worked, if one did.
+async fn replaced_for(cx: &StepCx<'_>, member: &Member) -> Result<Option<Operation>> {
+    let reserved = member.allocation_made && member.active_witness_id.is_none();
+    let Some(id) = cx.operation.parent_id.filter(|_| reserved && !cx.operation.input["replaces"].is_null())
+    else {
+        return Ok(None);
+    };
+    cx.store.operation_lookup(id).await
 }
 
 /// A member that was asked for and whose turn never came is failed.

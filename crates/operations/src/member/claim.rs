@@ -1,6 +1,7 @@
 //! Find room for a member: in the allocation that its owner named, or in one that is made for it. The undo gives back what was made.
 
 use futures::future::BoxFuture;
+use jiff::Timestamp;
 use muster_ids::{AllocationId, TypedId as _};
 use muster_model::allocation::{Allocation, AllocationShape, AllocationState};
 use muster_model::event::EventType;
@@ -8,7 +9,7 @@ use muster_model::instance::Instance;
 use muster_model::member::{Member, MemberFailure, MemberState};
 use muster_model::node::Capacity;
 use muster_model::operation::OperationState;
-use muster_store::{Result, StoreError};
+use muster_store::{OperationChild, Result, StoreError};
 use serde_json::json;
 
 use super::subject::{instance, manifest_of, refused, subject, wanted_version};
@@ -34,17 +35,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             return Ok(refused(MemberFailure::ProvisionFailed, why).into());
         }
         if let Some(child) = child::find(cx, "allocation").await? {
-            return Ok(match child.state {
-                OperationState::Succeeded => Verdict::said("its allocation is there").into(),
-                state if !state.is_final() => child::wait(cx, &child),
-                _ => {
-                    let reason = match child.reason.as_deref() {
-                        Some("no_capacity") => MemberFailure::NoCapacity,
-                        _ => MemberFailure::ProvisionFailed,
-                    };
-                    refused(reason, child::why(&child)).into()
-                }
-            });
+            return Ok(allocated(cx, &child));
         }
         if let Some(id) = member.allocation_id {
             let held = cx.store.allocation_lookup(id).await?;
@@ -57,8 +48,23 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                 return Ok(refused(MemberFailure::AllocationEnded, why).into());
             }
         }
-        make(cx, member).await
+        make(cx, member, MemberState::Provisioning, None).await
     })
+}
+
+/// How far the making of an allocation for a member is.
+pub(super) fn allocated(cx: &StepCx<'_>, child: &OperationChild) -> Act {
+    match child.state {
+        OperationState::Succeeded => Verdict::said("its allocation is there").into(),
+        state if !state.is_final() => child::wait(cx, child),
+        _ => {
+            let reason = match child.reason.as_deref() {
+                Some("no_capacity" | "wait_expired") => MemberFailure::NoCapacity,
+                _ => MemberFailure::ProvisionFailed,
+            };
+            refused(reason, child::why(child)).into()
+        }
+    }
 }
 
 /// Whether a member in this state is one that is yet to come, or is to be made anew: nobody else is put back to work by this.
@@ -100,7 +106,14 @@ fn bind(cx: &StepCx<'_>, member: Member, held: &Allocation) -> Act {
     })
 }
 
-async fn make(cx: &StepCx<'_>, member: Member) -> Result<Act> {
+/// Opens the making of an allocation for a member, which moves on to `state`. It waits in the queue for capacity until
+/// `wait_until`, if that is given.
+pub(super) async fn make(
+    cx: &StepCx<'_>,
+    member: Member,
+    state: MemberState,
+    wait_until: Option<Timestamp>,
+) -> Result<Act> {
     let instance = instance(cx, &member).await?;
     let capacity = capacity_of(cx, &instance, &member).await?;
     // Who does not say which shape, as a recovery does not, means that of the instance.
@@ -116,6 +129,7 @@ async fn make(cx: &StepCx<'_>, member: Member) -> Result<Act> {
     let shape = shape.unwrap_or(AllocationShape::GpuSlice);
     let mut allocation = Allocation {
         shape,
+        wait_until,
         ..Allocation::requested(id, member.tenant_id, member.project_id, &member.name, capacity, cx.now)
     };
     let opened = child::make(
@@ -136,8 +150,8 @@ async fn make(cx: &StepCx<'_>, member: Member) -> Result<Act> {
     Ok(Act::write(move |tx, told| {
         Box::pin(async move {
             if !tx.quota_take(member.project_id, 1, capacity).await? {
-                let why = "the project's quota does not allow so much: release something, ask for less, or ask an operator for more";
-                return Ok(refused(MemberFailure::NoCapacity, why));
+                let excess = tx.quota_excess(member.project_id, 1, &capacity).await?;
+                return Ok(refused(MemberFailure::NoCapacity, excess));
             }
             if counts_again {
                 tx.component_want(member.instance_id, &member.component_key, 1, 0).await?;
@@ -145,7 +159,7 @@ async fn make(cx: &StepCx<'_>, member: Member) -> Result<Act> {
             tx.allocation_request(&allocation).await?;
             tx.operation_open(&opened).await?;
             let after = Member {
-                state: MemberState::Provisioning,
+                state,
                 allocation_id: Some(id),
                 allocation_made: true,
                 bound_capacity_shape: Some(shape.as_str().to_owned()),

@@ -2,7 +2,7 @@
 //! two are told apart.
 
 use futures::future::BoxFuture;
-use muster_ids::TypedId as _;
+use muster_ids::{NodeId, TypedId as _};
 use muster_model::allocation::AllocationState;
 use muster_model::cell::CellState;
 use muster_model::event::EventType;
@@ -69,14 +69,24 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             checked.push(json!({"what": "that nothing counts on it", "found": step.output}));
         }
         let word = evidence.iter().find(|witness| witness.kind == WitnessKind::Attested);
+        let withdrawn =
+            cx.operation.step("verify_withdrawn").map(|step| step.output.clone()).unwrap_or_default();
+        let proved_on: Option<NodeId> = withdrawn["node_id"].as_str().and_then(|id| id.parse().ok());
+        let node_id = evidence.last().and_then(|seen| seen.node_id).or(proved_on);
+        // Where its own cell was dead, that answered what should have been checked in it.
+        let kind = match word {
+            Some(word) => word.kind,
+            None if withdrawn["lost"] == json!(true) && node_id.is_some() => WitnessKind::Lost,
+            None => WitnessKind::Witnessed,
+        };
         let witness = Witness {
             id: cx.world.id(),
             subject_id: member.id.uuid(),
             transition: Transition::Removed,
-            kind: word.map_or(WitnessKind::Witnessed, |word| word.kind),
+            kind,
             incarnation: member.incarnation,
             operation_id: Some(cx.operation.id),
-            node_id: evidence.last().and_then(|seen| seen.node_id),
+            node_id,
             task_id: evidence.last().and_then(|seen| seen.task_id),
             actor_id: word.and_then(|word| word.actor_id.clone()),
             checked: json!(checked),

@@ -9,7 +9,7 @@ use muster_store::Result;
 use serde_json::json;
 
 use super::subject::{instance, manifest_of, path, refused, subject, wanted_version};
-use crate::adapter::{Answered, ask_adapter, asked};
+use crate::adapter::{Answered, LetGo, ask_adapter, ask_to_let_go, asked};
 use crate::definition::{Step, StepCx, Undo};
 use crate::proof::component;
 use crate::{Act, Verdict};
@@ -87,11 +87,9 @@ fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         let member = subject(cx).await?;
         let instance = instance(cx, &member).await?;
         let manifest = manifest_of(cx, wanted_version(cx, &instance)).await?;
-        let input = asked(cx);
-        Ok(match ask_adapter(cx, &manifest, &instance, &member, AdapterVerb::Leave, input).await? {
-            Answered::Pending(act) => act,
-            Answered::Done(_) => Verdict::said("the adapter let it go").into(),
-            Answered::Failed(why) => refused(MemberFailure::AdapterFailed, why).into(),
+        Ok(match ask_to_let_go(cx, &manifest, &instance, &member, AdapterVerb::Leave).await? {
+            LetGo::Pending(act) | LetGo::Done(act) => act,
+            LetGo::Failed(why) => refused(MemberFailure::AdapterFailed, why).into(),
         })
     })
 }

@@ -1,7 +1,7 @@
 //! Have a member's cell made, of what its release says. The undo has it destroyed, if it was made by this.
 
 use futures::future::BoxFuture;
-use muster_ids::{ArtifactId, CellId, TypedId as _};
+use muster_ids::{AppVersionId, ArtifactId, CellId, TypedId as _};
 use muster_manifest::{Component, Expose, Manifest, RootFrom};
 use muster_model::Labels;
 use muster_model::cell::{Cell, CellState, NodePort, free_host};
@@ -12,8 +12,8 @@ use muster_node_api::cell::{CellSpec, Ingress, Protocol, Root};
 use muster_store::{OperationChild, Result, StoreError, Tx};
 use serde_json::json;
 
-use super::share;
 use super::subject::{instance, manifest_of, refused, subject, wanted_version};
+use super::{share, trust};
 use crate::cell::{CREATE, RESTART, path as cell_path};
 use crate::child::{self, Part};
 use crate::definition::{Step, StepCx, Undo};
@@ -45,18 +45,31 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         let version = wanted_version(cx, &instance);
         let manifest = manifest_of(cx, version).await?;
         let component = component(&manifest, &member)?;
-        let artifacts = cx.store.app_version_artifacts(version).await?;
         let spec = spec_of(&manifest, component, &member, &instance.name)?;
-        let artifact = match &component.runtime.root {
-            RootFrom::Artifact(name) => artifacts.iter().find(|(of, _)| of == name).map(|(_, id)| *id),
-            RootFrom::Host(_) => None,
-        };
+        let artifact = artifact_of(cx, version, component).await?;
+        // Before a cell that runs is stopped to be made anew.
+        if let Some(id) = artifact
+            && let Some(why) = trust::refusal_of(cx, id).await?
+        {
+            return Ok(refused(MemberFailure::Permission, why).into());
+        }
         let living = cell_of(cx, &member).await?.filter(|cell| !cell.state.is_final());
         match living {
             Some(cell) => remake(cx, member, cell, &spec, artifact).await,
             None => make(cx, member, instance.network_id, spec, artifact).await,
         }
     })
+}
+
+/// The artifact of a release that a component's cells are made of, if any.
+pub(super) async fn artifact_of(
+    cx: &StepCx<'_>,
+    version: AppVersionId,
+    component: &Component,
+) -> Result<Option<ArtifactId>> {
+    let RootFrom::Artifact(name) = &component.runtime.root else { return Ok(None) };
+    let artifacts = cx.store.app_version_artifacts(version).await?;
+    Ok(artifacts.into_iter().find(|(of, _)| of == name).map(|(_, id)| id))
 }
 
 /// A cell that is there is made anew in its place: state directories, name and address stay. Whoever makes it anew already, or
@@ -72,7 +85,7 @@ async fn remake(
     let node = share::node(cx, cell.node_id).await?;
     let under_way = cx.store.operation_open_on(cell.id.uuid()).await?;
     let mut opened = child::make(cx, "cell", part(cx, &RESTART, &cell));
-    let (now, look, operation_id) = (cx.now, cx.timing.look, cx.operation.id);
+    let (now, look, operation_id, world) = (cx.now, cx.timing.look, cx.operation.id, cx.world.clone());
     Ok(Act::write(move |tx, _| {
         Box::pin(async move {
             // Another release may have other ports; those that stay lead to it as before.
@@ -86,7 +99,7 @@ async fn remake(
                 tx.node_port_insert(cell.node_id, cell.id, port).await?;
             }
             for old in &under_way {
-                supersede(tx, old, &mut opened, now).await?;
+                supersede(tx, &world, old, &mut opened, now).await?;
             }
             tx.cell_remake(&cell, &json!(spec), artifact, now).await?;
             tx.operation_open(&opened).await?;
@@ -253,7 +266,12 @@ fn reason_of(child: &OperationChild) -> MemberFailure {
 }
 
 /// What a member's cell is made of: pure, from what the release says.
-fn spec_of(manifest: &Manifest, component: &Component, member: &Member, instance: &str) -> Result<CellSpec> {
+pub(super) fn spec_of(
+    manifest: &Manifest,
+    component: &Component,
+    member: &Member,
+    instance: &str,
+) -> Result<CellSpec> {
     let runtime = &component.runtime;
     let root = match &runtime.root {
         RootFrom::Host(directories) => Root::Host(directories.clone()),
@@ -283,6 +301,7 @@ fn spec_of(manifest: &Manifest, component: &Component, member: &Member, instance
         shared: component.shared.clone(),
         people: runtime.people,
         secrets: runtime.secrets.clone(),
+        restart: component.restart,
         stop_after_partition: component.stop_after_partition,
     })
 }

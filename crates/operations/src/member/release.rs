@@ -1,12 +1,12 @@
 //! Give back the allocation that was made for a member, once nobody else is in it: wiped, and seen to be.
 
 use futures::future::BoxFuture;
-use jiff::SignedDuration;
-use muster_ids::TypedId as _;
+use jiff::{SignedDuration, Timestamp};
+use muster_ids::{AllocationId, TypedId as _};
 use muster_model::cell::Cell;
 use muster_model::member::{Member, MemberFailure, MemberState};
 use muster_model::operation::OperationState;
-use muster_store::Result;
+use muster_store::{Result, Tx};
 use serde_json::json;
 
 use super::subject::{refused, subject};
@@ -44,6 +44,16 @@ pub(super) async fn give_back(cx: &StepCx<'_>, member: &Member) -> Result<Act> {
     if allocation.state.is_final() {
         return Ok(Verdict::said(format!("it is {}", allocation.state)).into());
     }
+    if is_released_by_parent(cx, member).await? {
+        let (now, left) = (cx.now, Member { allocation_made: false, ..member.clone() });
+        let member = member.clone();
+        return Ok(Act::write(move |tx, _| {
+            Box::pin(async move {
+                tx.member_move(&member, &left, now).await?;
+                Ok(Verdict::said("its allocation is released by the operation that removes it"))
+            })
+        }));
+    }
     if let Some(child) = child::find(cx, "release").await? {
         return Ok(match child.state {
             OperationState::Succeeded => Verdict::said("its allocation is released").into(),
@@ -64,40 +74,59 @@ pub(super) async fn give_back(cx: &StepCx<'_>, member: &Member) -> Result<Act> {
             deadline_at: cx.now + cx.timing.release,
         },
     );
-    let (now, look, member) = (cx.now, cx.timing.look, member.clone());
+    let (now, look, member, world) = (cx.now, cx.timing.look, member.clone(), cx.world.clone());
     Ok(Act::write(move |tx, _| {
         Box::pin(async move {
-            // Looked at here, where it is decided: what is wiped is nobody's any more.
-            let mut others = tx.member_in_now(id).await?;
-            others.retain(|other| other.id != member.id);
-            let cells = tx.cell_live_in_now(id).await?;
-            match whose(&member, &others, &cells) {
-                Whose::Nobodys => {}
-                Whose::Members(other) => {
-                    let left = Member { allocation_made: false, ..member.clone() };
-                    tx.member_move(&member, &left, now).await?;
-                    tx.member_move(other, &Member { allocation_made: true, ..other.clone() }, now).await?;
-                    let says = format!("{} is in it, and it is released with that", other.name);
-                    return Ok(Verdict::said(says));
-                }
-                Whose::Owners(cell) => {
-                    let left = Member { allocation_made: false, ..member.clone() };
-                    tx.member_move(&member, &left, now).await?;
-                    let says = format!("the cell {} is in it: it is its owner's, and stays", cell.name);
-                    return Ok(Verdict::said(says));
-                }
-                Whose::Leaving(other) => {
-                    let reason =
-                        format!("{} is in it and on its way out, and has to be gone first", other.name);
-                    return Ok(Verdict::Wait { reason, until: now + SOON });
-                }
+            if let Some(verdict) = keeps(tx, &member, id, now).await? {
+                return Ok(verdict);
             }
             if let Some(old) = under_way {
-                supersede(tx, &old, &mut release, now).await?;
+                supersede(tx, &world, &old, &mut release, now).await?;
             }
             tx.operation_open(&release).await?;
             Ok(Verdict::Wait { reason: "its allocation is being released".to_owned(), until: now + look })
         })
+    }))
+}
+
+/// Why an allocation is not released with this member, if it is not: others are in it. Decided inside the transaction, so that
+/// what is wiped is in use by no other member or cell.
+pub(super) async fn keeps(
+    tx: &mut Tx,
+    member: &Member,
+    id: AllocationId,
+    now: Timestamp,
+) -> Result<Option<Verdict>> {
+    let mut others = tx.member_in_now(id).await?;
+    others.retain(|other| other.id != member.id);
+    let cells = tx.cell_live_in_now(id).await?;
+    Ok(match whose(member, &others, &cells) {
+        Whose::Nobodys => None,
+        Whose::Members(other) => {
+            let left = Member { allocation_made: false, ..member.clone() };
+            tx.member_move(member, &left, now).await?;
+            tx.member_move(other, &Member { allocation_made: true, ..other.clone() }, now).await?;
+            Some(Verdict::said(format!("{} is in it, and it is released with that", other.name)))
+        }
+        Whose::Owners(cell) => {
+            let left = Member { allocation_made: false, ..member.clone() };
+            tx.member_move(member, &left, now).await?;
+            Some(Verdict::said(format!("the cell {} is in it: it is its owner's, and stays", cell.name)))
+        }
+        Whose::Leaving(other) => {
+            let reason = format!("{} is in it and on its way out, and has to be gone first", other.name);
+            Some(Verdict::Wait { reason, until: now + SOON })
+        }
+    })
+}
+
+/// Whether a member is removed because its allocation is being released: then nothing else releases that.
+pub(super) async fn is_released_by_parent(cx: &StepCx<'_>, member: &Member) -> Result<bool> {
+    let Some(parent) = cx.operation.parent_id else { return Ok(false) };
+    let parent = cx.store.operation_lookup(parent).await?;
+    Ok(parent.is_some_and(|parent| {
+        parent.kind == RELEASE_ALLOCATION.kind
+            && member.allocation_id.is_some_and(|id| id.uuid() == parent.subject_id)
     }))
 }
 

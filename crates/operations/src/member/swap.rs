@@ -43,7 +43,7 @@ async fn new_first(cx: &StepCx<'_>, old: &Member) -> Result<bool> {
     Ok(component(&manifest, old)?.replace_order == ReplaceOrder::NewFirst)
 }
 
-async fn successor(cx: &StepCx<'_>) -> Result<Member> {
+pub(super) async fn successor(cx: &StepCx<'_>) -> Result<Member> {
     let named = cx.operation.input["successor"].as_str();
     let id: MemberId = named.and_then(|text| text.parse().ok()).ok_or(StoreError::Corrupt("a successor"))?;
     cx.store.member_lookup(id).await?.ok_or(StoreError::Gone("member".to_owned()))
@@ -86,7 +86,18 @@ fn first<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                         format!("{} is {} by another operation: nobody takes its place", old.name, old.state);
                     return Ok(refused(MemberFailure::Cancelled, why).into());
                 }
-                if new_first(cx, &old).await? { Half::Come } else { Half::Go }
+                match new_first(cx, &old).await? {
+                    true => Half::Come,
+                    false if cx.operation.input["successor_first"] == json!(true) => {
+                        let why = format!(
+                            "{} would stop before {} starts, which this operation does not allow",
+                            old.name,
+                            successor(cx).await?.name
+                        );
+                        return Ok(refused(MemberFailure::Cancelled, why).into());
+                    }
+                    false => Half::Go,
+                }
             }
         };
         Ok(match half.run(cx, &old).await? {
@@ -158,11 +169,11 @@ async fn go(cx: &StepCx<'_>, old: &Member) -> Result<Act> {
     opened.touches.clear();
     let under_way = cx.store.operation_open_on(old.id.uuid()).await?;
     let under_way = under_way.into_iter().find(|other| other.kind == "member.remove");
-    let (now, look, name) = (cx.now, cx.timing.look, old.name.clone());
+    let (now, look, name, world) = (cx.now, cx.timing.look, old.name.clone(), cx.world.clone());
     Ok(Act::write(move |tx, _| {
         Box::pin(async move {
             if let Some(under_way) = under_way {
-                supersede(tx, &under_way, &mut opened, now).await?;
+                supersede(tx, &world, &under_way, &mut opened, now).await?;
             }
             tx.operation_open(&opened).await?;
             Ok(Verdict::Wait { reason: format!("{name} is being removed"), until: now + look })

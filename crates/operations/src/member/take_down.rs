@@ -7,7 +7,7 @@ use muster_model::operation::OperationState;
 use muster_store::Result;
 use serde_json::json;
 
-use super::release::takes_along;
+use super::release::{is_released_by_parent, takes_along};
 use super::subject::{refused, subject};
 use crate::cell::DESTROY;
 use crate::child::{self, Part};
@@ -44,7 +44,7 @@ pub(super) async fn take_down(cx: &StepCx<'_>, member: &Member) -> Result<Act> {
     }
     // A node that nobody hears from is not waited for where the whole allocation goes anyway: that looks for itself.
     let lost = cx.store.node_lookup(cell.node_id).await?.is_some_and(|node| node.unreachable_since.is_some());
-    if lost && takes_along(cx, member).await? {
+    if lost && (is_released_by_parent(cx, member).await? || takes_along(cx, member).await?) {
         return Ok(
             Verdict::said("nobody hears from its node: its allocation's release takes it along").into()
         );
@@ -62,7 +62,7 @@ pub(super) async fn take_down(cx: &StepCx<'_>, member: &Member) -> Result<Act> {
             deadline_at: cx.now + cx.timing.release,
         },
     );
-    let (now, look, whole) = (cx.now, cx.timing.look, cx.operation.parent_id);
+    let (now, look, whole, world) = (cx.now, cx.timing.look, cx.operation.parent_id, cx.world.clone());
     Ok(Act::write(move |tx, _| {
         Box::pin(async move {
             // Others of the same whole may wait for nothing more than that this one was withdrawn.
@@ -70,7 +70,7 @@ pub(super) async fn take_down(cx: &StepCx<'_>, member: &Member) -> Result<Act> {
                 tx.operation_wake(whole, now).await?;
             }
             if let Some(old) = under_way {
-                supersede(tx, &old, &mut destroy, now).await?;
+                supersede(tx, &world, &old, &mut destroy, now).await?;
             }
             tx.operation_open(&destroy).await?;
             Ok(Verdict::Wait { reason: "its cell is being destroyed".to_owned(), until: now + look })

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::subject::{instance, manifest_of, refused, running_version, subject, wanted_version};
 use crate::definition::{Step, StepCx, Undo};
-use crate::proof::{Proof, component, see};
+use crate::proof::{Claim, Proof, component, see};
 use crate::{Act, Verdict};
 
 pub(super) const VERIFY_ACTIVE: Step = Step {
@@ -37,7 +37,7 @@ pub(super) async fn see_active(cx: &StepCx<'_>, member: Member) -> Result<Act> {
     };
     let manifest = manifest_of(cx, version).await?;
     let checks = &component(&manifest, &member)?.witnesses.active;
-    let evidence = match see(cx, &manifest, &instance, &member, checks).await? {
+    let evidence = match see(cx, Claim::Works, &manifest, &instance, &member, checks).await? {
         Proof::Pending(act) => return Ok(act),
         Proof::Not(why) => return Ok(refused(MemberFailure::NotWitnessed, why).into()),
         Proof::Seen(evidence) => evidence,
@@ -52,6 +52,8 @@ pub(super) async fn see_active(cx: &StepCx<'_>, member: Member) -> Result<Act> {
                 health: Health::Healthy,
                 health_message: None,
                 health_incarnation: member.incarnation,
+                health_reason: None,
+                health_since: Some(now),
                 app_version_id: Some(version),
                 active_witness_id: Some(witness.id),
                 operation_id: Some(operation_id),

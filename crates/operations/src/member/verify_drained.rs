@@ -10,7 +10,7 @@ use serde_json::json;
 use super::subject::{instance, manifest_of, path, refused, running_version, subject};
 use super::take_out::nothing_to_drain;
 use crate::definition::{Step, StepCx, Undo};
-use crate::proof::{Proof, component, see};
+use crate::proof::{Claim, Proof, component, see};
 use crate::{Act, Verdict};
 
 pub(super) const VERIFY_DRAINED: Step = Step {
@@ -30,7 +30,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         let instance = instance(cx, &member).await?;
         let manifest = manifest_of(cx, running_version(&member, &instance)).await?;
         let checks = &component(&manifest, &member)?.witnesses.drained;
-        let evidence = match see(cx, &manifest, &instance, &member, checks).await? {
+        let evidence = match see(cx, Claim::Leaves, &manifest, &instance, &member, checks).await? {
             Proof::Pending(act) => return Ok(act),
             Proof::Not(why) => return Ok(refused(MemberFailure::NotWitnessed, why).into()),
             Proof::Seen(evidence) => evidence,
@@ -47,7 +47,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                     ..member.clone()
                 };
                 tx.member_move(&member, &after, now).await?;
-                let data = json!({"name": member.name, "witness_id": witness.id});
+                let data = json!({"name": member.name, "witness_id": witness.id, "evidence": witness.kind});
                 told.events.push((EventType::MemberDrained, path(&after), data));
                 Ok(Verdict::witnessed(witness.id, json!(null)))
             })

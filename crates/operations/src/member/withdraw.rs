@@ -8,7 +8,7 @@ use muster_store::Result;
 use serde_json::json;
 
 use super::subject::{instance, manifest_of, path, refused, running_version, subject};
-use crate::adapter::{Answered, ask_adapter, asked};
+use crate::adapter::{LetGo, ask_to_let_go};
 use crate::definition::{Step, StepCx, Undo};
 use crate::{Act, Verdict};
 
@@ -47,11 +47,9 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         }
         let instance = instance(cx, &member).await?;
         let manifest = manifest_of(cx, running_version(&member, &instance)).await?;
-        let input = asked(cx);
-        Ok(match ask_adapter(cx, &manifest, &instance, &member, AdapterVerb::Remove, input).await? {
-            Answered::Pending(act) => act,
-            Answered::Done(message) => Verdict::Done { output: json!(null), message, witness: None }.into(),
-            Answered::Failed(why) => refused(MemberFailure::AdapterFailed, why).into(),
+        Ok(match ask_to_let_go(cx, &manifest, &instance, &member, AdapterVerb::Remove).await? {
+            LetGo::Pending(act) | LetGo::Done(act) => act,
+            LetGo::Failed(why) => refused(MemberFailure::AdapterFailed, why).into(),
         })
     })
 }

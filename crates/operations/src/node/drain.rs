@@ -1,5 +1,7 @@
-//! Emptying a node: keep new work away (−let it in again) · have members of apps replaced elsewhere · wait until nothing is
-//! left, or release it at the deadline.
+//! Draining a node: keep new work away (−let it in again) · have members of apps replaced elsewhere (−ask what is under way to
+//! end) · wait until nothing is left, or release it at the deadline if the drain is forced.
+//!
+//! Without force nothing is removed before its successor is active, and at the deadline the drain is blocked.
 
 use futures::future::BoxFuture;
 use muster_model::operation::OperationState;

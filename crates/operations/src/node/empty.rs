@@ -1,16 +1,17 @@
-//! Wait until nothing is left on the node. Its owners release what they hold; at the deadline, and only if the operator said
-//! so, the platform does.
+//! Wait until nothing is left on the node. Its owners release what they hold; at the deadline, and only if the drain is forced,
+//! the platform does. A drain whose replacements have not ended is not over, however empty the node is.
 
 use futures::future::BoxFuture;
-use muster_ids::{AllocationId, OperationId, TypedId as _};
+use muster_ids::{AllocationId, TypedId as _};
 use muster_model::allocation::Allocation;
 use muster_model::event::EventType;
 use muster_model::operation::{Item, ItemState, Operation, OperationState};
-use muster_store::Result;
+use muster_store::{OperationChild, Result};
 use serde_json::json;
 
+use super::move_members::{blocked, is_forced, member_items, open_moves};
 use super::subject;
-use crate::allocation::{open_release, path};
+use crate::allocation::{is_kept, open_release, path};
 use crate::definition::{Step, StepCx, Undo};
 use crate::{Act, Verdict};
 
@@ -30,8 +31,33 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         for allocation in &living {
             open.push(cx.store.operation_open_on(allocation.id.uuid()).await?.pop());
         }
-        let items = items(&cx.operation.items, &living, &open);
+        let members = cx.store.member_on(node.id).await?;
+        let children = cx.store.operation_children(cx.operation.id).await?;
+        let members = member_items(cx, &members, &children);
+        let items = items(members, &cx.operation.items, &living, &open);
         let (now, look) = (cx.now, cx.timing.look);
+        let moves: Vec<&OperationChild> = open_moves(&children).collect();
+        // An empty node is no success while a successor of one that was on it is not there.
+        if living.is_empty()
+            && let Some(first) = moves.first()
+        {
+            let why = match first.state {
+                OperationState::Parked => blocked(first),
+                _ => format!("{} ({}) has not ended", first.id, first.kind),
+            };
+            let message =
+                format!("nothing is left on it, but {} members are not replaced yet: {why}", moves.len());
+            let late = now >= cx.operation.deadline_at;
+            return Ok(Act::write(move |_, told| {
+                Box::pin(async move {
+                    told.items = Some(items);
+                    Ok(match late {
+                        true => Verdict::Refused { reason: "deadline_passed", message },
+                        false => Verdict::Wait { reason: message, until: now + look },
+                    })
+                })
+            }));
+        }
         if living.is_empty() {
             return Ok(Act::write(move |tx, told| {
                 Box::pin(async move {
@@ -45,7 +71,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             }));
         }
         let left = living.len();
-        let force = cx.operation.input["force"] == json!(true);
+        let force = is_forced(cx);
         if now < cx.operation.deadline_at {
             return Ok(Act::write(move |_, told| {
                 Box::pin(async move {
@@ -66,20 +92,19 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             }));
         }
         let releasing = |operation: &Option<Operation>| {
-            operation.as_ref().is_some_and(|operation| operation.kind == "allocation.release")
+            // A release that is blocked before it took anything is superseded: this one asks about no member.
+            operation
+                .as_ref()
+                .is_some_and(|operation| operation.kind == "allocation.release" && !is_kept(operation))
         };
-        let due: Vec<(Allocation, Option<Operation>, OperationId)> = living
-            .into_iter()
-            .zip(open)
-            .filter(|(_, operation)| !releasing(operation))
-            .map(|(allocation, operation)| (allocation, operation, cx.world.id()))
-            .collect();
-        let (parent, timing) = (cx.operation.clone(), *cx.timing);
+        let due: Vec<(Allocation, Option<Operation>)> =
+            living.into_iter().zip(open).filter(|(_, operation)| !releasing(operation)).collect();
+        let (parent, timing, world) = (cx.operation.clone(), *cx.timing, cx.world.clone());
         Ok(Act::write(move |tx, told| {
             Box::pin(async move {
-                for (allocation, open, id) in due {
-                    open_release(tx, &allocation, open, id, &parent, &timing, now).await?;
-                    let data = json!({"kind": "allocation.release", "release_id": id, "name": allocation.name,
+                for (allocation, open) in due {
+                    let opened = open_release(tx, &world, &allocation, open, &parent, &timing, now).await?;
+                    let data = json!({"kind": "allocation.release", "release_id": opened.id, "name": allocation.name,
                                       "reason": "the node is being emptied"});
                     told.events.push((EventType::OperationAccepted, path(&allocation), data));
                 }
@@ -91,15 +116,22 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
     })
 }
 
-/// The parts of the emptying: pure. What was on the node and is not any more has succeeded.
-fn items(before: &[Item], living: &[Allocation], open: &[Option<Operation>]) -> Vec<Item> {
-    let mut items: Vec<Item> = before.to_vec();
-    // Members that were moved are items too, and say for themselves how that went.
-    for item in items.iter_mut().filter(|item| item.id.parse::<AllocationId>().is_ok()) {
-        if !living.iter().any(|allocation| allocation.id.to_string() == item.id) {
-            item.state = ItemState::Succeeded;
-            item.message = None;
-        }
+/// The items of a drain: members first, then allocations. Pure. An allocation that was on the node and is not any more has
+/// succeeded.
+fn items(
+    members: Vec<Item>,
+    before: &[Item],
+    living: &[Allocation],
+    open: &[Option<Operation>],
+) -> Vec<Item> {
+    let mut items = members;
+    // A member that stays keeps the reason that the step before gave.
+    for item in items.iter_mut().filter(|item| item.state == ItemState::Pending) {
+        item.message =
+            before.iter().find(|known| known.id == item.id).and_then(|known| known.message.clone());
+    }
+    for known in before.iter().filter(|item| item.id.parse::<AllocationId>().is_ok()) {
+        items.push(Item { state: ItemState::Succeeded, message: None, ..known.clone() });
     }
     for (allocation, operation) in living.iter().zip(open) {
         let item = Item {

@@ -5,6 +5,7 @@ mod compare;
 mod cordon;
 mod drain;
 mod empty;
+mod fate;
 mod mend;
 mod move_members;
 mod retire;
@@ -13,6 +14,7 @@ mod survey;
 
 pub use audit::AUDIT;
 pub use drain::DRAIN;
+pub use fate::{DrainMode, MemberFate, member_fate};
 pub use retire::RETIRE;
 
 use muster_ids::{NodeId, TypedId as _};

@@ -1,11 +1,15 @@
 //! Have members of apps that are on the node replaced elsewhere, or drained where they cannot be; one of a component at a time,
-//! so that no quorum is lost to it. What cannot be moved by the deadline is left to the next step.
+//! so that no quorum is lost to it.
+//!
+//! Nothing is removed before its successor is active: a component that is replaced old-first waits with the reason, unless the
+//! drain is forced. The step ends when each replacement has ended. What could not be moved by the deadline blocks the drain, or
+//! is left to the next step, which releases it, if the drain is forced.
 
 use std::collections::BTreeSet;
 
 use futures::future::BoxFuture;
 use muster_ids::{MemberId, OperationId, TypedId as _};
-use muster_manifest::{Manifest, Quorum, ReplaceOrder, Verb};
+use muster_manifest::{Manifest, Quorum, ReplaceOrder};
 use muster_model::event::EventType;
 use muster_model::instance::{Component, Health, Instance};
 use muster_model::member::{Member, MemberState};
@@ -14,6 +18,7 @@ use muster_model::quorum::{Need, fault, leaving, replacing};
 use muster_store::{OperationChild, Result, StoreError, Tx};
 use serde_json::{Value, json};
 
+use super::fate::{DrainMode, MemberFate, member_fate};
 use super::subject;
 use crate::child::{self, Part};
 use crate::definition::{Step, StepCx, Undo};
@@ -22,63 +27,71 @@ use crate::{Act, Verdict};
 
 pub(super) const MOVE_MEMBERS: Step = Step {
     name: "move_members",
-    does: "has the members of apps on it replaced elsewhere, or drained",
+    does: "replaces the members of apps on it elsewhere, or drains them",
     verifies: false,
     run,
-    undo: Undo::None("what was moved works elsewhere, and stays there"),
+    undo: Undo::Run(undo),
 };
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
     Box::pin(async move {
         let node = subject(cx).await?;
         let mut members = cx.store.member_on(node.id).await?;
-        // Who does not work is missed by nobody, and makes room for those who are.
+        // Members that do not work go first: they are not missed, and make room for those that do.
         members.sort_by_key(Member::works);
         let children = cx.store.operation_children(cx.operation.id).await?;
-        let mut items = Vec::new();
+        let mode = DrainMode { force: is_forced(cx), unreachable: node.unreachable_since.is_some() };
+        let mut items = member_items(cx, &members, &children);
         let mut busy = BTreeSet::new();
         for member in &members {
-            let child = mine(&children, member);
-            items.push(item(member, child));
-            if child.is_some_and(|child| !child.state.is_final()) {
+            if latest(cx, &children, member.id).is_some_and(|child| !child.state.is_final()) {
                 busy.insert((member.instance_id, member.component_key.clone()));
             }
         }
-        let mut due = Vec::new();
+        let (mut due, mut waits) = (Vec::new(), Vec::new());
         for member in &members {
-            let place = (member.instance_id, member.component_key.clone());
-            let asked = mine(&children, member).is_some();
-            if asked
-                || !matches!(member.state, MemberState::Active | MemberState::Drained)
-                || busy.contains(&place)
-            {
+            if latest(cx, &children, member.id).is_some() {
                 continue;
             }
-            if let Some(moved) = plan(cx, member).await? {
-                busy.insert(place);
-                due.push(moved);
+            let why = match plan(cx, member, mode).await? {
+                Planned::Open(moved) => {
+                    if busy.insert((member.instance_id, member.component_key.clone())) {
+                        due.push(*moved);
+                        continue;
+                    }
+                    format!("another {} is moved first", member.component_key)
+                }
+                Planned::Wait(why) => {
+                    waits.push(why.clone());
+                    why
+                }
+                Planned::Stay(why) => why,
+            };
+            if let Some(item) = items.iter_mut().find(|item| item.id == member.id.to_string()) {
+                item.message = Some(why);
             }
         }
+        let open: Vec<&OperationChild> = open_moves(&children).collect();
         let (now, look) = (cx.now, cx.timing.look);
-        if now >= cx.operation.deadline_at || (due.is_empty() && busy.is_empty()) {
-            return Ok(Act::write(move |_, told| {
-                Box::pin(async move {
-                    let left = items.iter().filter(|item| item.state != ItemState::Succeeded).count();
-                    told.items = Some(items);
-                    Ok(Verdict::said(match left {
-                        0 => "no member of an app is left to be moved".to_owned(),
-                        left => format!("{left} members could not be moved"),
-                    }))
-                })
-            }));
+        let late = now >= cx.operation.deadline_at;
+        if late || (due.is_empty() && open.is_empty() && waits.is_empty()) {
+            return Ok(conclude(items, mode.force, late));
         }
-        let under_way = busy.len();
+        let mut reasons: Vec<String> =
+            open.iter().filter(|child| is_blocked(child)).map(|child| blocked(child)).collect();
+        if let moving @ 1.. = open.len() - reasons.len() + due.len() {
+            reasons.push(format!("{moving} members are being moved"));
+        }
+        reasons.extend(waits);
         Ok(Act::write(move |tx, told| {
             Box::pin(async move {
-                let mut held_back = None;
                 for moved in due {
+                    let member = MemberId::from_uuid(moved.operation.subject_id).to_string();
                     if let Some(why) = cannot_be_missed(tx, &moved).await? {
-                        held_back = Some(why);
+                        if let Some(item) = items.iter_mut().find(|item| item.id == member) {
+                            item.message = Some(why.clone());
+                        }
+                        reasons.insert(0, why);
                         continue;
                     }
                     let name = moved.operation.subject_name.clone();
@@ -90,6 +103,9 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                         tx.member_request(&fresh).await?;
                     }
                     tx.operation_open(&moved.operation).await?;
+                    if let Some(item) = items.iter_mut().find(|item| item.id == member) {
+                        (item.state, item.operation_id) = (ItemState::Running, Some(moved.operation.id));
+                    }
                     let data = json!({"kind": moved.operation.kind, "part_id": moved.operation.id, "name": name,
                                       "reason": "its node is being emptied"});
                     told.events.push((
@@ -99,11 +115,144 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                     ));
                 }
                 told.items = Some(items);
-                let reason = held_back.unwrap_or_else(|| format!("{under_way} members are being moved"));
-                Ok(Verdict::Wait { reason, until: now + look })
+                Ok(Verdict::Wait { reason: few(&reasons), until: now + look })
             })
         }))
     })
+}
+
+pub(super) fn is_forced(cx: &StepCx<'_>) -> bool {
+    cx.operation.input["force"] == json!(true)
+}
+
+/// What the step comes to when nothing more is under way, or at the deadline. A drain that is not forced ends here if members
+/// could not be moved: nothing of theirs is released.
+fn conclude(items: Vec<Item>, force: bool, late: bool) -> Act {
+    let left: Vec<String> = items
+        .iter()
+        .filter(|item| item.state != ItemState::Succeeded)
+        .map(|item| match &item.message {
+            Some(message) => format!("{}: {message}", item.name),
+            None => item.name.clone(),
+        })
+        .collect();
+    // One that only its owner can do something about leaves an allocation, for which the next step waits.
+    let stuck =
+        |item: &Item| matches!(item.state, ItemState::Failed | ItemState::Parked | ItemState::Running);
+    let blocks = !force && (items.iter().any(stuck) || (late && !left.is_empty()));
+    let why = match left.len() {
+        0 => "no member of an app is left to be moved".to_owned(),
+        1 => format!("1 member could not be moved: {}", few(&left)),
+        many => format!("{many} members could not be moved: {}", few(&left)),
+    };
+    Act::write(move |_, told| {
+        Box::pin(async move {
+            told.items = Some(items);
+            Ok(match (blocks, late) {
+                (false, _) => Verdict::said(why),
+                (true, false) => Verdict::Refused { reason: "some_failed", message: why },
+                (true, true) => Verdict::Refused {
+                    reason: "deadline_passed",
+                    message: format!("its deadline has passed; {why}"),
+                },
+            })
+        })
+    })
+}
+
+/// The first few of several reasons.
+fn few(reasons: &[String]) -> String {
+    let shown = reasons.iter().take(3).cloned().collect::<Vec<_>>().join("; ");
+    match reasons.len() {
+        0..=3 => shown,
+        all => format!("{shown}; and {} more", all - 3),
+    }
+}
+
+/// A drain that is given up moves no more members. A replacement that has passed its point of no return goes on to its end.
+fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let children = cx.store.operation_children(cx.operation.id).await?;
+        let open: Vec<OperationId> = open_moves(&children).map(|child| child.id).collect();
+        if open.is_empty() {
+            return Ok(Verdict::said("what was moved works elsewhere, and stays there").into());
+        }
+        let now = cx.now;
+        Ok(Act::write(move |tx, _| {
+            Box::pin(async move {
+                for id in &open {
+                    child::cancel(tx, *id, now).await?;
+                }
+                Ok(Verdict::said(format!("{} replacements were asked to end", open.len())))
+            })
+        }))
+    })
+}
+
+/// The operations of a drain that move members and have not ended.
+pub(super) fn open_moves(children: &[OperationChild]) -> impl Iterator<Item = &OperationChild> {
+    children.iter().filter(|child| child.kind.starts_with("member.") && !child.state.is_final())
+}
+
+fn is_blocked(child: &OperationChild) -> bool {
+    child.state == OperationState::Parked
+}
+
+/// What a blocked child says, with its name.
+pub(super) fn blocked(child: &OperationChild) -> String {
+    let says = child.says.as_deref().unwrap_or("it gave no reason");
+    format!("{} ({}) is blocked: {says}", child.id, child.kind)
+}
+
+/// The latest child that moves a member: of this round, or of an earlier one that is under way or has succeeded.
+fn latest<'c>(
+    cx: &StepCx<'_>,
+    children: &'c [OperationChild],
+    member: MemberId,
+) -> Option<&'c OperationChild> {
+    let round = format!("/{}", cx.operation.input["round"].as_i64().unwrap_or(0));
+    let last = children.iter().rfind(|child| child.subject_id == member.uuid());
+    last.filter(|child| {
+        child.state == OperationState::Succeeded
+            || !child.state.is_final()
+            || child.opened_for.ends_with(&round)
+    })
+}
+
+/// The members as items of the drain: those that are on the node, and those that were and are not any more.
+pub(super) fn member_items(cx: &StepCx<'_>, members: &[Member], children: &[OperationChild]) -> Vec<Item> {
+    let on_node = |id: &str| members.iter().any(|member| member.id.to_string() == id);
+    let left = cx.operation.items.iter().filter(|item| !on_node(&item.id));
+    let left = left.filter_map(|item| Some((item.id.parse::<MemberId>().ok()?, item.name.clone(), false)));
+    let here = members.iter().map(|member| (member.id, member.name.clone(), true));
+    here.chain(left).map(|(id, name, on_node)| item(id, name, on_node, latest(cx, children, id))).collect()
+}
+
+fn item(id: MemberId, name: String, on_node: bool, child: Option<&OperationChild>) -> Item {
+    let state = match child.map(|child| child.state) {
+        None if on_node => ItemState::Pending,
+        // Its owner has moved or removed it.
+        None => ItemState::Succeeded,
+        Some(OperationState::Succeeded) => ItemState::Succeeded,
+        Some(OperationState::Parked) => ItemState::Parked,
+        Some(state) if state.is_final() && !on_node => ItemState::Succeeded,
+        Some(state) if state.is_final() => ItemState::Failed,
+        Some(_) => ItemState::Running,
+    };
+    Item {
+        id: id.to_string(),
+        name,
+        state,
+        operation_id: child.map(|child| child.id),
+        message: child.filter(|_| state != ItemState::Succeeded).and_then(|child| child.says.clone()),
+    }
+}
+
+/// What is done with a member that has not been moved.
+enum Planned {
+    Open(Box<Moved>),
+    Wait(String),
+    Stay(String),
 }
 
 /// A member that is about to be moved.
@@ -111,13 +260,13 @@ struct Moved {
     operation: Operation,
     component: Component,
     successor: Option<(MemberId, Instance)>,
-    /// How many of its component must stay at work, if it is out of work before another takes its place.
+    /// How many of its component must stay at work, if it is out of work before its successor starts.
     quorum: Option<Quorum>,
-    /// Members whose nodes nobody hears from.
+    /// Members whose nodes are unreachable.
     unheard: BTreeSet<MemberId>,
 }
 
-/// Why it is not moved now, if it is not: what its component needs is looked at where nobody else can take one out meanwhile.
+/// Why it is not moved now, if it is not. Checked inside the transaction, under the lock of its component.
 async fn cannot_be_missed(tx: &mut Tx, moved: &Moved) -> Result<Option<String>> {
     let (instance, key) = (moved.component.instance_id, &moved.component.key);
     let component = tx.component_want(instance, key, 0, 0).await?;
@@ -134,49 +283,36 @@ async fn cannot_be_missed(tx: &mut Tx, moved: &Moved) -> Result<Option<String>> 
     Ok(fault(key, need, &living, &out, &BTreeSet::from([member])))
 }
 
-fn mine<'c>(children: &'c [OperationChild], member: &Member) -> Option<&'c OperationChild> {
-    children.iter().rfind(|child| child.subject_id == member.id.uuid())
-}
-
-fn item(member: &Member, child: Option<&OperationChild>) -> Item {
-    Item {
-        id: member.id.to_string(),
-        name: member.name.clone(),
-        state: match child.map(|child| child.state) {
-            None => ItemState::Pending,
-            Some(OperationState::Succeeded) => ItemState::Succeeded,
-            Some(OperationState::Parked) => ItemState::Parked,
-            Some(state) if state.is_final() => ItemState::Failed,
-            Some(_) => ItemState::Running,
-        },
-        operation_id: child.map(|child| child.id),
-        message: child.and_then(|child| child.says.clone()),
-    }
-}
-
-/// How a member is moved; nothing where its app has no way to, or something else is under way on it.
-async fn plan(cx: &StepCx<'_>, member: &Member) -> Result<Option<Moved>> {
-    if !cx.store.operation_open_on(member.id.uuid()).await?.is_empty() {
-        return Ok(None);
+/// How a member is moved, or why it is not.
+async fn plan(cx: &StepCx<'_>, member: &Member, mode: DrainMode) -> Result<Planned> {
+    if let Some(other) = cx.store.operation_open_on(member.id.uuid()).await?.first() {
+        return Ok(Planned::Wait(format!("{} ({}) is under way on {}", other.id, other.kind, member.name)));
     }
     let instance = cx.store.instance_lookup(member.instance_id).await?;
     let instance = instance.ok_or(StoreError::Gone("instance".to_owned()))?;
-    let manifest = manifest_of(cx, instance.app_version_id).await?;
+    let manifest = manifest_of(cx, member.app_version_id.unwrap_or(instance.app_version_id)).await?;
+    let order = match member_fate(member, &manifest, mode) {
+        MemberFate::Wait(why) => return Ok(Planned::Wait(why)),
+        MemberFate::Stay(why) => return Ok(Planned::Stay(why)),
+        MemberFate::Drain => None,
+        MemberFate::Replace(order) => Some(order),
+    };
     let components = cx.store.component_list(instance.id).await?;
     let Some(component) = components.into_iter().find(|of| of.key == member.component_key) else {
-        return Ok(None);
+        return Ok(Planned::Stay(format!("its instance has no component {}", member.component_key)));
     };
     let successor: MemberId = cx.world.id();
-    let (definition, input) = if manifest.supports(Verb::Replace) {
-        let input = json!({"force": false, "successor": successor, "app_version_id": instance.app_version_id,
-                           "capacity": capacity(&manifest, &component), "shape": instance.shape});
-        (&REPLACE, input)
-    } else if manifest.supports(Verb::Drain) && member.state == MemberState::Active {
-        (&DRAIN, json!({}))
-    } else {
-        return Ok(None);
+    let wanted = manifest_of(cx, instance.app_version_id).await?;
+    let (definition, input) = match order {
+        // The replacement itself holds to the order, whatever changes until it is its turn.
+        Some(order) => {
+            let input = json!({"force": false, "successor": successor, "app_version_id": instance.app_version_id,
+                               "capacity": capacity(&wanted, &component), "shape": instance.shape,
+                               "wait_for_room": true, "successor_first": order == ReplaceOrder::NewFirst && !mode.force});
+            (&REPLACE, input)
+        }
+        None => (&DRAIN, json!({})),
     };
-    let replaces = definition.kind == REPLACE.kind;
     let mut operation = child::make(
         cx,
         &member.id.to_string(),
@@ -192,14 +328,14 @@ async fn plan(cx: &StepCx<'_>, member: &Member) -> Result<Option<Moved>> {
     // It belongs to those whose member it is, and waits for what they do with the whole.
     (operation.tenant_id, operation.project_id) = (Some(member.tenant_id), Some(member.project_id));
     operation.shares = vec![instance.id.uuid()];
-    let said = manifest.component(&component.key);
-    let out_first = said.is_none_or(|said| !replaces || said.replace_order == ReplaceOrder::OldFirst);
-    let quorum = said.and_then(|said| said.quorum).filter(|_| out_first);
+    let out_first = order != Some(ReplaceOrder::NewFirst);
+    let declared = manifest.component(&component.key);
+    let quorum = declared.and_then(|declared| declared.quorum).filter(|_| out_first);
     let places = cx.store.member_places(instance.id).await?;
     let unheard = places.iter().filter(|place| place.unreachable_since.is_some());
     let unheard = unheard.map(|place| place.member_id).collect();
-    let successor = replaces.then_some((successor, instance));
-    Ok(Some(Moved { operation, component, successor, quorum, unheard }))
+    let successor = order.is_some().then_some((successor, instance));
+    Ok(Planned::Open(Box::new(Moved { operation, component, successor, quorum, unheard })))
 }
 
 /// What a new member of a component asks for.
@@ -227,6 +363,8 @@ fn requested(
         health: Health::Unknown,
         health_message: None,
         health_incarnation: 0,
+        health_reason: None,
+        health_since: None,
         free_at: None,
         allocation_id: None,
         allocation_made: false,

@@ -122,6 +122,7 @@ async fn add_node(store: &Store, world: &World, number: usize) -> NodeId {
         };
         tx.slot_upsert(&slot, now).await.unwrap();
     }
+    tx.heartbeat_note(&[id], now).await.unwrap();
     tx.node_recount(id).await.unwrap();
     tx.commit().await.unwrap();
     id

@@ -14,6 +14,9 @@ use crate::fleet::{Fleet, below, world};
 use crate::history::{Deed, Event, Stopwatch};
 use crate::stale::{self, Choice};
 
+/// No run lasts as long, so that the one heartbeat of each machine is in time.
+const HEARD: jiff::SignedDuration = jiff::SignedDuration::from_hours(24);
+
 /// How a worker chooses what it claims.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sight {
@@ -208,7 +211,7 @@ impl Worker {
         let mut tx = self.store.begin().await?;
         tx.allocation_request(allocation).await?;
         let placed = match choice {
-            Choice::Under(fits) => place(&mut tx, &self.world, allocation, fits, now).await?,
+            Choice::Under(fits) => place(&mut tx, &self.world, allocation, fits, now - HEARD, now).await?,
             Choice::Before(hold) => Some(stale::hold(&mut tx, &self.world, hold).await?),
         };
         let Some(placed) = placed else {

@@ -149,6 +149,10 @@ async fn carry_out(store: &Store, nodes: &mut [&mut Node], member: &Member, verb
     let Some(node) = nodes.iter_mut().find(|node| node.cells.contains_key(&cell)) else {
         return verb != AdapterVerb::Join;
     };
+    // Nothing can be asked of a cell in which nothing runs.
+    if !node.runs(cell) {
+        return false;
+    }
     let files = node.files.entry(cell).or_default();
     let own = member.component_key == "hub";
     match verb {

@@ -207,6 +207,8 @@ impl Rig {
             health: Health::Unknown,
             health_message: None,
             health_incarnation: 0,
+            health_reason: None,
+            health_since: None,
             free_at: None,
             allocation_id: None,
             allocation_made: false,
@@ -302,7 +304,7 @@ impl Rig {
         }
         if takes_over {
             for old in &under_way {
-                assert!(supersede(&mut tx, old, &mut operation, now).await.unwrap());
+                assert!(supersede(&mut tx, &self.world, old, &mut operation, now).await.unwrap());
             }
         }
         tx.operation_open(&operation).await.unwrap();
@@ -423,6 +425,8 @@ impl Rig {
             shape: "gpu_slice".to_owned(),
             state: InstanceState::Created,
             health: Health::Unknown,
+            health_message: None,
+            health_since: None,
             repair: RepairMode::Off,
             repairs: Vec::new(),
             protected: false,
@@ -491,7 +495,7 @@ impl Rig {
         let mut tx = self.store.begin().await.unwrap();
         if takes_over {
             for old in &under_way {
-                assert!(supersede(&mut tx, old, &mut operation, now).await.unwrap());
+                assert!(supersede(&mut tx, &self.world, old, &mut operation, now).await.unwrap());
             }
         }
         operation.items = living.iter().map(item).collect();

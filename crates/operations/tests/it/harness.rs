@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use muster_ids::OperationId;
+use muster_ids::{AllocationId, OperationId};
 use muster_model::adapter::AdapterVerb;
 use muster_model::node::Capacity;
 use muster_model::operation::OperationState;
@@ -30,18 +30,17 @@ async fn begin(rig: &mut Rig, kind: &str, undoing: bool) -> OperationId {
             rig.create("a", 2, None).await.1
         }
         "allocation.release" => {
-            let id = rig.active("a", 2).await;
-            // With a cell in it, which goes with it and leaves its logs.
-            let (_, made) = rig.cell(id, "c").await;
-            assert_eq!(rig.drive(made).await.state, OperationState::Succeeded);
-            rig.ask(&RELEASE, "allocation", id, json!({})).await
+            // With a member in it, which is removed first, and a cell, which goes with it and leaves its logs.
+            let id = occupied(rig).await;
+            rig.ask(&RELEASE, "allocation", id, json!({"cascade": true})).await
         }
         "allocation.restart" => {
-            let id = rig.active("a", 2).await;
+            let id = occupied(rig).await;
             rig.ask(&RESTART, "allocation", id, json!({})).await
         }
         "allocation.resize" => {
-            let id = rig.active("a", 2).await;
+            rig.unit_gpus = 2;
+            let id = occupied(rig).await;
             // More of one thing and less of another: both halves of a resize have something to do.
             let target = Capacity { gpus: 1, cpus: 4, memory_mb: 2048, disk_mb: 512 };
             let target = if undoing { Capacity { gpus: 4, ..target } } else { target };
@@ -50,7 +49,7 @@ async fn begin(rig: &mut Rig, kind: &str, undoing: bool) -> OperationId {
                 let times = if rig.node.repeats { 6 } else { 3 };
                 rig.node.wrong.extend(std::iter::repeat_n(Wrong::Fails(TaskKind::Resize), times));
             }
-            rig.ask(&RESIZE, "allocation", id, json!({"capacity": target})).await
+            rig.ask(&RESIZE, "allocation", id, json!({"capacity": target, "restart": true})).await
         }
         "allocation.clean" => {
             let id = rig.active("a", 2).await;
@@ -106,6 +105,16 @@ async fn begin(rig: &mut Rig, kind: &str, undoing: bool) -> OperationId {
         }
         _ => begin_app(rig, kind, undoing).await,
     }
+}
+
+/// An allocation with a member in it, and a cell by itself.
+async fn occupied(rig: &mut Rig) -> AllocationId {
+    let i = rig.instance("i", 1).await;
+    let unit = rig.units(i).await[0];
+    let id = rig.member(unit).await.allocation_id.unwrap();
+    let (_, made) = rig.cell(id, "c").await;
+    assert_eq!(rig.drive(made).await.state, OperationState::Succeeded);
+    id
 }
 
 /// The same for members and instances.
@@ -440,8 +449,7 @@ async fn an_engine_that_dies_at_every_look_still_gets_there() {
             if operation.state.is_final() || deaths > 60 {
                 break;
             }
-            rig.engine.round().await.unwrap();
-            rig.node.serve(&rig.store, rig.world.now()).await;
+            rig.turn().await;
             if engine.points.struck() > 0 {
                 deaths += 1;
                 // One look in three is let through, or before_commit would never let anything happen.

@@ -2,8 +2,9 @@
 
 use jiff::SignedDuration;
 use muster_ids::NodeId;
+use muster_model::adapter::AdapterVerb;
 use muster_model::member::{MemberFailure, MemberState};
-use muster_model::operation::OperationState;
+use muster_model::operation::{OperationState, StepState};
 use muster_model::witness::{Transition, WitnessKind};
 use muster_operations::node::DRAIN;
 use muster_operations::{definition, go_on, member};
@@ -23,6 +24,7 @@ stories! {
     a_member_whose_allocation_is_taken_by_force_has_failed
     a_removal_that_is_forced_cuts_off_who_cannot_be_heard
     a_removal_that_is_not_forced_cuts_nobody_off
+    no_member_is_cut_off_for_a_successor_without_room
 }
 
 /// The node says hello, and nothing is on it that should not be.
@@ -77,7 +79,7 @@ async fn a_removal_goes_on_with_the_end_of_what_it_waited_for(rig: &mut Rig) {
 
 async fn one_that_is_not_replaced_after_all_is_let_in_again(rig: &mut Rig) {
     let (_, unit) = on_a_lost_node(rig).await;
-    cordon(rig, true).await;
+    rig.adapter.cannot(AdapterVerb::Join);
     let replace = rig.member_op(&member::REPLACE, unit, json!({"force": false})).await;
     let ended = rig.drive(replace).await;
     assert_eq!(
@@ -87,6 +89,16 @@ async fn one_that_is_not_replaced_after_all_is_let_in_again(rig: &mut Rig) {
     let member = rig.member(unit).await;
     let cell = rig.store.cell_lookup(member.cell_id.unwrap()).await.unwrap().unwrap();
     assert_eq!((member.state, member.fenced, cell.fenced), (MemberState::Active, false, false));
+}
+
+async fn no_member_is_cut_off_for_a_successor_without_room(rig: &mut Rig) {
+    let (_, unit) = on_a_lost_node(rig).await;
+    cordon(rig, true).await;
+    let replace = rig.member_op(&member::REPLACE, unit, json!({"force": false})).await;
+    let ended = rig.drive(replace).await;
+    assert_eq!((ended.state, ended.reason.as_deref()), (OperationState::Failed, Some("no_capacity")));
+    assert_eq!(ended.step("fence").unwrap().state, StepState::Pending);
+    assert!(!rig.member(unit).await.fenced);
 }
 
 async fn one_whose_node_is_back_before_it_is_replaced_is_let_in_again(rig: &mut Rig) {

@@ -6,14 +6,16 @@ use muster_model::adapter::{AdapterStepState, AdapterVerb};
 use muster_model::allocation::AllocationState;
 use muster_model::cell::CellState;
 use muster_model::instance::{InstanceFailure, InstanceState};
-use muster_model::member::{MemberFailure, MemberState};
+use muster_model::member::{Member, MemberFailure, MemberState};
 use muster_model::operation::{ItemState, Operation, OperationState, Unblock};
+use muster_model::task::TaskKind;
 use muster_model::witness::WitnessKind;
 use muster_operations::{Definition, instance, member, members};
 use muster_testkit::Database;
 use serde_json::json;
 
 use crate::laws;
+use crate::node::Wrong;
 use crate::rig::Rig;
 use crate::stories::{attest, decide, retry};
 
@@ -33,6 +35,8 @@ stories! {
     a_replacement_can_be_cancelled_at_every_step
     a_replacement_whose_old_member_goes_first_can_be_cancelled_at_every_step
     an_upgrade_and_a_rollback_change_what_runs_by_evidence_alone
+    an_upgrade_has_the_image_on_the_node_before_the_old_cell_is_stopped
+    an_upgrade_whose_image_cannot_be_had_leaves_the_old_cell_working
     a_rollback_takes_over_from_an_upgrade_that_is_stuck
     an_instance_whose_second_component_fails_leaves_nothing
     a_decommission_leaves_nothing_and_the_hub_goes_last
@@ -367,6 +371,47 @@ async fn a_replacement_whose_old_member_goes_first_can_be_cancelled_at_every_ste
     succeeds(rig, upgrade).await;
     let (kept, gone) = cancel_replacements(rig, i).await;
     assert!(kept > 0 && gone > 3, "{kept} {gone}: what is on its way out goes");
+}
+
+async fn an_upgrade_has_the_image_on_the_node_before_the_old_cell_is_stopped(rig: &mut Rig) {
+    let i = rig.instance("i", 1).await;
+    let [from, to] = rig.catalog.versions;
+    rig.node.done.clear();
+    let upgrade =
+        rig.instance_op(&instance::UPGRADE, i, json!({"app_version_id": to, "from": from}), false).await;
+    succeeds(rig, upgrade).await;
+    for member in rig.store.member_living(i).await.unwrap() {
+        let cell = member.cell_id.unwrap();
+        let first = |kind| rig.node.done.iter().position(|done| *done == (kind, Some(cell)));
+        let pulled = first(TaskKind::ImagePull).unwrap();
+        assert!(pulled < first(TaskKind::CellDestroy).unwrap(), "{:?}", rig.node.done);
+        let made = rig.node.done.iter().filter(|done| **done == (TaskKind::ImagePull, Some(cell)));
+        assert_eq!(made.count(), 1);
+    }
+}
+
+async fn an_upgrade_whose_image_cannot_be_had_leaves_the_old_cell_working(rig: &mut Rig) {
+    let i = rig.instance("i", 1).await;
+    let [from, to] = rig.catalog.versions;
+    let before = rig.store.member_living(i).await.unwrap();
+    rig.node.done.clear();
+    rig.adapter.did.clear();
+    rig.node.wrong.push(Wrong::Refuses(TaskKind::ImagePull));
+    let upgrade =
+        rig.instance_op(&instance::UPGRADE, i, json!({"app_version_id": to, "from": from}), false).await;
+    let parked = rig.drive(upgrade).await;
+    assert!(why(&parked).contains("it can never do that"), "{}", why(&parked));
+    let after = rig.store.member_living(i).await.unwrap();
+    let facts = |all: &[Member]| {
+        all.iter().map(|member| (member.id, member.state, member.incarnation)).collect::<Vec<_>>()
+    };
+    assert_eq!(facts(&after), facts(&before), "nothing was taken out of work");
+    assert!(!rig.node.done.iter().any(|(kind, _)| *kind == TaskKind::CellDestroy), "{:?}", rig.node.done);
+    assert!(rig.adapter.did.is_empty(), "{:?}", rig.adapter.did);
+    let part = part_of(rig, upgrade, "member.upgrade").await;
+    retry(rig, part).await;
+    retry(rig, upgrade).await;
+    succeeds(rig, upgrade).await;
 }
 
 async fn an_upgrade_and_a_rollback_change_what_runs_by_evidence_alone(rig: &mut Rig) {

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use muster_ids::{AllocationId, CellId, NetworkId, NodeId};
 use muster_model::task::{Task, TaskKind, TaskState};
-use muster_node_api::cell::{CellFindings, ServiceFindings, ServiceState};
-use muster_node_api::task::{Amount, CellAct, Details, Findings, KeptLog, Place, Ran, Thing};
+use muster_node_api::cell::{CellDeath, CellFindings, ServiceFindings, ServiceState};
+use muster_node_api::task::{Amount, CellAct, Details, Findings, KeptLog, Place, Ran, Refusal, Thing};
 use muster_store::{Store, StoreError, TaskReport};
 
 /// What lies under this survives the incarnations of a cell.
@@ -25,6 +25,8 @@ pub(crate) struct Made {
 pub(crate) enum Wrong {
     /// The next task of this kind fails, and nothing is done.
     Fails(TaskKind),
+    /// The next task of this kind is refused, in a way that no retry changes.
+    Refuses(TaskKind),
     /// The agent dies before it does the next task of this kind.
     DiesBefore(TaskKind),
     /// The agent does it and dies before it can say so.
@@ -57,6 +59,8 @@ pub(crate) struct Node {
     /// Devices that were used and not wiped, and by whom.
     pub(crate) dirty: BTreeMap<String, AllocationId>,
     pub(crate) wrong: Vec<Wrong>,
+    /// What was done, in order, and to which cell.
+    pub(crate) done: Vec<(TaskKind, Option<CellId>)>,
     /// How often something went wrong on purpose.
     pub(crate) struck: usize,
     /// Every task is done twice, and reported twice.
@@ -69,6 +73,8 @@ pub(crate) struct Node {
     pub(crate) reachable: bool,
     /// What runs in its cells never becomes ready.
     pub(crate) unready: bool,
+    /// Cells whose first process was killed: nothing runs in them, and what was made for them is still there.
+    pub(crate) dead: BTreeSet<CellId>,
 }
 
 impl Node {
@@ -82,13 +88,31 @@ impl Node {
             strays: Vec::new(),
             dirty: BTreeMap::new(),
             wrong: Vec::new(),
+            done: Vec::new(),
             struck: 0,
             repeats: false,
             refused: 0,
             violations: Vec::new(),
             reachable: true,
             unready: false,
+            dead: BTreeSet::new(),
         }
+    }
+
+    /// Kills the first process of a cell.
+    pub(crate) fn kill(&mut self, cell: CellId) {
+        assert!(self.cells.contains_key(&cell), "{cell} is not there");
+        self.dead.insert(cell);
+    }
+
+    /// Whether something runs in a cell.
+    pub(crate) fn runs(&self, cell: CellId) -> bool {
+        self.cells.contains_key(&cell) && !self.dead.contains(&cell)
+    }
+
+    /// The machine starts anew: nothing runs on it any more.
+    pub(crate) fn reboot(&mut self) {
+        self.dead.extend(self.cells.keys().copied());
     }
 
     fn strikes(&mut self, wrong: Wrong) -> bool {
@@ -110,8 +134,17 @@ impl Node {
             }
             let (mut state, mut findings, mut message) = (TaskState::Done, Findings::default(), None);
             for _ in 0..=usize::from(self.repeats) {
-                match self.strikes(Wrong::Fails(task.kind)) {
+                if self.strikes(Wrong::Refuses(task.kind)) {
+                    (state, message) = (TaskState::Failed, Some("it can never do that".to_owned()));
+                    findings.refusal = Some(Refusal::Unsupported);
+                    break;
+                }
+                let fails = self.strikes(Wrong::Fails(task.kind));
+                match fails {
                     true => (state, message) = (TaskState::Failed, Some("it fails on purpose".to_owned())),
+                    false if self.is_in_vain(task) => {
+                        (state, message) = (TaskState::Failed, Some("the cell does not run".to_owned()));
+                    }
                     false => findings = self.perform(task),
                 }
             }
@@ -156,8 +189,19 @@ impl Node {
         served
     }
 
+    /// Whether something is asked for in a cell in which nothing runs.
+    fn is_in_vain(&self, task: &Task) -> bool {
+        let details: Details = serde_json::from_value(task.payload.clone()).unwrap();
+        let inside = matches!(
+            task.kind,
+            TaskKind::CellFiles | TaskKind::CellService | TaskKind::CellCommand | TaskKind::CellProbe
+        );
+        inside && details.cell.is_some_and(|order| self.dead.contains(&order.cell_id))
+    }
+
     fn perform(&mut self, task: &Task) -> Findings {
         let details: Details = serde_json::from_value(task.payload.clone()).unwrap();
+        self.done.push((task.kind, details.cell.as_ref().map(|order| order.cell_id)));
         let Some(allocation) = task.allocation_id else {
             if task.kind == TaskKind::Sweep {
                 self.strays.retain(|stray| !details.things.contains(stray));
@@ -187,12 +231,14 @@ impl Node {
             TaskKind::Destroy => {
                 self.places.remove(&allocation);
                 self.cells.retain(|_, (of, _)| *of != allocation);
+                self.dead.retain(|cell| self.cells.contains_key(cell));
                 self.files.retain(|cell, _| self.cells.contains_key(cell));
             }
             TaskKind::CellCreate => self.make_cell(allocation, &details),
             TaskKind::CellDestroy => {
                 let order = details.cell.as_ref().expect("a cell's task names it");
                 self.cells.remove(&order.cell_id);
+                self.dead.remove(&order.cell_id);
                 match order.keep_state {
                     true => {
                         self.files.entry(order.cell_id).or_default().retain(|path, _| path.starts_with(STATE))
@@ -220,6 +266,7 @@ impl Node {
             | TaskKind::CellService
             | TaskKind::CellCommand
             | TaskKind::CellProbe
+            | TaskKind::ImagePull
             | TaskKind::ShareRemove
             | TaskKind::Sweep => {}
         }
@@ -275,8 +322,15 @@ impl Node {
 
     fn look_at(&mut self, cell: CellId, kind: TaskKind) -> CellFindings {
         let hidden = kind == TaskKind::CellInspect && self.strikes(Wrong::HidesCell);
+        let counted =
+            |processes| Some(CellDeath { boot_id: "boot".to_owned(), processes, namespaces: 0, mounts: 1 });
         match self.cells.get(&cell) {
-            Some((_, incarnation)) if !hidden => CellFindings {
+            // It only seems not to be there, and nothing is counted: that proves nothing.
+            _ if hidden => CellFindings::default(),
+            Some((_, incarnation)) if self.dead.contains(&cell) => {
+                CellFindings { incarnation: *incarnation, death: counted(0), ..CellFindings::default() }
+            }
+            Some((_, incarnation)) => CellFindings {
                 present: true,
                 incarnation: *incarnation,
                 pid: 1,
@@ -291,7 +345,7 @@ impl Node {
                 }],
                 ..CellFindings::default()
             },
-            _ => CellFindings::default(),
+            None => CellFindings { death: counted(0), ..CellFindings::default() },
         }
     }
 

@@ -2,6 +2,7 @@
 
 use jiff::SignedDuration;
 use muster_ids::{InstanceId, MemberId, OperationId};
+use muster_model::assess::Assessment;
 use muster_model::instance::Health;
 use muster_model::member::MemberState;
 use muster_model::operation::OperationState;
@@ -42,8 +43,9 @@ async fn fewest(rig: &mut Rig, i: InstanceId, operation: OperationId) -> usize {
 async fn break_one(rig: &Rig, id: MemberId) {
     let member = rig.member(id).await;
     let mut tx = rig.store.begin().await.unwrap();
-    let (health, now) = (Health::Unhealthy, rig.world.now());
-    assert!(tx.member_health(id, member.incarnation, health, Some("broken"), now).await.unwrap());
+    let now = rig.world.now();
+    let broken = Assessment::new(Health::Unhealthy, Some("broken"), now);
+    assert!(tx.member_health(id, member.incarnation, &broken, now).await.unwrap());
     tx.commit().await.unwrap();
 }
 
@@ -83,7 +85,7 @@ async fn a_node_that_is_emptied_leaves_the_quorum_at_work(rig: &mut Rig) {
     let units = rig.units(i).await;
     break_one(rig, units[2]).await;
     let far = rig.far.as_ref().unwrap().id;
-    let drain = rig.ask(&DRAIN, "node", far, json!({"force": false})).await;
+    let drain = rig.ask(&DRAIN, "node", far, json!({"force": true})).await;
     assert_eq!(fewest(rig, i, drain).await, 2);
     assert_eq!(rig.operation(drain).await.state, OperationState::Succeeded);
     for old in units {

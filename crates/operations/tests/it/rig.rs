@@ -30,6 +30,7 @@ pub(crate) const TIMING: Timing = Timing {
     undo: SignedDuration::from_secs(60),
     escalate: SignedDuration::from_secs(3600),
     look: SignedDuration::from_secs(1),
+    silent: SignedDuration::from_secs(5),
 };
 
 pub(crate) struct Rig {
@@ -91,6 +92,8 @@ pub(crate) async fn add_node(store: &Store, world: &World, name: &str, gpus: i64
         };
         tx.slot_upsert(&slot, now).await.unwrap();
     }
+    // Its agent is heard throughout, unless a test says otherwise: the clock is moved by hours at once.
+    tx.heartbeat_note(&[id], now + SignedDuration::from_hours(24 * 365)).await.unwrap();
     tx.node_recount(id).await.unwrap();
     tx.node_shared_files(id, Some("files")).await.unwrap();
     tx.commit().await.unwrap();
@@ -427,7 +430,8 @@ impl Rig {
             version: 1,
         };
         tx.cell_request(&cell).await.unwrap();
-        let port = NodePort { protocol: "tcp".to_owned(), port: 30_000 + cell.host, cell_port: 80 };
+        // Apart from the ports that members are given, from 30,000 on.
+        let port = NodePort { protocol: "tcp".to_owned(), port: 31_000 + cell.host, cell_port: 80 };
         tx.node_port_insert(self.node.id, id, &port).await.unwrap();
         tx.wanted_raise(network.id, self.node.id).await.unwrap();
         tx.operation_open(&operation).await.unwrap();

@@ -22,6 +22,7 @@ stories! {
     a_place_that_is_not_what_was_asked_for_is_undone
     a_node_that_fails_is_undone
     a_task_that_fails_once_is_asked_for_again
+    a_certain_refusal_is_not_asked_for_again
     a_node_that_does_nothing_is_undone_at_the_deadline_with_a_reason
     cancelling_undoes_what_was_done
     a_release_takes_over_from_a_create
@@ -97,6 +98,9 @@ async fn a_node_that_does_nothing_is_undone_at_the_deadline_with_a_reason(rig: &
         rig.node.reachable = false;
         let (id, operation) = rig.create("a", 1, None).await;
         rig.engine.round().await.unwrap();
+        // Its agent gets the task and says nothing: it may have begun.
+        let given = rig.store.task_deliver(rig.node.id, 1, rig.world.now(), 16).await.unwrap();
+        assert_eq!(given.len(), 1);
         rig.clock.advance(TIMING.create + SignedDuration::from_secs(1));
         if lost {
             let mut tx = rig.store.begin().await.unwrap();
@@ -126,6 +130,15 @@ async fn a_task_that_fails_once_is_asked_for_again(rig: &mut Rig) {
     let release = rig.ask(&RELEASE, "allocation", id, json!({})).await;
     assert_eq!(rig.drive(release).await.state, OperationState::Succeeded);
     assert_eq!(rig.node.struck, 4);
+}
+
+async fn a_certain_refusal_is_not_asked_for_again(rig: &mut Rig) {
+    rig.node.wrong.push(Wrong::Refuses(TaskKind::Prepare));
+    let (id, operation) = rig.create("a", 2, None).await;
+    assert_eq!(rig.drive(operation).await.state, OperationState::Failed);
+    assert_eq!(rig.allocation(id).await.message.as_deref(), Some("it can never do that"));
+    assert_eq!(rig.node.struck, 1);
+    assert!(rig.node.places.is_empty());
 }
 
 async fn cancelling_undoes_what_was_done(rig: &mut Rig) {
@@ -170,7 +183,7 @@ async fn release_now(rig: &Rig, id: muster_ids::AllocationId) -> muster_ids::Ope
         },
     );
     for old in &old {
-        assert!(supersede(&mut tx, old, &mut release, now).await.unwrap());
+        assert!(supersede(&mut tx, &rig.world, old, &mut release, now).await.unwrap());
     }
     tx.operation_open(&release).await.unwrap();
     tx.commit().await.unwrap();
