@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use muster_api::{Code, Problem};
 use muster_authz::{Grant, Permission, Principal, PrincipalKind};
-use muster_ids::TokenId;
+use muster_ids::{TenantId, TokenId};
 use muster_model::token::{Secret, Subject, TokenKind};
+use muster_model::{Role, Scope};
 use muster_store::Store;
 
 use crate::Platform;
@@ -27,7 +28,23 @@ pub struct Authenticated {
     pub expires_at: Timestamp,
     /// Whether it is the account that an entitlement made for an app's adapter: the project's other things do not exist for it.
     pub operates: bool,
+    /// The tenant that publishes the app of such an account.
+    pub publisher: Option<TenantId>,
+    /// The token that issued this one, if a token did.
+    pub parent: Option<TokenId>,
     hash: TokenHash,
+}
+
+impl Authenticated {
+    /// Whether it is somebody who runs the platform.
+    pub fn is_operator(&self) -> bool {
+        match &self.principal.kind {
+            PrincipalKind::User { grants, .. } => grants
+                .iter()
+                .any(|grant| grant.role == Role::PlatformOperator && grant.scope.contains(Scope::Platform)),
+            PrincipalKind::ServiceAccount { .. } => false,
+        }
+    }
 }
 
 type TokenHash = [u8; 32];
@@ -139,18 +156,25 @@ impl Platform {
             return Err(refused("the account is disabled"));
         }
         let principal = self.principal_of(credential.token.subject).await?;
-        let operates = match credential.token.subject {
-            Subject::User(_) => false,
-            Subject::ServiceAccount(id) => {
-                self.store.entitlement_of_account(id).await.map_err(refuse)?.is_some()
+        let entitlement = match credential.token.subject {
+            Subject::User(_) => None,
+            Subject::ServiceAccount(id) => self.store.entitlement_of_account(id).await.map_err(refuse)?,
+        };
+        let publisher = match &entitlement {
+            Some(found) => {
+                let project = found.entitlement.publisher_project_id;
+                self.store.project_lookup(project).await.map_err(refuse)?.map(|project| project.tenant_id)
             }
+            None => None,
         };
         Ok(Authenticated {
             principal: principal.ok_or_else(|| refused("the credential is not known here"))?,
             token_id: credential.token.id,
             token_kind: credential.token.kind,
             expires_at: credential.token.expires_at,
-            operates,
+            operates: entitlement.is_some(),
+            publisher,
+            parent: credential.token.parent_id,
             hash,
         })
     }

@@ -67,6 +67,7 @@ pub async fn first_start(
         revoked_at: None,
         last_used_at: None,
         version: 1,
+        parent_id: None,
     };
     let entry = Entry {
         id: world.id::<AuditId>(),

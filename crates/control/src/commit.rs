@@ -73,6 +73,7 @@ pub struct Commit {
     pub(crate) scope: Scope,
     pub(crate) target: Target,
     pub(crate) detail: Value,
+    pub(crate) before: Option<Value>,
     pub(crate) events: Vec<Draft>,
     pub(crate) write: Write,
     pub(crate) revokes: bool,
@@ -90,6 +91,7 @@ impl Commit {
             scope,
             target,
             detail: Value::Object(Map::new()),
+            before: None,
             events: Vec::new(),
             write: Box::new(write),
             revokes: false,
@@ -158,6 +160,13 @@ impl Commit {
         self
     }
 
+    /// The values before the change, for the audit alone: the resource as the API shows it, which holds no secret. Where the
+    /// answer shows the resource afterwards, the audit keeps the members that differ.
+    pub fn before(mut self, shown: &impl Serialize) -> Self {
+        self.before = Some(serde_json::to_value(shown).expect("an API type is JSON"));
+        self
+    }
+
     /// Takes a right away from somebody: cached credentials are dropped at once on this server, and within seconds on others.
     pub fn revokes(mut self) -> Self {
         self.revokes = true;
@@ -176,9 +185,16 @@ pub(crate) fn target(kind: &str, id: impl std::fmt::Display, name: &str) -> Targ
     Target { kind: kind.to_owned(), id: id.to_string(), name: Some(name.to_owned()) }
 }
 
-/// Which fields a change touched, with the new values: the audit's detail of an update.
-pub(crate) fn changed(fields: &[(&str, Option<Value>)]) -> Value {
-    json!({"changed": told(fields)})
+/// Which fields a change touched, with the new values and those before: the audit's detail of an update. `before` is the
+/// resource as the API shows it; what it does not show had no value.
+pub(crate) fn changed(before: &impl Serialize, fields: &[(&str, Option<Value>)]) -> Value {
+    let shown = serde_json::to_value(before).expect("an API type is JSON");
+    let old: Vec<(&str, Option<Value>)> = fields
+        .iter()
+        .filter(|(_, new)| new.is_some())
+        .map(|(name, _)| (*name, shown.get(*name).filter(|value| !value.is_null()).cloned()))
+        .collect();
+    json!({"changed": told(fields), "before": told(&old)})
 }
 
 /// An event's data of members that may be absent: our JSON leaves out what is not there.

@@ -9,6 +9,7 @@ use muster_ids::{ServiceAccountId, UserId};
 use muster_model::{Role, Scope};
 
 use crate::authn::Authenticated;
+use crate::limits::Share;
 use crate::refuse::Result;
 use crate::{Limits, Platform};
 
@@ -41,6 +42,8 @@ pub struct Cx {
     pub now: Timestamp,
     /// The version that the caller saw.
     pub if_match: Option<Expected>,
+    /// Where the request comes from; unknown for what the platform does by itself.
+    pub address: Option<std::net::IpAddr>,
 }
 
 impl Cx {
@@ -136,19 +139,29 @@ impl Cx {
         self.is_operator()
     }
 
-    /// Whose share of what is under way this request counts in: an app's adapter has one of its own, so that a publisher's haste
-    /// does not lock the consumer's people out.
-    pub fn share(actor: Option<&Authenticated>) -> Option<String> {
-        let actor = actor?;
-        match actor.operates {
-            true => Some(actor.principal.id()),
-            false => actor.principal.tenant().map(|tenant| tenant.to_string()),
+    /// Whose share of what is under way this request counts in.
+    pub fn share(&self) -> Share {
+        match &self.actor {
+            Some(actor) => Share::of_actor(actor),
+            None => Share::of_address(self.address),
         }
+    }
+
+    /// Counts an answer that goes on after its headers; 429 when the actor or its tenant has too many open.
+    pub fn open(&self, kind: crate::limits::Open) -> Result<crate::limits::Opened> {
+        self.limits().open(&self.actor_id(), &self.share(), kind).ok_or_else(|| {
+            self.platform.metrics.rate_limited.inc();
+            let detail = match kind {
+                crate::limits::Open::Events => "too many event streams of yours or of your tenant are open",
+                crate::limits::Open::Download => "too many downloads of your tenant are open",
+            };
+            Problem::new(Code::RateLimited, format!("{detail}; close one, or wait and repeat"))
+        })
     }
 
     /// Says that the request only waits from now on, until what this gives is dropped.
     pub(crate) fn rest(&self) -> Option<crate::limits::Resting<'_>> {
-        self.platform.limits.rest(Self::share(self.actor.as_deref()).as_deref())
+        self.platform.limits.rest(&self.share())
     }
 
     pub(crate) fn limits(&self) -> &Limits {

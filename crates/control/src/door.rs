@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use subtle::ConstantTimeEq as _;
 
 use crate::Cx;
+use crate::audit::audit_detail;
 use crate::commit::{Answer, Commit, WriteError};
 use crate::refuse::{Result, refuse};
 
@@ -63,7 +64,7 @@ pub async fn execute(cx: &Cx, command: &Command, prepared: Result<Commit>) -> Re
 
 async fn carry_out(cx: &Cx, command: &Command, commit: Commit) -> Result<Reply> {
     let store = &cx.platform.store;
-    let Commit { scope, target, detail, events, write, revokes, wakes_engine, actor } = commit;
+    let Commit { scope, target, detail, before, events, write, revokes, wakes_engine, actor } = commit;
     let after = After { revokes, wakes_engine };
     let mut tx = store.begin().await.map_err(refuse)?;
     let answer = match write(&mut tx).await {
@@ -76,6 +77,7 @@ async fn carry_out(cx: &Cx, command: &Command, commit: Commit) -> Result<Reply> 
             });
         }
     };
+    let detail = audit_detail(&command.action, detail, before, &answer.body);
     let entry = Entry {
         id: cx.platform.world.id::<AuditId>(),
         at: cx.now,
@@ -237,8 +239,8 @@ pub(crate) fn actor_of(cx: &Cx) -> Actor {
     }
 }
 
-/// Refusals are audited in a transaction of their own, in the chain of the actor's tenant; those of nobody in particular are
-/// only counted. A failure to write one is logged and changes nothing: the command was refused anyway.
+/// Refusals are audited in a transaction of their own, in the chain of the actor's tenant; those without an actor are only
+/// counted, but for failed logins of people who exist, which `session_create` notes itself. A failure to write one is logged and changes nothing: the command was refused anyway.
 async fn note_refusal(cx: &Cx, command: &Command, problem: &Problem) {
     let Some(actor) = &cx.actor else {
         cx.platform.metrics.anonymous_refusals.inc();
@@ -263,14 +265,21 @@ async fn note_refusal(cx: &Cx, command: &Command, problem: &Problem) {
         count: 1,
         detail: json!({"detail": problem.detail}),
     };
-    let minute = cx.now.as_second() / SignedDuration::from_mins(1).as_secs();
-    let write = async {
-        let mut tx = cx.platform.store.begin().await?;
-        tx.refusal_count(&entry, minute, cx.platform.world.uuid()).await?;
-        tx.commit().await
-    };
-    match write.await {
-        Ok(()) => cx.platform.unsealed.notify_one(),
-        Err(error) => tracing::warn!(%error, action = command.action, "a refusal could not be audited"),
+    cx.count_refusal(&entry).await;
+}
+
+impl Cx {
+    /// Writes a refusal down, or counts it with the same one of this minute.
+    pub(crate) async fn count_refusal(&self, entry: &Entry) {
+        let minute = self.now.as_second() / SignedDuration::from_mins(1).as_secs();
+        let write = async {
+            let mut tx = self.platform.store.begin().await?;
+            tx.refusal_count(entry, minute, self.platform.world.uuid()).await?;
+            tx.commit().await
+        };
+        match write.await {
+            Ok(()) => self.platform.unsealed.notify_one(),
+            Err(error) => tracing::warn!(%error, action = entry.action, "a refusal could not be audited"),
+        }
     }
 }

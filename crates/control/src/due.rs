@@ -1,17 +1,22 @@
 //! What the platform asks of the engine by itself: releasing what has expired, and cleaning up on nodes that came back.
+//!
+//! An allocation that expires takes the members in it along: its release cascades, and is blocked where that would break an
+//! instance or where the allocation is protected. Its owner is warned an hour and ten minutes before.
 
+use jiff::Timestamp;
 use muster_ids::{AllocationId, AuditId, EventId, TypedId as _};
 use muster_model::allocation::Allocation;
 use muster_model::audit::{Actor, Entry, Outcome, Target};
 use muster_model::event::{Draft, EventType};
 use muster_model::instance::Instance;
-use muster_model::operation::{AskedBy, Operation};
-use muster_operations::allocation::{CLEAN, RELEASE};
+use muster_model::operation::{AskedBy, Operation, OperationState};
+use muster_operations::allocation::{CLEAN, RELEASE, find_obstacle, is_for_expiry, is_kept, occupants};
 use muster_operations::instance::DECOMMISSION;
-use muster_operations::{Definition, Open, open, supersede};
+use muster_operations::{Definition, Open, go_on as retry, open, supersede};
 use muster_store::{Lease, StoreError, Tx};
 use serde_json::{Value, json};
 
+use crate::allocation::MEMBERS_WITHIN;
 use crate::instance::decommission::{WITHIN, in_the_way};
 use crate::operation::{part_of, path};
 use crate::{Platform, allocation, instance};
@@ -19,41 +24,130 @@ use crate::{Platform, allocation, instance};
 impl Platform {
     /// Opens what is due. Each in a transaction of its own, fenced by the sweeper's lease.
     pub(crate) async fn open_due(&self, lease: &Lease) -> Result<(), StoreError> {
+        for (id, expires_at) in self.due_warnings().await? {
+            go_on(self.warn_of_expiry(lease, id, expires_at).await, id)?;
+        }
         for id in self.store.allocation_expired(self.world.now()).await? {
-            let deadline = self.options.timing.release;
-            go_on(self.open_one(lease, id, &RELEASE, deadline, "it has expired").await, id)?;
+            go_on(self.open_expiry(lease, id).await, id)?;
         }
         for instance in self.store.instance_expired(self.world.now(), AT_ONCE).await? {
             go_on(self.open_decommission(lease, &instance).await, instance.id)?;
         }
+        self.expire_ssh_keys(lease).await?;
         for node in self.store.quarantined_nodes().await? {
             for id in self.store.quarantined_on(node).await? {
-                let deadline = self.options.timing.release;
-                go_on(self.open_one(lease, id, &CLEAN, deadline, "its node is back").await, id)?;
+                go_on(self.open_clean(lease, id).await, id)?;
             }
         }
         Ok(())
     }
 
-    async fn open_one(
+    /// The allocations whose owners are to be warned now.
+    async fn due_warnings(&self) -> Result<Vec<(AllocationId, Timestamp)>, StoreError> {
+        let now = self.world.now();
+        self.store.allocation_expiring(now, now + WARNINGS[0], now + WARNINGS[1]).await
+    }
+
+    /// Tells the owner of an allocation that it is released soon; each warning once.
+    async fn warn_of_expiry(
         &self,
         lease: &Lease,
         id: AllocationId,
-        definition: &'static Definition,
-        within: jiff::SignedDuration,
-        why: &str,
+        expires_at: Timestamp,
     ) -> Result<(), StoreError> {
         let now = self.world.now();
         let Some(allocation) = self.store.allocation_lookup(id).await? else { return Ok(()) };
+        let members = self.store.member_in(id).await?;
+        let names: Vec<&str> = members.iter().map(|member| member.name.as_str()).collect();
+        let warnings = if now + WARNINGS[1] >= expires_at { 2 } else { 1 };
+        let left = expires_at.duration_since(now).as_secs();
+        let draft = Draft {
+            id: self.world.id::<EventId>(),
+            event_type: EventType::AllocationExpiring.as_str().to_owned(),
+            subject: allocation::path(&allocation),
+            at: now,
+            tenant_id: Some(allocation.tenant_id),
+            project_id: Some(allocation.project_id),
+            correlation_id: muster_model::hex::encode(&self.world.bytes::<16>()),
+            actor_id: "platform".to_owned(),
+            data: json!({"name": allocation.name, "expires_at": expires_at, "seconds_left": left,
+                         "protected": allocation.protected, "members": names}),
+        };
+        let mut tx = self.store.begin().await?;
+        tx.lease_extend(lease, now).await?;
+        tx.allocation_warned(id, warnings, expires_at).await?;
+        let drafts = json!([draft]).to_string();
+        tx.unsealed_insert(self.world.uuid(), &allocation.scope().chain(), "", &drafts).await?;
+        tx.commit().await?;
+        self.unsealed.notify_one();
+        Ok(())
+    }
+
+    /// Releases an allocation whose time is over, with the members in it. One that is blocked goes on when its reason is over.
+    async fn open_expiry(&self, lease: &Lease, id: AllocationId) -> Result<(), StoreError> {
+        let Some(allocation) = self.store.allocation_lookup(id).await? else { return Ok(()) };
+        let under_way = self.store.operation_open_on(id.uuid()).await?;
+        if let Some(kept) = under_way.iter().find(|operation| is_kept(operation)) {
+            return match is_for_expiry(kept) && self.is_free_to_go(&allocation).await? {
+                true => self.take_up_expiry(lease, kept).await,
+                false => Ok(()),
+            };
+        }
+        // Whatever is under way goes first, and the next round finds it done. What is blocked is superseded, as by a person.
+        let moves = |operation: &Operation| operation.state != OperationState::Parked;
+        if under_way.iter().any(|operation| moves(operation) || operation.kind == RELEASE.kind) {
+            return Ok(());
+        }
+        let within = self.options.timing.release + MEMBERS_WITHIN;
+        let input = json!({"reason": EXPIRED, "cascade": true, "force": false, "expired": true});
+        self.open_on_allocation(lease, &allocation, &RELEASE, within, input, under_way).await
+    }
+
+    /// Whether nothing keeps an expired allocation any more.
+    async fn is_free_to_go(&self, allocation: &Allocation) -> Result<bool, StoreError> {
+        if allocation.protected {
+            return Ok(false);
+        }
+        let found = occupants(&self.store, &self.engine.releases, allocation.id).await?;
+        Ok(find_obstacle(&self.store, &found, false).await?.is_none())
+    }
+
+    async fn take_up_expiry(&self, lease: &Lease, kept: &Operation) -> Result<(), StoreError> {
+        let now = self.world.now();
+        let mut tx = self.store.begin().await?;
+        tx.lease_extend(lease, now).await?;
+        if let Some(mut fresh) = tx.operation_seize(kept.id).await?.filter(is_kept)
+            && retry(&mut fresh, &RELEASE, self.engine.timing(), now)
+        {
+            tx.operation_advance(&fresh, now, None).await?;
+        }
+        tx.commit().await?;
+        self.engine.wake.notify_one();
+        Ok(())
+    }
+
+    async fn open_clean(&self, lease: &Lease, id: AllocationId) -> Result<(), StoreError> {
+        let Some(allocation) = self.store.allocation_lookup(id).await? else { return Ok(()) };
         // Whatever is under way goes first; the next round finds it done.
-        if !self.store.operation_open_on(id.uuid()).await?.is_empty() || spared(&allocation, definition) {
+        if !self.store.operation_open_on(id.uuid()).await?.is_empty() {
             return Ok(());
         }
-        // An instance that is in it outlives the clock: it is taken down as a whole, or not at all.
-        if definition.kind == RELEASE.kind && !self.store.member_in(id).await?.is_empty() {
-            return Ok(());
-        }
-        let operation = open(
+        let (within, input) = (self.options.timing.release, json!({"reason": "its node is back"}));
+        self.open_on_allocation(lease, &allocation, &CLEAN, within, input, Vec::new()).await
+    }
+
+    async fn open_on_allocation(
+        &self,
+        lease: &Lease,
+        allocation: &Allocation,
+        definition: &'static Definition,
+        within: jiff::SignedDuration,
+        input: Value,
+        supersedes: Vec<Operation>,
+    ) -> Result<(), StoreError> {
+        let (now, id) = (self.world.now(), allocation.id);
+        let why = input["reason"].as_str().unwrap_or_default().to_owned();
+        let mut operation = open(
             definition,
             Open {
                 id: self.world.id(),
@@ -66,20 +160,26 @@ impl Platform {
                 asked_by: AskedBy {
                     kind: "platform".to_owned(),
                     id: "platform".to_owned(),
-                    name: why.to_owned(),
+                    name: why.clone(),
                 },
                 correlation_id: muster_model::hex::encode(&self.world.bytes::<16>()),
-                input: json!({"reason": why}),
+                input,
                 deadline_at: now + within,
                 parent_id: None,
                 now,
             },
         );
         let told = json!({"name": allocation.name, "reason": why});
+        let mut ended = Vec::new();
         let mut tx = self.store.begin().await?;
         tx.lease_extend(lease, now).await?;
+        for old in supersedes {
+            if supersede(&mut tx, &self.world, &old, &mut operation, now).await? {
+                ended.push(old);
+            }
+        }
         tx.operation_open(&operation).await?;
-        self.tell_opened(&mut tx, &operation, allocation::path(&allocation), told, &[]).await?;
+        self.tell_opened(&mut tx, &operation, allocation::path(allocation), told, &ended).await?;
         tx.commit().await?;
         self.unsealed.notify_one();
         tracing::info!(operation_id = %operation.id, kind = definition.kind, allocation_id = %id, why, "opened");
@@ -123,7 +223,7 @@ impl Platform {
         let mut tx = self.store.begin().await?;
         tx.lease_extend(lease, now).await?;
         for old in in_the_way(instance, touching) {
-            if supersede(&mut tx, &old, &mut operation, now).await? {
+            if supersede(&mut tx, &self.world, &old, &mut operation, now).await? {
                 ended.push(old);
             }
         }
@@ -216,10 +316,12 @@ fn go_on(opened: Result<(), StoreError>, what: impl std::fmt::Display) -> Result
 /// So many instances are taken up in one round.
 const AT_ONCE: i64 = 50;
 
-/// Protection holds against the clock as well as against people.
-fn spared(allocation: &Allocation, definition: &Definition) -> bool {
-    definition.kind == RELEASE.kind && allocation.protected
-}
+/// How long before the end the owner of an allocation is warned.
+const WARNINGS: [jiff::SignedDuration; 2] =
+    [jiff::SignedDuration::from_hours(1), jiff::SignedDuration::from_mins(10)];
+
+/// Why the clock asks for a release.
+const EXPIRED: &str = "it has expired";
 
 #[cfg(test)]
 mod tests {

@@ -1,11 +1,18 @@
 //! Counters for Prometheus. Never labelled by id: a tenant's growth must not be the metrics' growth.
 
+use jiff::{SignedDuration, Timestamp};
 use prometheus_client::encoding::{EncodeLabelSet, text::encode};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
+
+use crate::Platform;
+use crate::health::CONFIRM_HEARTBEATS;
+
+/// A look that was due so long ago is overdue.
+const OVERDUE: SignedDuration = SignedDuration::from_mins(1);
 
 /// A request by operation and status.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -21,6 +28,15 @@ pub struct RequestLabels {
 pub struct Word {
     /// What it was.
     pub what: String,
+}
+
+/// What something is, and how it does.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct HealthLabels {
+    /// Its state.
+    pub state: String,
+    /// Its health.
+    pub health: String,
 }
 
 /// The counters of a server.
@@ -55,6 +71,10 @@ pub struct Metrics {
     pub ghosts: Counter,
     /// Reports of agents on tasks that nobody waits for any more.
     pub stale_reports: Counter,
+    /// Files of the registry that were found to be damaged.
+    pub damaged_blobs: Counter,
+    /// Bytes of the registry that the scrubber verified.
+    pub scrubbed_bytes: Counter,
     /// Nodes declared unreachable.
     pub nodes_lost: Counter,
     /// Times that many nodes fell silent at once and the fault was presumed ours.
@@ -67,6 +87,18 @@ pub struct Metrics {
     pub nodes: Family<Word, Gauge>,
     /// GPUs that can be claimed now.
     pub gpus_free: Gauge,
+    /// Instances that are not stopped, by state and health.
+    pub instances: Family<HealthLabels, Gauge>,
+    /// Members that are not removed, by state and health.
+    pub members: Family<HealthLabels, Gauge>,
+    /// Cells that should run and are dead.
+    pub cells_dead: Gauge,
+    /// Running instances whose adapter is silent.
+    pub adapters_silent: Gauge,
+    /// Running instances whose look is overdue by more than a minute.
+    pub reconciles_overdue: Gauge,
+    /// Nodes that answer without confirming the status of their cells.
+    pub nodes_unconfirmed: Gauge,
 }
 
 impl Default for Metrics {
@@ -87,12 +119,20 @@ impl Default for Metrics {
             heartbeats: Counter::default(),
             ghosts: Counter::default(),
             stale_reports: Counter::default(),
+            damaged_blobs: Counter::default(),
+            scrubbed_bytes: Counter::default(),
             nodes_lost: Counter::default(),
             loss_presumed_ours: Counter::default(),
             operations_ended: Family::default(),
             operations: Family::default(),
             nodes: Family::default(),
             gpus_free: Gauge::default(),
+            instances: Family::default(),
+            members: Family::default(),
+            cells_dead: Gauge::default(),
+            adapters_silent: Gauge::default(),
+            reconciles_overdue: Gauge::default(),
+            nodes_unconfirmed: Gauge::default(),
         };
         let mut registry = Registry::with_prefix("muster");
         registry.register("http_requests", "Requests by operation and status", metrics.requests.clone());
@@ -116,6 +156,16 @@ impl Default for Metrics {
             "webhook_deliveries",
             "Attempts to deliver, by outcome",
             metrics.deliveries.clone(),
+        );
+        registry.register(
+            "damaged_blobs",
+            "Files of the registry found to be damaged and taken out of use",
+            metrics.damaged_blobs.clone(),
+        );
+        registry.register(
+            "scrubbed_bytes",
+            "Bytes of the registry that were verified in the background",
+            metrics.scrubbed_bytes.clone(),
         );
         metrics.register_fleet(&mut registry);
         Self { registry, ..metrics }
@@ -146,10 +196,33 @@ impl Metrics {
         );
         registry.register("nodes", "Nodes, by state", self.nodes.clone());
         registry.register("gpus_free", "GPUs that can be claimed now", self.gpus_free.clone());
+        registry.register("instances", "Instances, by state and health", self.instances.clone());
+        registry.register("members", "Members, by state and health", self.members.clone());
+        registry.register("cells_dead", "Cells that should run and are dead", self.cells_dead.clone());
+        registry.register(
+            "adapters_silent",
+            "Running instances whose adapter missed two looks",
+            self.adapters_silent.clone(),
+        );
+        registry.register(
+            "reconciles_overdue",
+            "Running instances whose look is overdue by more than a minute",
+            self.reconciles_overdue.clone(),
+        );
+        registry.register(
+            "nodes_unconfirmed",
+            "Nodes that answer without confirming the status of their cells",
+            self.nodes_unconfirmed.clone(),
+        );
     }
 
     /// Counts what stands in the database. Called when somebody looks, so that looking is all it costs.
-    pub async fn look(&self, store: &muster_store::Store) -> muster_store::Result<()> {
+    async fn look(
+        &self,
+        store: &muster_store::Store,
+        now: Timestamp,
+        heartbeat: SignedDuration,
+    ) -> muster_store::Result<()> {
         self.operations.clear();
         for (state, count) in store.operation_count().await? {
             self.operations.get_or_create(&Word { what: state }).set(count);
@@ -161,13 +234,72 @@ impl Metrics {
             self.nodes.get_or_create(&Word { what: count.state }).set(count.nodes);
         }
         self.gpus_free.set(free);
+        let (instances, members) = store.health_count().await?;
+        for (family, counts) in [(&self.instances, instances), (&self.members, members)] {
+            family.clear();
+            for (state, health, count) in counts {
+                family.get_or_create(&HealthLabels { state, health }).set(count);
+            }
+        }
+        let confirmed_before = now - heartbeat * CONFIRM_HEARTBEATS;
+        let stale = store.stale_count(now, now - OVERDUE, confirmed_before).await?;
+        self.cells_dead.set(stale.cells_dead);
+        self.adapters_silent.set(stale.adapters_silent);
+        self.reconciles_overdue.set(stale.reconciles_overdue);
+        self.nodes_unconfirmed.set(stale.nodes_unconfirmed);
         Ok(())
     }
 
-    /// All of them, as OpenMetrics text.
+    /// All of them, as OpenMetrics text. `docs/guides/production.md` lists each.
     pub fn text(&self) -> String {
         let mut text = String::new();
         encode(&mut text, &self.registry).expect("writing to a string cannot fail");
         text
+    }
+}
+
+impl Platform {
+    /// Has the metrics count what stands in the database.
+    pub async fn look_for_metrics(&self) -> muster_store::Result<()> {
+        self.metrics.look(&self.store, self.world.now(), self.heartbeat()).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn the_guide_lists_every_metric_that_exists_and_no_other() {
+        let metrics = Metrics::default();
+        // A family without a member is not printed.
+        let word = || Word { what: "any".to_owned() };
+        let labels = || HealthLabels { state: "any".to_owned(), health: "any".to_owned() };
+        metrics.requests.get_or_create(&RequestLabels { operation: "any".to_owned(), status: 200 }).inc();
+        metrics.operations_ended.get_or_create(&word()).inc();
+        metrics.operations.get_or_create(&word()).set(0);
+        metrics.nodes.get_or_create(&word()).set(0);
+        metrics.instances.get_or_create(&labels()).set(0);
+        metrics.members.get_or_create(&labels()).set(0);
+        metrics.deliveries.get_or_create(&word()).inc();
+        let text = metrics.text();
+        let kinds = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
+        let exist: BTreeSet<String> = kinds
+            .map(|(name, kind)| if kind == "counter" { format!("{name}_total") } else { name.to_owned() })
+            .collect();
+        let guide = include_str!("../../../docs/guides/production.md");
+        let listed: BTreeSet<String> = guide
+            .lines()
+            .filter_map(|line| line.strip_prefix("| `muster_"))
+            .map(|rest| {
+                let name: String =
+                    rest.chars().take_while(|letter| letter.is_ascii_lowercase() || *letter == '_').collect();
+                format!("muster_{name}")
+            })
+            .collect();
+        assert_eq!(listed, exist);
+        assert!(exist.len() > 15, "{exist:?}");
     }
 }

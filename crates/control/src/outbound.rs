@@ -11,11 +11,12 @@ use url::{Host, Url};
 
 use crate::refuse::Result;
 
-/// Whether an address is on the public internet.
+/// Whether an address is on the public internet. IPv6 is an allow list: what is assigned to the public is 2000::/3, and the
+/// blocks inside of it that carry an IPv4 address or serve a purpose of their own are not.
 pub(crate) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => {
-            let [a, b, ..] = v4.octets();
+            let [a, b, c, _] = v4.octets();
             !(v4.is_private()
                 || v4.is_loopback()
                 || v4.is_link_local()
@@ -25,19 +26,20 @@ pub(crate) fn is_public(address: IpAddr) -> bool {
                 || a == 0
                 || a >= 240
                 || (a == 100 && (64..128).contains(&b))
+                || (a == 192 && b == 0 && c == 0)
+                || (a == 192 && b == 88 && c == 99)
                 || (a == 198 && (18..20).contains(&b)))
         }
         IpAddr::V6(v6) => match v6.to_ipv4_mapped() {
             Some(v4) => is_public(IpAddr::V4(v4)),
             None => {
-                let head = v6.segments()[0];
-                !(v6.is_loopback()
-                    || v6.is_unspecified()
-                    || v6.is_multicast()
-                    || (head & 0xfe00) == 0xfc00
-                    || (head & 0xffc0) == 0xfe80
-                    || head == 0x2001 && v6.segments()[1] == 0xdb8
-                    || head == 0x64)
+                let [first, second, ..] = v6.segments();
+                (first & 0xe000) == 0x2000
+                    // Protocol assignments (Teredo and others), documentation, 6to4.
+                    && !(first == 0x2001 && second < 0x200)
+                    && !(first == 0x2001 && second == 0xdb8)
+                    && first != 0x2002
+                    && !(first == 0x3fff && second < 0x1000)
             }
         },
     }
@@ -140,10 +142,22 @@ mod tests {
             "not a url",
             "https://2130706433/",
             "https://0x7f.1/",
+            "https://192.0.0.8/",
+            "https://192.88.99.1/",
+            "https://[fec0::1]/",
+            "https://[2002:a00:1::]/",
+            "https://[::10.0.0.1]/",
+            "https://[2001::1]/",
+            "https://[100::1]/",
+            "https://[5f00::1]/",
+            "https://[64:ff9b::a00:1]/",
+            "https://[3fff::1]/",
         ] {
             assert!(check_url(bad, false).is_err(), "{bad}");
         }
         assert!(check_url("https://hooks.example/x?y=1", false).is_ok());
+        assert!(check_url("https://[2600:1901::1]/", false).is_ok());
+        assert!(check_url("https://[2001:4860:4860::8888]/", false).is_ok());
         assert!(check_url("http://127.0.0.1:9/x", true).is_ok());
     }
 }

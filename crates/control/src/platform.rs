@@ -11,6 +11,7 @@ use muster_store::Store;
 use tokio::sync::{Notify, broadcast};
 
 use crate::adapter_step::Leases;
+use crate::audit::AuditKey;
 use crate::authn::Authn;
 use crate::envelope::Envelope;
 use crate::fleet::Fleet;
@@ -33,16 +34,16 @@ pub struct Options {
     pub event_retention: Option<SignedDuration>,
     /// How long audit entries are kept; for ever if absent.
     pub audit_retention: Option<SignedDuration>,
+    /// Where signed heads of the audit's chains are kept; nowhere if absent.
+    pub audit_heads_to: Option<crate::audit::HeadsDestination>,
+    /// How often they are, where something changed.
+    pub audit_heads_every: Duration,
     /// Whether webhooks may go to loopback and private addresses, and by plain http.
     pub webhooks_to_private: bool,
     /// Whether session cookies demand TLS.
     pub secure_cookies: bool,
-    /// Requests per second and actor.
-    pub actor_rate: u32,
-    /// Requests per second and tenant.
-    pub tenant_rate: u32,
-    /// Requests of one tenant that may be under way at once.
-    pub tenant_in_flight: u32,
+    /// Fair shares.
+    pub rates: crate::limits::Rates,
     /// Where operators are told that agents find us. What is not known stands there as a word to be replaced.
     pub nodes_url: String,
     /// How often a node must be heard.
@@ -59,6 +60,8 @@ pub struct Options {
     pub garbage_grace: SignedDuration,
     /// How often such content is looked for.
     pub garbage_every: Duration,
+    /// How many bytes a second of the registry's content are verified in the background; none switches it off.
+    pub scrub_pace: Option<u64>,
     /// The most bytes of one blob.
     pub largest_blob: u64,
     /// Whether other registries may be at loopback and private addresses, those at loopback by plain http.
@@ -77,11 +80,11 @@ impl Default for Options {
             idempotency_retention: SignedDuration::from_hours(24),
             event_retention: Some(SignedDuration::from_hours(24 * 30)),
             audit_retention: None,
+            audit_heads_to: None,
+            audit_heads_every: Duration::from_secs(60),
             webhooks_to_private: false,
             secure_cookies: false,
-            actor_rate: 200,
-            tenant_rate: 1000,
-            tenant_in_flight: 64,
+            rates: crate::limits::Rates::default(),
             nodes_url: "https://<this server>:<nodes port>".to_owned(),
             heartbeat: Duration::from_secs(10),
             node_certificate: SignedDuration::from_hours(24),
@@ -90,6 +93,7 @@ impl Default for Options {
             streams_per_tenant: 64,
             garbage_grace: SignedDuration::from_hours(24),
             garbage_every: Duration::from_secs(3600),
+            scrub_pace: Some(16 << 20),
             largest_blob: 1 << 40,
             registries_to_private: false,
             registries: true,
@@ -134,6 +138,14 @@ fn hooks(platform: &Weak<Platform>) -> Hooks {
     }
 }
 
+/// The keys of a server, which are in files.
+pub struct Keys {
+    /// What everything that is secret is encrypted under.
+    pub root: RootKeys,
+    /// What signs heads of the audit's chains.
+    pub audit: AuditKey,
+}
+
 /// The shared parts of a server. Nothing in here is lost by a crash but caches and counters.
 pub struct Platform {
     /// Time and randomness.
@@ -166,7 +178,11 @@ pub struct Platform {
     pub(crate) places: Places,
     pub(crate) names: Names,
     pub(crate) manifests: Manifests,
+    /// Downloads from other registries that are under way.
+    pub(crate) fetches: crate::artifact::external::Fetches,
     pub(crate) envelope: Envelope,
+    /// Signs heads of the audit's chains.
+    pub(crate) audit_key: AuditKey,
     /// Wakes the sealer of this server after a commit.
     pub(crate) unsealed: Notify,
     /// Says which operations have ended, by this server's engine.
@@ -177,7 +193,7 @@ pub struct Platform {
 
 impl Platform {
     /// Puts the parts together.
-    pub fn new(world: World, store: Store, blobs: Blobs, root_keys: RootKeys, options: Options) -> Arc<Self> {
+    pub fn new(world: World, store: Store, blobs: Blobs, keys: Keys, options: Options) -> Arc<Self> {
         let replica: ReplicaId = world.id();
         Arc::new_cyclic(|platform: &Weak<Self>| Self {
             replica,
@@ -191,10 +207,12 @@ impl Platform {
             places: Places::default(),
             names: Names::default(),
             manifests: Manifests::default(),
+            fetches: Default::default(),
             blobs,
             authn: Authn::new(options.credential_cache),
-            envelope: Envelope::new(root_keys),
-            limits: Limits::new(options.actor_rate, options.tenant_rate, options.tenant_in_flight),
+            envelope: Envelope::new(keys.root),
+            audit_key: keys.audit,
+            limits: Limits::new(options.rates),
             metrics: Metrics::default(),
             tail: Tail::default(),
             fleet: Fleet::default(),

@@ -32,6 +32,16 @@ pub(crate) fn refuse(error: StoreError) -> Problem {
             tracing::warn!(why, "the database is not available");
             Problem::new(Code::Unavailable, "the database cannot be reached now; repeat in a moment")
         }
+        StoreError::Nul => {
+            Problem::new(Code::InvalidRequest, "a text holds the character U+0000, which cannot be stored")
+        }
+        StoreError::Full(why) => {
+            tracing::error!(why, "the disk of the database is full");
+            Problem::new(
+                Code::StorageFull,
+                "the disk of the server's database is full and nothing was written: an operator frees space, then repeat",
+            )
+        }
         error @ (StoreError::Corrupt(_) | StoreError::TooNew { .. } | StoreError::Other(_)) => {
             tracing::error!(%error, "the store failed");
             Problem::new(Code::Internal, "the server failed; give the correlation id to the operator")

@@ -88,18 +88,29 @@ impl Cx {
     /// A person by id or address. Platform people are seen by operators and by themselves only.
     pub(crate) async fn user(&self, reference: &str) -> Result<User> {
         let store = &self.platform.store;
-        let found = match reference.parse::<UserId>() {
-            Ok(id) => store.user_lookup(id).await,
-            Err(_) => store.user_by_email(&reference.to_lowercase()).await,
+        let email = reference.to_lowercase();
+        let found = match (reference.parse::<UserId>(), self.principal()?.tenant()) {
+            (Ok(id), _) => store.user_lookup(id).await.map(|user| user.into_iter().collect()),
+            (Err(_), Some(tenant)) => {
+                store.user_by_email(Some(tenant), &email).await.map(|user| user.into_iter().collect())
+            }
+            // Who belongs to no tenant may see people of several, and two are enough to know that it is not clear whom they mean.
+            (Err(_), None) => store.users_by_email(&email, 2).await,
         };
-        let absent = || Problem::not_found("person");
-        let user = found.map_err(refuse)?.ok_or_else(absent)?;
-        let seen = self.user_id() == Some(user.id)
-            || match user.scope() {
-                Scope::Platform => self.is_operator(),
-                scope => self.principal()?.sees(scope),
-            };
-        if seen { Ok(user) } else { Err(absent()) }
+        let mut seen = Vec::new();
+        for user in found.map_err(refuse)? {
+            let is_seen = self.user_id() == Some(user.id)
+                || match user.scope() {
+                    Scope::Platform => self.is_operator(),
+                    scope => self.principal()?.sees(scope),
+                };
+            seen.extend(is_seen.then_some(user));
+        }
+        if seen.len() > 1 {
+            let detail = "several people have this address, in different tenants: name the person by id";
+            return Err(Problem::new(Code::AmbiguousName, detail));
+        }
+        seen.pop().ok_or_else(|| Problem::not_found("person"))
     }
 
     /// A service account of a project, by id or name.
@@ -209,6 +220,26 @@ impl Cx {
             .map_err(refuse)?
             .filter(|allocation| allocation.project_id == project)
             .ok_or_else(|| Problem::not_found("allocation"))
+    }
+
+    /// An allocation for members of `instance`. For an app's adapter only those are there that the instance has already: it
+    /// chooses no other of the consumer's, where it would run beside things that are not its own.
+    pub(crate) async fn allocation_for(
+        &self,
+        project: &str,
+        reference: &str,
+        instance: &Instance,
+    ) -> Result<Allocation> {
+        let allocation = self.allocation(project, reference).await?;
+        if self.operates().is_none() {
+            return Ok(allocation);
+        }
+        let store = &self.platform.store;
+        let members = store.member_in(allocation.id).await.map_err(refuse)?;
+        let components = store.component_list(instance.id).await.map_err(refuse)?;
+        let has_it = members.iter().any(|member| member.instance_id == instance.id)
+            || components.iter().any(|component| component.allocation_id == Some(allocation.id));
+        if has_it { Ok(allocation) } else { Err(Problem::not_found("allocation")) }
     }
 
     /// A cell of a project, by id or by name: the one that lives, or else the last. A member's id leads to its cell; the

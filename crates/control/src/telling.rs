@@ -52,24 +52,38 @@ impl Cx {
             count: 1,
             detail: audited.detail,
         });
-        let drafts: Vec<Draft> = told
-            .into_iter()
-            .map(|(event_type, subject, data)| Draft {
-                id: world.id::<EventId>(),
-                event_type: event_type.as_str().to_owned(),
-                subject,
-                at: self.now,
-                tenant_id: scope.tenant(),
-                project_id: scope.project(),
-                correlation_id: self.correlation_id.clone(),
-                actor_id: self.actor_id(),
-                data,
-            })
-            .collect();
+        let drafts = self.drafts(scope, &self.actor_id(), told);
         let entry = entry
             .map(|entry| serde_json::to_string(&entry).expect("an audit entry is JSON"))
             .unwrap_or_default();
         let drafts = serde_json::to_string(&drafts).expect("events are JSON");
         tx.unsealed_insert(world.uuid(), &scope.chain(), &entry, &drafts).await
+    }
+
+    /// Appends events that the platform itself caused: no command, so no line of the audit.
+    pub(crate) async fn tell_as_platform(
+        &self,
+        tx: &mut Tx,
+        scope: Scope,
+        told: Vec<Told>,
+    ) -> muster_store::Result<()> {
+        let drafts = self.drafts(scope, "platform", told);
+        let drafts = serde_json::to_string(&drafts).expect("events are JSON");
+        tx.unsealed_insert(self.platform.world.uuid(), &scope.chain(), "", &drafts).await
+    }
+
+    fn drafts(&self, scope: Scope, actor_id: &str, told: Vec<Told>) -> Vec<Draft> {
+        let draft = |(event_type, subject, data): Told| Draft {
+            id: self.platform.world.id::<EventId>(),
+            event_type: event_type.as_str().to_owned(),
+            subject,
+            at: self.now,
+            tenant_id: scope.tenant(),
+            project_id: scope.project(),
+            correlation_id: self.correlation_id.clone(),
+            actor_id: actor_id.to_owned(),
+            data,
+        };
+        told.into_iter().map(draft).collect()
     }
 }

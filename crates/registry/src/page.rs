@@ -66,8 +66,15 @@ impl Page {
         (entries, link)
     }
 
+    /// The `Link` to what follows `last`, with another parameter of the query that goes along.
+    pub fn link_with(&self, path: &str, parameter: Option<(&str, &str)>, last: &str) -> String {
+        let parameter =
+            parameter.map(|(name, value)| format!("{name}={}&", encoded(value))).unwrap_or_default();
+        format!("<{path}?{parameter}n={}&last={}>; rel=\"next\"", self.n, encoded(last))
+    }
+
     fn link(&self, path: &str, last: &str) -> String {
-        format!("<{path}?n={}&last={}>; rel=\"next\"", self.n, encoded(last))
+        self.link_with(path, None, last)
     }
 }
 

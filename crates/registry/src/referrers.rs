@@ -38,31 +38,43 @@ impl Referrer {
     }
 }
 
+/// The longest answer. What does not fit is on the next page.
+pub const LONGEST_ANSWER: usize = 4 << 20;
+
 /// The answer to `GET /v2/NAME/referrers/DIGEST`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     /// The index, as JSON; its media type is [`MediaType::Index`].
     pub body: Vec<u8>,
+    /// The last one on this page, if some did not fit.
+    pub cut_after: Option<Digest>,
     /// Whether `OCI-Filters-Applied: artifactType` goes with it.
     pub filtered: bool,
 }
 
-/// Builds the answer. With `artifact_type`, only those of that type are in it.
+/// Builds the answer, of [`LONGEST_ANSWER`] bytes at most. With `artifact_type`, only those of that type are in it.
 pub fn answer(referrers: &[Referrer], artifact_type: Option<&str>) -> Answer {
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Index<'a> {
-        schema_version: u8,
-        media_type: &'static str,
-        manifests: Vec<&'a Referrer>,
-    }
     let wanted = artifact_type.filter(|wanted| !wanted.is_empty());
     let fits =
         |referrer: &&Referrer| wanted.is_none_or(|wanted| referrer.artifact_type.as_deref() == Some(wanted));
-    let manifests = referrers.iter().filter(fits).collect();
-    let index = Index { schema_version: 2, media_type: MediaType::Index.as_str(), manifests };
-    let body = serde_json::to_vec(&index).expect("an index of texts and numbers is always JSON");
-    Answer { body, filtered: wanted.is_some() }
+    let media_type = MediaType::Index.as_str();
+    let mut body = format!(r#"{{"schemaVersion":2,"mediaType":"{media_type}","manifests":["#).into_bytes();
+    let (mut last, mut cut_after) = (None, None);
+    for referrer in referrers.iter().filter(fits) {
+        let entry = serde_json::to_vec(referrer).expect("texts and numbers are always JSON");
+        // One always fits: its annotations are bounded.
+        if last.is_some() && body.len() + entry.len() + "],}".len() > LONGEST_ANSWER {
+            cut_after = last;
+            break;
+        }
+        if last.is_some() {
+            body.push(b',');
+        }
+        body.extend_from_slice(&entry);
+        last = Some(referrer.digest);
+    }
+    body.extend_from_slice(b"]}");
+    Answer { body, cut_after, filtered: wanted.is_some() }
 }
 
 #[cfg(test)]
@@ -98,6 +110,25 @@ mod tests {
         let index: Value = serde_json::from_slice(&answer.body).unwrap();
         assert_eq!(index["manifests"][0]["artifactType"], json!("application/vnd.example.signature"));
         assert_eq!(index["manifests"][1].get("artifactType"), None);
+    }
+
+    #[test]
+    fn an_answer_ends_where_it_would_become_too_long() {
+        let mut all: Vec<Referrer> = (0..20).map(|number| referrer(number, Some("a/b"))).collect();
+        for referrer in &mut all {
+            // Six bytes of JSON for one of text.
+            referrer.annotations.insert("text".to_owned(), "\u{1}".repeat(64 << 10));
+        }
+        let mut seen = Vec::new();
+        while !all.is_empty() {
+            let answer = answer(&all, None);
+            assert!(answer.body.len() <= LONGEST_ANSWER, "{}", answer.body.len());
+            let page = digests(&answer);
+            all.drain(..page.len());
+            assert_eq!(answer.cut_after.is_some(), !all.is_empty());
+            seen.extend(page);
+        }
+        assert_eq!(seen.len(), 20);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! List the adapters that work in a project, with when they were last seen.
 
+use muster_api::PageQuery;
 use muster_api::entitlement::{Adapter, AdapterPage};
-use muster_api::{ListQuery, Problem};
 use muster_authz::Permission;
 use muster_ids::TypedId as _;
 use muster_store::FoundAdapter;
@@ -10,12 +10,9 @@ use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
 /// Answers `adapter_list`.
-pub async fn list(cx: &Cx, project: &str, query: ListQuery) -> Result<Answer> {
+pub async fn list(cx: &Cx, project: &str, query: PageQuery) -> Result<Answer> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::AdapterList, scope, "project")?;
-    if query.labels.is_some() {
-        return Err(Problem::field("query/labels", "adapters have no labels"));
-    }
     let list = format!("adapters {project}");
     let page = cx.page(&list, query.page_size, query.page_token.as_deref()).await?;
     let mut items = cx.platform.store.adapter_list(page, project).await.map_err(refuse)?;

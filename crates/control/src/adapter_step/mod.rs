@@ -9,7 +9,6 @@ mod lease;
 mod list;
 mod progress;
 mod reconcile;
-mod repair;
 mod snapshot;
 mod waiting;
 
@@ -164,5 +163,6 @@ fn view(step: &AdapterStep) -> api::AdapterStep {
         correlation_id: step.correlation_id.clone(),
         created_at: step.created_at,
         expires_at: step.expires_at,
+        refused_reports: Vec::new(),
     }
 }

@@ -1,10 +1,9 @@
 //! Whether what an adapter wants done makes sense, and whether the secrets that it names are its to have written.
 
 use muster_api::Problem;
-use muster_manifest::Manifest;
+use muster_manifest::{Manifest, secret_references};
 use muster_model::instance::Instance;
 use muster_node_api::task::{CellAct, FilesOrder};
-use serde_json::Value;
 
 use crate::Cx;
 use crate::cell::check::{Fault, command_fault, environment, ours, path_fault};
@@ -52,9 +51,10 @@ fn files(order: &FilesOrder) -> Fault {
 
 /// Goes on only if each secret is there and may be written at an adapter's wish: material that was issued for this very instance, or one
 /// of the project's own to which its people have consented, by launching a release whose manifest names it or by naming it in
-/// the instance's configuration. An adapter that could name any would read all of them, through a cell that it commands.
+/// a field of the instance's configuration that the release's schema marks as a secret's name. An adapter that could name any would read all of them, through a cell that it commands.
 pub(super) async fn secrets(cx: &Cx, instance: &Instance, manifest: &Manifest, act: &CellAct) -> Result<()> {
     let CellAct::Files(order) = act else { return Ok(()) };
+    let configured = secret_references(&manifest.config_schema, &instance.config);
     for (index, given) in order.secrets.iter().enumerate() {
         let wrong = |why: &str| Problem::field(format!("/act/files/secrets/{index}/secret"), why);
         let found =
@@ -68,8 +68,8 @@ pub(super) async fn secrets(cx: &Cx, instance: &Instance, manifest: &Manifest, a
             Named::Project(secret) => {
                 let id = secret.id.to_string();
                 let meant = |text: &str| text == secret.name || text == id;
-                if !names(manifest, &meant) && !says(&instance.config, &meant) {
-                    let why = "the project did not consent to that: neither the manifest nor the instance's config names it";
+                if !names(manifest, &meant) && !configured.iter().any(|text| meant(text)) {
+                    let why = "the project did not consent to that: neither the manifest names it nor a field of the instance's config that its schema marks with format muster-secret";
                     return Err(wrong(why));
                 }
             }
@@ -83,20 +83,10 @@ fn names(manifest: &Manifest, meant: &impl Fn(&str) -> bool) -> bool {
     secrets.into_iter().any(|given| meant(&given.secret))
 }
 
-/// Whether one of the texts in a configuration is meant.
-fn says(config: &Value, meant: &impl Fn(&str) -> bool) -> bool {
-    match config {
-        Value::String(text) => meant(text),
-        Value::Array(items) => items.iter().any(|item| says(item, meant)),
-        Value::Object(members) => members.values().any(|member| says(member, meant)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use muster_node_api::task::{CommandOrder, ServiceAction, ServiceOrder};
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -128,12 +118,5 @@ mod tests {
         run.environment.insert("1A".to_owned(), String::new());
         let field = fault(&CellAct::Command(CommandOrder { ..run })).map(|(field, _)| field);
         assert_eq!(field, Some("/act/command/environment/1A".to_owned()));
-    }
-
-    #[test]
-    fn consent_is_found_wherever_it_stands_in_a_configuration() {
-        let config = json!({"shared": [{"key": "material"}], "n": 1});
-        assert!(says(&config, &|text: &str| text == "material"));
-        assert!(!says(&config, &|text: &str| text == "key"), "the name of a member is no consent");
     }
 }

@@ -1,25 +1,36 @@
 //! Have something done in the cell of a member, under the lease of a step of that very instance.
 
 use jiff::SignedDuration;
-use muster_api::adapter_step::AdapterTaskCreate;
+use muster_api::adapter_step::{AdapterTaskCreate, TaskEffect};
 use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_ids::TaskId;
-use muster_model::adapter::AdapterStep;
+use muster_model::adapter::{AdapterStep, AdapterVerb};
 use muster_model::allocation::{Allocation, AllocationState};
 use muster_model::cell::{Cell, CellState};
 use muster_model::member::{Member, MemberState};
 use muster_model::task::{Task, TaskKind, TaskState};
 use muster_node_api::task::CellAct;
 use muster_operations::cell::errand;
-use muster_store::StoreError;
+use muster_store::{StoreError, Tx};
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
 
+use super::overtaken::is_overtaken;
 use super::wait::until_ended;
 use super::{check, key_of, operation_of, view};
 use crate::adapter_step::{fenced, own};
+use crate::commit::target;
 use crate::instance::manifest_of;
 use crate::refuse::{Result, refuse};
+use crate::telling::Audited;
 use crate::{Answer, Cx};
+
+/// So many tasks of one lease may wait for their end. More are refused until some have ended, so that one step cannot fill the queue of a
+/// node.
+const MOST_OPEN: i64 = 256;
+/// So many tasks one lease may ask for. A step that needs more gives itself back and goes on under the next lease.
+const MOST: i64 = 4096;
 
 /// Answers `adapter_task_create`.
 pub async fn create(cx: &Cx, project: &str, reference: &str, body: AdapterTaskCreate) -> Result<Answer> {
@@ -27,30 +38,31 @@ pub async fn create(cx: &Cx, project: &str, reference: &str, body: AdapterTaskCr
     let (operation, key) = (operation_of(&step), key_of(&step, &body.key));
     let store = &cx.platform.store;
     let asked = store.task_by_key(operation, &key).await.map_err(refuse)?;
+    let mut aside = None;
     let planned = match asked {
         Some(asked) => {
             same(cx, &asked, &body).await?;
-            None
+            aside = overtaken(cx, &step, asked, &body).await?;
+            match &aside {
+                Some(_) => Some(planned(cx, &step, &body, key.clone()).await?),
+                None => None,
+            }
         }
         None => Some(planned(cx, &step, &body, key.clone()).await?),
     };
     let mut tx = store.begin().await.map_err(refuse)?;
-    let written = async {
-        tx.adapter_step_fence(step.id, body.generation, cx.now).await?;
-        if let Some(planned) = &planned {
-            tx.cell_hold(planned.cell.id, planned.cell.incarnation).await?;
-            tx.task_queue(&planned.task).await?;
-        }
-        Ok(())
+    let written = match &planned {
+        Some(planned) => queue(cx, &mut tx, &step, &body, planned, aside.as_ref()).await,
+        None => tx.adapter_step_fence(step.id, body.generation, cx.now).await.map_err(refuse_task),
     };
-    match written.await {
-        Ok(()) => tx.commit().await.map_err(refuse)?,
-        Err(error) => {
+    match written {
+        Ok(()) => {
+            tx.commit().await.map_err(refuse)?;
+            cx.platform.unsealed.notify_one();
+        }
+        Err(problem) => {
             tx.rollback().await;
-            return Err(match error {
-                StoreError::Fenced => fenced(),
-                error => refuse(error),
-            });
+            return Err(problem);
         }
     }
     if let Some(planned) = &planned {
@@ -63,16 +75,119 @@ pub async fn create(cx: &Cx, project: &str, reference: &str, body: AdapterTaskCr
     Ok(Answer::new(&view(&step, &task)))
 }
 
+/// The statements, in one transaction with the fence.
+async fn queue(
+    cx: &Cx,
+    tx: &mut Tx,
+    step: &AdapterStep,
+    body: &AdapterTaskCreate,
+    planned: &Planned,
+    aside: Option<&Task>,
+) -> Result<()> {
+    tx.adapter_step_fence(step.id, body.generation, cx.now).await.map_err(refuse_task)?;
+    let effect = body.effect.unwrap_or(match body.act {
+        CellAct::Probe(_) => TaskEffect::Reads,
+        CellAct::Files(_) | CellAct::Service(_) | CellAct::Command(_) => TaskEffect::Changes,
+    });
+    if step.verb == AdapterVerb::Reconcile
+        && effect == TaskEffect::Changes
+        && tx.adapter_step_of_members(step.instance_id, step.due_at).await.map_err(refuse_task)?
+    {
+        return Err(member_step_running());
+    }
+    let counted = tx.task_count_of(operation_of(step), &key_of(step, ""), body.generation).await;
+    ensure_few(counted.map_err(refuse_task)?)?;
+    tx.cell_hold(planned.cell.id, planned.cell.incarnation).await.map_err(refuse_task)?;
+    if let Some(aside) = aside {
+        let free = format!("{}~{}", aside.key, aside.id);
+        tx.task_set_aside(aside.id, &aside.key, &free).await.map_err(refuse_task)?;
+    }
+    if tx.task_queue(&planned.task).await.map_err(refuse_task)? {
+        let line = audited(step, planned, &body.act);
+        cx.tell(tx, step.scope(), Some(line), Vec::new()).await.map_err(refuse_task)?;
+    }
+    Ok(())
+}
+
+fn refuse_task(error: StoreError) -> Problem {
+    match error {
+        StoreError::Fenced => fenced(),
+        error => refuse(error),
+    }
+}
+
+/// A look has a snapshot of its own moment. What it would change by that may be what a member's step has just done.
+fn member_step_running() -> Problem {
+    let why = "a step of a member is open, or ended since this look began: change nothing by it, complete it, and look again; \
+               send `\"effect\": \"reads\"` for a task that only reads, and `\"concurrent\"` for a change that is safe beside such steps";
+    Problem::new(Code::MemberStepRunning, why)
+}
+
+/// Goes on only if one lease has not asked for too many tasks.
+fn ensure_few((all, open): (i64, i64)) -> Result<()> {
+    if open >= MOST_OPEN {
+        let why = format!("{open} tasks of this lease have not ended: wait for some of them, then ask again");
+        return Err(Problem::new(Code::RateLimited, why));
+    }
+    if all >= MOST {
+        let why = format!(
+            "this lease has asked for {all} tasks: fail the step with `retry_after_seconds`, and go on under the next lease"
+        );
+        return Err(Problem::new(Code::TooManyTasks, why));
+    }
+    Ok(())
+}
+
+/// The task, if it was done under an earlier lease and another may have undone it since: then it is done again.
+async fn overtaken(
+    cx: &Cx,
+    step: &AdapterStep,
+    asked: Task,
+    body: &AdapterTaskCreate,
+) -> Result<Option<Task>> {
+    if asked.state != TaskState::Done || asked.generation >= body.generation {
+        return Ok(None);
+    }
+    let mut of_step = cx.platform.store.task_list(operation_of(step)).await.map_err(refuse)?;
+    of_step.retain(|task| task.key.starts_with(&key_of(step, "")));
+    Ok(is_overtaken(&asked, &of_step).then_some(asked))
+}
+
 struct Planned {
     task: Task,
     cell: Cell,
+    member: Member,
+}
+
+/// The line in the consumer's audit: an adapter acts as root in cells that are not its own. The words of a command may hold a
+/// secret, so all but the program stand there as a digest, by which the publisher's own record can be compared.
+fn audited(step: &AdapterStep, planned: &Planned, act: &CellAct) -> Audited {
+    let words = match act {
+        CellAct::Command(order) => order.command.as_slice(),
+        CellAct::Probe(order) => order.command.as_slice(),
+        CellAct::Files(_) | CellAct::Service(_) => &[],
+    };
+    let digest = Sha256::digest(json!(act).to_string().as_bytes());
+    Audited {
+        action: "adapter_task.create",
+        target: target("member", planned.member.id, &planned.member.name),
+        detail: json!({
+            "kind": planned.task.kind.as_str(),
+            "task_id": planned.task.id,
+            "step_id": step.id,
+            "instance_id": step.instance_id,
+            "cell_id": planned.cell.id,
+            "program": words.first(),
+            "act_sha256": muster_model::hex::encode(&digest),
+        }),
+    }
 }
 
 async fn planned(cx: &Cx, step: &AdapterStep, body: &AdapterTaskCreate, key: String) -> Result<Planned> {
     if let Some((field, why)) = check::fault(&body.act) {
         return Err(Problem::field(field, why));
     }
-    let (_, cell, allocation) = place(cx, step, body).await?;
+    let (member, cell, allocation) = place(cx, step, body).await?;
     let store = &cx.platform.store;
     let gone = || refuse(StoreError::Gone("instance".to_owned()));
     let instance = store.instance_lookup(step.instance_id).await.map_err(refuse)?.ok_or_else(gone)?;
@@ -99,7 +214,7 @@ async fn planned(cx: &Cx, step: &AdapterStep, body: &AdapterTaskCreate, key: Str
         finished_at: None,
         expires_at: cx.now + cx.platform.engine.timing().task + runs_for(&body.act),
     };
-    Ok(Planned { task, cell })
+    Ok(Planned { task, cell, member })
 }
 
 /// The member's cell. A member of another instance is not there, as far as whoever holds this step is concerned.

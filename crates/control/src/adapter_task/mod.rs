@@ -3,6 +3,7 @@
 mod check;
 mod create;
 mod get;
+mod overtaken;
 mod wait;
 
 pub use create::create;
@@ -12,7 +13,7 @@ use muster_api::adapter_step as api;
 use muster_ids::{OperationId, TypedId as _};
 use muster_model::adapter::AdapterStep;
 use muster_model::task::{Task, TaskState};
-use muster_node_api::task::Findings;
+use muster_node_api::task::{Findings, Refusal};
 
 /// What stands before the key of every task that an adapter asked for. The engine's own begin with the name of a step.
 pub(crate) const PREFIX: &str = "adapter/";
@@ -38,6 +39,18 @@ fn state(state: TaskState) -> api::AdapterTaskState {
     }
 }
 
+/// Why a task failed, in a word.
+fn reason(task: &Task, refusal: Option<Refusal>) -> Option<api::AdapterTaskReason> {
+    (task.state == TaskState::Failed).then_some(match refusal {
+        Some(Refusal::CellDead) => api::AdapterTaskReason::CellDead,
+        Some(Refusal::Secret) => api::AdapterTaskReason::SecretUnavailable,
+        Some(Refusal::ArtifactDamaged | Refusal::ArtifactPull | Refusal::ArtifactUntrusted) => {
+            api::AdapterTaskReason::ImageDamaged
+        }
+        Some(Refusal::Unsupported) | None => api::AdapterTaskReason::Refused,
+    })
+}
+
 fn view(step: &AdapterStep, task: &Task) -> api::AdapterTask {
     let findings = task.result.clone().and_then(|found| serde_json::from_value::<Findings>(found).ok());
     let key = task.key.strip_prefix(&key_of(step, "")).unwrap_or(&task.key);
@@ -45,6 +58,7 @@ fn view(step: &AdapterStep, task: &Task) -> api::AdapterTask {
         id: task.id,
         key: key.to_owned(),
         state: state(task.state),
+        reason: reason(task, findings.as_ref().and_then(|found| found.refusal)),
         message: task.message.clone(),
         ran: findings.and_then(|found| found.ran),
         queued_at: task.queued_at,

@@ -13,6 +13,9 @@ use crate::refuse::{Result, refuse};
 /// How often a waiting request looks by itself: the agent may have reported to another replica.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// How often a waiting request checks its credential again: within the five seconds in which a revoked one must be dead.
+const RECHECK: Duration = Duration::from_secs(2);
+
 /// The task as it is when it has ended, or when so many seconds are over.
 pub(super) async fn until_ended(cx: &Cx, mut task: Task, seconds: u64) -> Result<Task> {
     let platform = &cx.platform;
@@ -21,7 +24,13 @@ pub(super) async fn until_ended(cx: &Cx, mut task: Task, seconds: u64) -> Result
     let mut ended = platform.tasks_ended.subscribe();
     let mut stopping = platform.stopping.subscribe();
     let gone = || refuse(StoreError::Gone("task".to_owned()));
+    let mut checked = tokio::time::Instant::now();
     loop {
+        // An adapter that was shut out meanwhile gets no answer.
+        if checked.elapsed() >= RECHECK {
+            cx.again().await?;
+            checked = tokio::time::Instant::now();
+        }
         task = platform.store.task_lookup(task.id).await.map_err(refuse)?.ok_or_else(gone)?;
         if has_ended(&task) {
             return Ok(task);

@@ -60,6 +60,9 @@ pub async fn attest(cx: &Cx, project: &str, reference: &str, body: AllocationAtt
     let subject = path(&allocation);
     let told = json!({"name": allocation.name, "statement": body.statement, "witness_id": witness.id});
     let named = target("allocation", allocation.id, &allocation.name);
+    let to_operator = cx.is_operator();
+    let before =
+        json!({"state": allocation.state, "operation_id": under_way.id, "operation_state": under_way.state});
     let commit = Commit::new(allocation.scope(), named, move |tx| {
         Box::pin(async move {
             tx.witness_insert(&witness).await?;
@@ -74,8 +77,8 @@ pub async fn attest(cx: &Cx, project: &str, reference: &str, body: AllocationAtt
             // The cells in it, and the members whose they are, need not wait for anybody any more.
             let waits = tx.operation_parked_in(allocation.id).await?;
             take_up(&taker, tx, waits).await?;
-            Ok(Answer::new(&operation::witness(&witness)))
+            Ok(Answer::new(&operation::witness(to_operator, &witness)))
         })
     });
-    Ok(commit.wakes_engine().event(cx, EventType::AllocationAttested, subject, told))
+    Ok(commit.before(&before).wakes_engine().event(cx, EventType::AllocationAttested, subject, told))
 }

@@ -5,19 +5,17 @@ use muster_api::operations::Started;
 use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_ids::{AllocationId, OperationId, TypedId as _};
-use muster_model::allocation::Allocation;
+use muster_model::allocation::{Allocation, AllocationShape};
 use muster_model::event::EventType;
-use muster_model::node::Capacity;
-use muster_model::placement::{Ask, tiers};
 use muster_operations::allocation::CREATE;
 use muster_operations::{Open, open};
 use serde_json::json;
 
 use super::{path, shape_of, strategy_of};
-use crate::capacity::amounts;
+use crate::capacity::{PlannedAllocations, amounts, ensure_possible, foresee, with_defaults};
 use crate::commit::target;
 use crate::operation::started;
-use crate::refuse::{Result, refuse};
+use crate::refuse::Result;
 use crate::tenant::checked_labels;
 use crate::{Answer, Commit, Cx, operation};
 
@@ -31,12 +29,9 @@ pub async fn create(cx: &Cx, project: &str, body: AllocationCreate) -> Result<Co
         }
     }
     let operation_id: OperationId = cx.platform.world.id();
-    let capacity = Capacity {
-        gpus: body.gpus.unwrap_or(0),
-        cpus: body.cpus.unwrap_or(1),
-        memory_mb: body.memory_mb.unwrap_or(1024),
-        disk_mb: body.disk_mb.unwrap_or(1024),
-    };
+    let capacity = with_defaults(body.gpus, body.cpus, body.memory_mb, body.disk_mb);
+    ensure_possible(cx, &capacity, |resource, why| Problem::field(format!("/{}", resource.field()), why))
+        .await?;
     let tenant_id = scope.tenant().ok_or_else(|| Problem::not_found("project"))?;
     let id: AllocationId = cx.platform.world.id();
     let allocation = Allocation {
@@ -56,7 +51,11 @@ pub async fn create(cx: &Cx, project: &str, body: AllocationCreate) -> Result<Co
     plan.capacity = Some(amounts(&allocation.capacity));
     let subject = target("allocation", allocation.id, &allocation.name);
     if body.dry_run.unwrap_or(false) {
-        plan.fits_now = Some(fits(cx, &allocation).await?);
+        let exclusive = allocation.shape == AllocationShape::Baremetal;
+        let planned = PlannedAllocations { component: "", count: 1, each: allocation.capacity, exclusive };
+        foresee(cx, project_id, &[planned], &mut plan).await?;
+        // It has no id before it is made.
+        plan.touches = vec![allocation.name.clone()];
         let answer = Answer::new(&Started { operation: None, plan });
         let commit = Commit::new(scope, subject, move |_| Box::pin(async move { Ok(answer) }));
         return Ok(commit.detail(json!({"dry_run": true})));
@@ -85,11 +84,8 @@ pub async fn create(cx: &Cx, project: &str, body: AllocationCreate) -> Result<Co
     let commit = Commit::new(scope, subject, move |tx| {
         Box::pin(async move {
             if !tx.quota_take(project_id, 1, allocation.capacity).await? {
-                return Err(Problem::new(
-                    Code::QuotaExceeded,
-                    "the project's quota does not allow so much: release something, ask for less, or ask an operator for more",
-                )
-                .into());
+                let excess = tx.quota_excess(project_id, 1, &allocation.capacity).await?;
+                return Err(Problem::new(Code::QuotaExceeded, excess).into());
             }
             tx.allocation_request(&allocation).await?;
             tx.operation_open(&opened).await?;
@@ -97,20 +93,4 @@ pub async fn create(cx: &Cx, project: &str, body: AllocationCreate) -> Result<Co
         })
     });
     Ok(commit.wakes_engine().event(cx, EventType::AllocationRequested, subject_path, told))
-}
-
-/// Whether a node has room for it now.
-async fn fits(cx: &Cx, allocation: &Allocation) -> Result<bool> {
-    let store = &cx.platform.store;
-    let ask = Ask {
-        gpus: u8::try_from(allocation.capacity.gpus).unwrap_or(u8::MAX),
-        exclusive: allocation.shape == muster_model::allocation::AllocationShape::Baremetal,
-        strategy: allocation.strategy,
-    };
-    for fit in tiers(&store.fits().await.map_err(refuse)?, &ask).concat() {
-        if store.fitting(fit, &allocation.capacity).await.map_err(refuse)? > 0 {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }

@@ -15,6 +15,7 @@ pub use attest::attest;
 pub use create::create;
 pub use get::get;
 pub use list::list;
+pub(crate) use release::MEMBERS_WITHIN;
 pub use release::release;
 pub use resize::resize;
 pub use restart::restart;

@@ -8,7 +8,8 @@ use muster_model::node::Capacity;
 use muster_operations::allocation::RESIZE;
 use serde_json::json;
 
-use super::act::{Act, act, without_cells};
+use super::act::{Act, act, ensure_restartable, interrupted, named};
+use crate::capacity::ensure_possible;
 use crate::{Commit, Cx, Result};
 
 /// Prepares `allocation_resize`.
@@ -40,22 +41,48 @@ pub async fn resize(cx: &Cx, project: &str, reference: &str, body: AllocationRes
             "it has this size already: name at least one amount that differs",
         ));
     }
+    ensure_possible(cx, &target, |resource, why| Problem::field(format!("/{}", resource.field()), why))
+        .await?;
     // A cell has the GPUs that it was made with for as long as it lives; the rest grows and shrinks around it.
-    if target.gpus != before.gpus {
-        without_cells(cx, &allocation, "they have the GPUs that they were made with").await?;
+    let found = interrupted(cx, &allocation).await?;
+    let restart = target.gpus != before.gpus && !found.names.is_empty();
+    let force = body.force.unwrap_or(false);
+    if force && body.restart != Some(true) {
+        return Err(Problem::field("/force", "it is about what is restarted, and goes with `restart`"));
     }
-    let deadline_at = cx.now + cx.platform.engine.timing().create;
-    let told = json!({"name": allocation.name, "from": before, "to": target});
+    if restart && body.restart != Some(true) {
+        let detail = format!(
+            "it holds cells ({}), and a cell has the GPUs that it was made with: say `--restart` to have them restarted with the \
+             others, or destroy them first",
+            named(&found.names)
+        );
+        return Err(Problem::new(Code::InvalidState, detail));
+    }
+    if let Some((cell, last)) = found.last_gpu.as_ref().filter(|(_, last)| restart && *last >= target.gpus) {
+        let why =
+            format!("the cell {cell} asks for GPU {last}: destroy it first, or keep more than {last} GPUs");
+        return Err(Problem::field("/gpus", why));
+    }
+    if restart {
+        ensure_restartable(cx, &allocation, force).await?;
+    }
+    let (within, touched) = match restart {
+        true => (found.within, found.touched),
+        false => (jiff::SignedDuration::ZERO, Vec::new()),
+    };
+    let deadline_at = cx.now + cx.platform.engine.timing().create + within;
+    let told = json!({"name": allocation.name, "from": before, "to": target, "restart": restart});
     act(
         cx,
         Act {
             allocation,
             definition: &RESIZE,
-            input: json!({"capacity": target}),
+            input: json!({"capacity": target, "restart": restart, "force": force}),
             deadline_at,
             told,
             dry_run: body.dry_run.unwrap_or(false),
             supersedes: false,
+            touched,
         },
     )
     .await

@@ -19,7 +19,7 @@ pub async fn timeline(cx: &Cx, project: &str, reference: &str) -> Result<Answer>
     let witnesses = store.witness_list(allocation.id.uuid()).await.map_err(refuse)?;
     Ok(Answer::new(&api::Timeline {
         phases: with_durations(&phases, cx.now),
-        witnesses: witnesses.iter().map(operation::witness).collect(),
+        witnesses: witnesses.iter().map(|found| operation::witness(cx.is_operator(), found)).collect(),
     }))
 }
 

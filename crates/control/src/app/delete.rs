@@ -8,7 +8,7 @@ use muster_model::event::EventType;
 use muster_store::{AppHolds, StoreError};
 use serde_json::json;
 
-use super::{path, published};
+use super::{path, published, view};
 use crate::commit::{WriteError, target};
 use crate::tenant::{counted, removed_view};
 use crate::{Answer, Commit, Cx, Result};
@@ -18,7 +18,9 @@ use crate::{Answer, Commit, Cx, Result};
 pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<Commit> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::AppDelete, scope, "app")?;
-    let app = published(cx, scope, project, reference).await?.app;
+    let found = published(cx, scope, project, reference).await?;
+    let before = view(&found);
+    let app = found.app;
     cx.expect_version(app.version)?;
     let (subject, named) = (path(&app), target("app", app.id, &app.slug));
     let told = json!({"slug": app.slug});
@@ -33,7 +35,7 @@ pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<Commit> {
             Ok(Answer::new(&removed_view(&app.id, removed)))
         })
     });
-    Ok(commit.event(cx, EventType::AppDeleted, subject, told))
+    Ok(commit.before(&before).event(cx, EventType::AppDeleted, subject, told))
 }
 
 fn used(holds: AppHolds) -> Result<()> {

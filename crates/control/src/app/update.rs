@@ -17,13 +17,17 @@ pub async fn update(cx: &Cx, project: &str, reference: &str, body: AppUpdate) ->
     cx.authorize(Permission::AppUpdate, scope, "app")?;
     let mut found = published(cx, scope, project, reference).await?;
     cx.expect_version(found.app.version)?;
+    let before = view(&found);
     let app = &mut found.app;
-    let told = changed(&[
-        ("display_name", body.display_name.as_ref().map(|text| json!(text))),
-        ("description", body.description.as_ref().map(|text| json!(text))),
-        ("audience", body.audience.map(|audience| json!(audience))),
-        ("labels", body.labels.as_ref().map(|labels| json!(labels))),
-    ]);
+    let told = changed(
+        &before,
+        &[
+            ("display_name", body.display_name.as_ref().map(|text| json!(text))),
+            ("description", body.description.as_ref().map(|text| json!(text))),
+            ("audience", body.audience.map(|audience| json!(audience))),
+            ("labels", body.labels.as_ref().map(|labels| json!(labels))),
+        ],
+    );
     if let Some(text) = body.display_name {
         app.display_name = text;
     }

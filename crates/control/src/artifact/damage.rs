@@ -1,6 +1,5 @@
 //! Content that is not what its digest says: found by reading, taken out of use, and said.
 
-use futures::StreamExt as _;
 use muster_api::{Code, Problem};
 use muster_ids::RepositoryId;
 use muster_registry::Digest;
@@ -24,13 +23,15 @@ pub(super) async fn read_short(
     if size > most {
         return Ok(None);
     }
-    let Ok(mut reading) = cx.platform.blobs.read(&file, 0..size).await else { return Ok(None) };
-    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
-    while let Some(part) = reading.next().await {
-        let Ok(part) = part else { return Ok(None) };
-        bytes.extend_from_slice(&part);
+    let Ok(parsed) = digest.parse::<Digest>() else { return Ok(None) };
+    match cx.platform.blobs.read_verified(&file, &parsed, size).await {
+        Ok(Ok(bytes)) => Ok(Some(bytes.to_vec())),
+        Ok(Err(damage)) => {
+            cx.platform.quarantine_blob(&parsed, &file, damage, "read").await.map_err(refuse)?;
+            Ok(None)
+        }
+        Err(_) => Ok(None),
     }
-    Ok((Digest::of(&bytes).to_string() == digest).then_some(bytes))
 }
 
 /// Reads every byte that a manifest leads to. What is damaged is taken out of use, so that a push brings it anew.
@@ -55,23 +56,13 @@ pub(super) async fn check(cx: &Cx, repository: RepositoryId, digest: &str) -> Re
 async fn check_blob(cx: &Cx, repository: RepositoryId, text: &str) -> Result<()> {
     let place = cx.platform.store.repository_blob(repository, text).await.map_err(refuse)?;
     // What another registry has is compared when it comes.
-    let Some(file) = place.and_then(|place| place.file) else { return Ok(()) };
+    let Some((size, file)) = place.and_then(|place| Some((place.size, place.file?))) else { return Ok(()) };
     let Ok(digest) = text.parse::<Digest>() else { return Ok(()) };
-    let whole = match cx.platform.blobs.verify(&file, &digest).await {
-        Ok(whole) => whole,
-        Err(muster_registry::StorageError::Missing(_)) => false,
-        Err(error) => return Err(Problem::new(Code::Unavailable, storage(&error).message)),
-    };
-    if whole {
-        return Ok(());
-    }
-    tracing::error!(blob = text, file, "content is not what its digest says; it is taken out of use");
-    let mut tx = cx.platform.store.begin().await.map_err(refuse)?;
-    tx.blob_lost(text, &file).await.map_err(refuse)?;
-    tx.commit().await.map_err(refuse)?;
-    if let Err(error) = cx.platform.blobs.remove(&file).await {
-        tracing::warn!(%error, "a damaged file stays until it is swept");
-    }
+    let size = u64::try_from(size).unwrap_or_default();
+    let damage = cx.platform.blobs.check_content(&file, &digest, size).await;
+    let damage = damage.map_err(|error| Problem::new(Code::Unavailable, storage(&error).message))?;
+    let Some(damage) = damage else { return Ok(()) };
+    cx.platform.quarantine_blob(&digest, &file, damage, "verify").await.map_err(refuse)?;
     Err(Problem::new(
         Code::InvalidState,
         format!(

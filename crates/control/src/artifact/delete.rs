@@ -9,7 +9,7 @@ use muster_model::event::EventType;
 use muster_store::StoreError;
 use serde_json::json;
 
-use super::{found, path};
+use super::{found, path, policy_of, view};
 use crate::commit::target;
 use crate::tenant::removed_view;
 use crate::{Answer, Commit, Cx, Result};
@@ -27,6 +27,8 @@ pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<Commit> {
     let named = target("artifact", artifact.id, &artifact.repository);
     let told = json!({"repository": artifact.repository, "digest": artifact.digest, "state": artifact.state});
     let subject = path(&artifact);
+    let policy = policy_of(cx, project).await?;
+    let before = view(&artifact, &policy);
     let commit = Commit::new(scope, named, move |tx| {
         Box::pin(async move {
             let needed = |error| {
@@ -46,5 +48,5 @@ pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<Commit> {
         })
     });
     // Its manifest may be remembered.
-    Ok(commit.revokes().event(cx, EventType::ArtifactDeleted, subject, told))
+    Ok(commit.before(&before).revokes().event(cx, EventType::ArtifactDeleted, subject, told))
 }

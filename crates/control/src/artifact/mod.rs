@@ -1,5 +1,6 @@
 //! Artifacts: what is published, whose signatures count on it, and how far it may be used.
 
+pub(crate) mod credential;
 mod damage;
 mod delete;
 mod demote;
@@ -10,6 +11,7 @@ mod list;
 mod promote;
 mod publish;
 mod references;
+mod start;
 mod step;
 mod trust;
 mod verify;
@@ -31,6 +33,7 @@ pub use list::list;
 pub use promote::promote;
 pub use publish::publish;
 pub use references::references;
+pub(crate) use start::{Start, ensure_release_startable, ensure_startable, ensure_trusted};
 pub(crate) use trust::{judged, policy_of};
 pub use verify::verify;
 

@@ -77,6 +77,7 @@ pub async fn publish(cx: &Cx, project: &str, body: ArtifactPublish) -> Result<Co
         at: cx.now,
     };
     let told = json!({"repository": before.repository, "digest": before.digest, "line": after.line,
+        "secret": body.external.as_ref().and_then(|from| from.secret.clone()),
         "external": body.external.map(|from| format!("{}/{}", from.registry, from.repository))});
     let (subject, named, now) = (path(&before), target("artifact", before.id, &before.repository), cx.now);
     let commit = Commit::new(scope, named, move |tx| {

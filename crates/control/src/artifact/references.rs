@@ -9,6 +9,9 @@ use super::{found, lint, policy_of, state_view, view};
 use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
+/// So many signatures are shown; the registry's own list of referrers has them all.
+const MOST_SIGNATURES: i64 = 1000;
+
 /// Answers `artifact_references`.
 pub async fn references(cx: &Cx, project: &str, reference: &str) -> Result<Answer> {
     let (project, scope) = cx.project_scope(project).await?;
@@ -27,7 +30,8 @@ pub async fn references(cx: &Cx, project: &str, reference: &str) -> Result<Answe
             artifact_type: "cosign simple signing".to_owned(),
         });
     }
-    for referrer in store.referrers(repository, digest, Some(bundle::MEDIA_TYPE)).await.map_err(refuse)? {
+    let bundles = store.referrers(repository, digest, Some(bundle::MEDIA_TYPE), "", MOST_SIGNATURES).await;
+    for referrer in bundles.map_err(refuse)? {
         signatures.push(SignatureReference {
             digest: referrer.digest,
             by: "referrer".to_owned(),

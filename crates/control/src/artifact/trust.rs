@@ -1,10 +1,10 @@
-//! What a project's keys say of an artifact: the signatures that the registry has for its digest, gathered and decided upon.
+//! What a project's keys say of an artifact: the signatures that the registry has for its digest, examined one after the other.
 
 use muster_api::{Code, Problem};
 use muster_ids::{ProjectId, RepositoryId};
 use muster_model::artifact::{Artifact, ArtifactKind, Trust, TrustPolicy, Verdict};
 use muster_registry::manifest::Manifest;
-use muster_trust::{Digest, Signature, Subject, TrustedKey, bundle, decide, simple};
+use muster_trust::{Digest, Examination, Signature, TrustedKey, bundle, simple};
 
 use crate::Cx;
 use crate::refuse::{Result, refuse};
@@ -45,13 +45,11 @@ pub(super) async fn judge(cx: &Cx, artifact: &Artifact) -> Result<Verdict> {
         return Ok(verdict(cx, Trust::Untrusted, Some("malformed"), "its digest cannot be read".to_owned()));
     };
     let files = files(cx, artifact).await?;
-    let signatures = gather(cx, artifact.repository_id, &manifest_digest).await?;
-    // Strangers may attach long signatures, and each is hashed for each key: not where requests wait for their turn.
-    let decided = tokio::task::spawn_blocking(move || {
-        decide(&Subject { manifest_digest, files: files.as_deref() }, &signatures, &keys)
-    });
-    let decided =
-        decided.await.map_err(|_| Problem::new(Code::Internal, "signatures could not be looked at"))?;
+    let examination = Examination::new(manifest_digest, files, keys);
+    let mut examiner = Examiner { cx, repository: artifact.repository_id, examination, waiting: Vec::new() };
+    examiner.examine_bundles(&manifest_digest).await?;
+    examiner.examine_tagged(&manifest_digest).await?;
+    let decided = examiner.examination.verdict();
     Ok(match decided {
         muster_trust::Verdict::Trusted { key_id, signature_digest } => {
             let says = format!("it is signed by the key {key_id}");
@@ -83,35 +81,83 @@ async fn files(cx: &Cx, artifact: &Artifact) -> Result<Option<Vec<(String, Diges
     Ok(manifest.layers.iter().map(|layer| Some((layer.title()?.to_owned(), layer.digest))).collect())
 }
 
-/// Every signature that the repository has for a digest: those that cosign tags, and those that refer to it.
-pub(super) async fn gather(cx: &Cx, repository: RepositoryId, digest: &Digest) -> Result<Vec<Signature>> {
-    let store = &cx.platform.store;
-    let mut signatures = Vec::new();
-    let tagged = store.manifest_by_tag(repository, &simple::tag(digest)).await.map_err(refuse)?;
-    if let Some(layers) = tagged.and_then(|manifest| simple::layers(&manifest.content).ok()) {
-        for layer in layers {
-            if let Some(payload) = document(cx, repository, &layer.digest.to_string()).await? {
-                signatures.push(Signature::Simple {
-                    payload,
-                    signature: layer.signature,
-                    digest: layer.digest,
-                });
+/// So many rows of signatures are read at once.
+const PAGE: i64 = 100;
+/// So many bytes of signatures are held at once.
+const HELD: usize = 4 << 20;
+
+/// Examines the signatures that the repository has for a digest, until one of them is good.
+struct Examiner<'c> {
+    cx: &'c Cx,
+    repository: RepositoryId,
+    examination: Examination,
+    waiting: Vec<Signature>,
+}
+
+impl Examiner<'_> {
+    /// Those that refer to it. All of them: anybody who may push adds bad ones, in any order.
+    async fn examine_bundles(&mut self, digest: &Digest) -> Result<()> {
+        let (store, digest) = (&self.cx.platform.store, digest.to_string());
+        let mut after = String::new();
+        while self.examination.wants_bundles() {
+            let kind = Some(bundle::MEDIA_TYPE);
+            let page = store.referrers(self.repository, &digest, kind, &after, PAGE).await.map_err(refuse)?;
+            let Some(last) = page.last() else { break };
+            after.clone_from(&last.digest);
+            for referrer in page {
+                let manifest = store.manifest_lookup(self.repository, &referrer.digest).await;
+                let layers = manifest.map_err(refuse)?.and_then(|found| bundle::layers(&found.content).ok());
+                // A signature has one layer, and the node reads no other.
+                let Some(layer) = layers.and_then(|layers| layers.into_iter().next()) else { continue };
+                let found = document(self.cx, self.repository, &layer.digest.to_string()).await?;
+                if let Some(json) = found {
+                    self.add(Signature::Bundle { json, digest: layer.digest }).await?;
+                }
+            }
+            self.examine_waiting().await?;
+        }
+        Ok(())
+    }
+
+    /// Those that cosign tags. Moving the tag is a right of its own, so only who has that adds to them.
+    async fn examine_tagged(&mut self, digest: &Digest) -> Result<()> {
+        let tagged = self.cx.platform.store.manifest_by_tag(self.repository, &simple::tag(digest)).await;
+        let layers = tagged.map_err(refuse)?.and_then(|manifest| simple::layers(&manifest.content).ok());
+        for layer in layers.unwrap_or_default() {
+            if !self.examination.wants_simple() {
+                break;
+            }
+            let found = document(self.cx, self.repository, &layer.digest.to_string()).await?;
+            if let Some(payload) = found {
+                let (signature, digest) = (layer.signature, layer.digest);
+                self.add(Signature::Simple { payload, signature, digest }).await?;
             }
         }
+        self.examine_waiting().await
     }
-    let referrers = store.referrers(repository, &digest.to_string(), Some(bundle::MEDIA_TYPE)).await;
-    for referrer in referrers.map_err(refuse)?.into_iter().take(muster_trust::MOST_SIGNATURES) {
-        let manifest = store.manifest_lookup(repository, &referrer.digest).await.map_err(refuse)?;
-        let Some(layers) = manifest.and_then(|manifest| bundle::layers(&manifest.content).ok()) else {
-            continue;
-        };
-        for layer in layers {
-            if let Some(json) = document(cx, repository, &layer.digest.to_string()).await? {
-                signatures.push(Signature::Bundle { json, digest: layer.digest });
-            }
+
+    async fn add(&mut self, signature: Signature) -> Result<()> {
+        self.waiting.push(signature);
+        let bytes: usize = self.waiting.iter().map(Signature::len).sum();
+        if bytes < HELD { Ok(()) } else { self.examine_waiting().await }
+    }
+
+    /// Strangers may attach long signatures, and each is hashed for each key: not where requests wait for their turn.
+    async fn examine_waiting(&mut self) -> Result<()> {
+        let waiting = std::mem::take(&mut self.waiting);
+        if waiting.is_empty() {
+            return Ok(());
         }
+        let empty = Examination::new(Digest::of(b""), None, Vec::new());
+        let mut examination = std::mem::replace(&mut self.examination, empty);
+        let examined = tokio::task::spawn_blocking(move || {
+            waiting.iter().for_each(|signature| examination.examine(signature));
+            examination
+        });
+        let failed = |_| Problem::new(Code::Internal, "signatures could not be looked at");
+        self.examination = examined.await.map_err(failed)?;
+        Ok(())
     }
-    Ok(signatures)
 }
 
 /// A short blob, whole. What is too long for a signature is none.

@@ -34,6 +34,7 @@ pub async fn verify(cx: &Cx, project: &str, reference: &str, _body: ArtifactVeri
     };
     let (subject, named, now) =
         (path(&artifact), target("artifact", artifact.id, &artifact.repository), cx.now);
+    let before = view(&artifact, &policy);
     let commit = Commit::new(scope, named, move |tx| {
         Box::pin(async move {
             tx.artifact_move(&artifact, &after, now).await.map_err(raced)?;
@@ -41,5 +42,5 @@ pub async fn verify(cx: &Cx, project: &str, reference: &str, _body: ArtifactVeri
             Ok(Answer::new(&view(&shown, &policy)))
         })
     });
-    Ok(commit.event(cx, EventType::ArtifactVerified, subject, told))
+    Ok(commit.before(&before).event(cx, EventType::ArtifactVerified, subject, told))
 }

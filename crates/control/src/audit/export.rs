@@ -20,8 +20,9 @@ pub async fn export(
     let name = scope.chain();
     let store = cx.platform.store.clone();
     let head = store.audit_head(&name).await.map_err(refuse)?;
-    let start = (head.pruned_sequence, store, name, head.sequence);
-    Ok(futures::stream::try_unfold(start, |(after, store, chain, until)| async move {
+    let opened = cx.open(crate::limits::Open::Download)?;
+    let start = (head.pruned_sequence, store, name, head.sequence, opened);
+    Ok(futures::stream::try_unfold(start, |(after, store, chain, until, opened)| async move {
         if after >= until {
             return Ok(None);
         }
@@ -35,6 +36,6 @@ pub async fn export(
             lines.push_str(&line(entry)?);
             lines.push('\n');
         }
-        Ok(Some((lines, (last, store, chain, until))))
+        Ok(Some((lines, (last, store, chain, until, opened))))
     }))
 }

@@ -1,11 +1,16 @@
 //! The audit: who asked for what, with what result.
 
+mod before;
 mod export;
 mod head;
+mod heads;
 mod list;
 
+pub use before::WITHOUT_BEFORE;
+pub(crate) use before::audit_detail;
 pub use export::export;
 pub use head::head;
+pub use heads::{AuditHeadsError, AuditKey, HeadsDestination, SignedHead};
 pub use list::list;
 
 use muster_api::Code;

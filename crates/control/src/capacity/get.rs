@@ -1,11 +1,15 @@
 //! Show what the project can get now.
 
-use muster_api::capacity::{AllocationShape, CapacityNearest, CapacityQuery, CapacityReport, QuotaLeft};
+use jiff::Timestamp;
+use muster_api::capacity::{
+    AllocationShape, CapacityNearest, CapacityQuery, CapacityReason, CapacityReport, QuotaLeft,
+};
 use muster_authz::Permission;
-use muster_model::node::Capacity;
-use muster_store::{Room, Store};
+use muster_model::placement::{Room, Strategy, ask_for};
+use muster_store::Store;
 
 use super::amounts;
+use super::request::{impossible, with_defaults};
 use super::weigh::{Question, by_gpus, change, largest, least, left, nearest, nodes, obstacle};
 use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
@@ -16,9 +20,16 @@ pub async fn get(cx: &Cx, project: &str, query: CapacityQuery) -> Result<Answer>
     cx.authorize(Permission::CapacityGet, scope, "project")?;
     let store = &cx.platform.store;
     let question = question(&query);
-    let rooms = store.rooms(&question.need).await.map_err(refuse)?;
-    let quota = left(&store.quota_lookup(project).await.map_err(refuse)?);
-    let obstacle = obstacle(&question, &rooms, &quota);
+    let heard_since = cx.platform.engine.timing().heard_since(cx.now);
+    let rooms = store.rooms(&question.need, heard_since).await.map_err(refuse)?;
+    let limits = store.quota_lookup(project).await.map_err(refuse)?;
+    let quota = left(&limits);
+    let mut obstacle = obstacle(&question, &rooms, &limits);
+    if let Some((reason, message)) = &mut obstacle
+        && *reason != CapacityReason::Quota
+    {
+        *message = explain(cx, &question, std::mem::take(message), heard_since).await?;
+    }
     let report = CapacityReport {
         project_id: project,
         shape: question.shape,
@@ -32,11 +43,30 @@ pub async fn get(cx: &Cx, project: &str, query: CapacityQuery) -> Result<Answer>
         reason: obstacle.as_ref().map(|(reason, _)| *reason),
         nearest: match obstacle {
             None => None,
-            Some(_) => instead(store, &question, &quota, &rooms).await?,
+            Some(_) => instead(store, &question, &quota, &rooms, heard_since).await?,
         },
         message: obstacle.map(|(_, message)| message),
     };
     Ok(Answer::new(&report))
+}
+
+/// What there is to say beside the resource that is short: that no node is large enough, or that those that are keep silent.
+async fn explain(cx: &Cx, question: &Question, short: String, heard_since: Timestamp) -> Result<String> {
+    let store = &cx.platform.store;
+    let largest = store.largest_nodes(&question.need).await.map_err(refuse)?;
+    if let Some((_, impossible)) = impossible(&question.need, &largest) {
+        return Ok(impossible);
+    }
+    let ask = ask_for(&question.need, question.shape == AllocationShape::Baremetal, Strategy::Pack);
+    let silent = store.silent_with_room(&ask, &question.need, heard_since).await.map_err(refuse)?;
+    Ok(match silent {
+        Some(silent) => {
+            let nodes =
+                if silent.nodes == 1 { "1 node".to_owned() } else { format!("{} nodes", silent.nodes) };
+            format!("{short}; {nodes} with enough free missed the last heartbeats")
+        }
+        None => short,
+    })
 }
 
 /// What would fit in its place. It is cut down to what the quota leaves first, and only if that is not enough, to what any
@@ -46,10 +76,11 @@ async fn instead(
     question: &Question,
     quota: &QuotaLeft,
     rooms: &[Room],
+    heard_since: Timestamp,
 ) -> Result<Option<CapacityNearest>> {
     let cuts = [least(question, quota, None), least(question, quota, Some(rooms))];
     for cut in cuts.into_iter().flatten() {
-        let rooms = store.rooms(&cut.need).await.map_err(refuse)?;
+        let rooms = store.rooms(&cut.need, heard_since).await.map_err(refuse)?;
         if let Some(other) = nearest(&cut, &rooms) {
             let change = change(question, &other);
             return Ok(Some(CapacityNearest { change, shape: other.shape, capacity: amounts(&other.need) }));
@@ -61,11 +92,6 @@ async fn instead(
 fn question(query: &CapacityQuery) -> Question {
     Question {
         shape: query.shape.unwrap_or(AllocationShape::GpuSlice),
-        need: Capacity {
-            gpus: i64::from(query.gpus.unwrap_or(0)),
-            cpus: query.cpus.unwrap_or(0),
-            memory_mb: query.memory_mb.unwrap_or(0),
-            disk_mb: query.disk_mb.unwrap_or(0),
-        },
+        need: with_defaults(query.gpus, query.cpus, query.memory_mb, query.disk_mb),
     }
 }

@@ -1,10 +1,16 @@
 //! Capacity: what a project can get now. Nobody is told which nodes there are.
 
 mod get;
-mod thing;
+mod outlook;
+mod request;
+mod shortage;
 mod weigh;
 
 pub use get::get;
+pub(crate) use shortage::shortage;
+
+pub(crate) use outlook::{PlannedAllocations, foresee, total};
+pub(crate) use request::{ensure_possible, with_defaults};
 
 use muster_api::capacity as api;
 use muster_model::node::Capacity;

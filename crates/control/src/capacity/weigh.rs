@@ -6,10 +6,8 @@
 
 use muster_api::capacity::{AllocationShape, CapacityByGpus, CapacityReason, QuotaLeft};
 use muster_model::node::Capacity;
-use muster_model::placement::{Ask, Strategy, cost};
-use muster_store::{Quota, Room};
-
-use super::thing::{BESIDE, GPUS, things};
+use muster_model::placement::{Ask, Resource, Room, Shortage, Strategy, ask_for, cost, shortage};
+use muster_store::Quota;
 
 /// What is asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,11 +18,7 @@ pub(super) struct Question {
 
 impl Question {
     fn ask(&self) -> Ask {
-        Ask {
-            gpus: u8::try_from(self.need.gpus).unwrap_or(u8::MAX),
-            exclusive: self.shape == AllocationShape::Baremetal,
-            strategy: Strategy::Pack,
-        }
+        ask_for(&self.need, self.shape == AllocationShape::Baremetal, Strategy::Pack)
     }
 
     /// Whether a kind of node could be given in this shape at all, however few GPUs are asked for.
@@ -81,35 +75,32 @@ pub(super) fn left(quota: &Quota) -> QuotaLeft {
 pub(super) fn obstacle(
     question: &Question,
     rooms: &[Room],
-    quota: &QuotaLeft,
+    quota: &Quota,
 ) -> Option<(CapacityReason, String)> {
-    if quota.allocations == Some(0) {
-        let message = "the quota leaves no further allocation: release one, or ask an operator for more";
-        return Some((CapacityReason::Quota, message.to_owned()));
+    if let Some(excess) = quota.excess(1, &question.need) {
+        return Some((CapacityReason::Quota, excess));
     }
-    let over = things().find_map(|thing| {
-        let (left, asked) = ((thing.left)(quota)?, (thing.of)(&question.need));
-        (asked > left).then(|| format!("the quota leaves {}, and {asked} are asked for", thing.words(left)))
-    });
-    if let Some(message) = over {
-        return Some((CapacityReason::Quota, message));
+    let short = shortage(&question.need, question.shape == AllocationShape::Baremetal, rooms)?;
+    let reason = match short {
+        Shortage::NoNode => CapacityReason::NoNode,
+        Shortage::NoWholeNode => CapacityReason::NoWholeNode,
+        Shortage::Apart { .. } => CapacityReason::Apart,
+        Shortage::Short { resource: Resource::Gpus, .. } => CapacityReason::Gpus,
+        Shortage::Short { resource: Resource::Cpus, .. } => CapacityReason::Cpus,
+        Shortage::Short { resource: Resource::MemoryMb, .. } => CapacityReason::MemoryMb,
+        Shortage::Short { resource: Resource::DiskMb, .. } => CapacityReason::DiskMb,
+    };
+    Some((reason, short.to_string()))
+}
+
+/// How much of a resource a quota leaves; no limit if absent.
+fn left_of(quota: &QuotaLeft, resource: Resource) -> Option<i64> {
+    match resource {
+        Resource::Gpus => quota.gpus,
+        Resource::Cpus => quota.cpus,
+        Resource::MemoryMb => quota.memory_mb,
+        Resource::DiskMb => quota.disk_mb,
     }
-    if nodes(question, rooms) > 0 {
-        return None;
-    }
-    let most = largest(question, rooms).gpus;
-    Some(if rooms.is_empty() {
-        (CapacityReason::NoNode, "no node takes allocations now".to_owned())
-    } else if !rooms.iter().any(|room| question.admits(room)) {
-        (CapacityReason::NoWholeNode, "no node is free as a whole".to_owned())
-    } else if most < question.need.gpus {
-        let most = GPUS.words(most);
-        (CapacityReason::Gpus, format!("no node has so many GPUs free: the most on one node is {most}"))
-    } else {
-        let message =
-            "nodes have the GPUs free, but not with so many CPUs, so much memory and disk beside them";
-        (CapacityReason::Beside, message.to_owned())
-    })
 }
 
 /// The question cut down to what the quota leaves and, if `rooms` are given, to what any one node has. `None` where
@@ -119,14 +110,14 @@ pub(super) fn least(question: &Question, quota: &QuotaLeft, rooms: Option<&[Room
         return None;
     }
     let mut cut = *question;
-    for thing in things() {
-        let asked = (thing.of)(&question.need);
-        let most = rooms.map(|rooms| (thing.of)(&largest(question, rooms)));
-        let least = asked.min((thing.left)(quota).unwrap_or(asked)).min(most.unwrap_or(asked));
+    for resource in Resource::ALL {
+        let asked = resource.amount(&question.need);
+        let most = rooms.map(|rooms| resource.amount(&largest(question, rooms)));
+        let least = asked.min(left_of(quota, resource).unwrap_or(asked)).min(most.unwrap_or(asked));
         if least == 0 && asked > 0 {
             return None;
         }
-        *(thing.place)(&mut cut.need) = least;
+        *resource.amount_mut(&mut cut.need) = least;
     }
     Some(cut)
 }
@@ -141,16 +132,17 @@ pub(super) fn nearest(question: &Question, rooms: &[Room]) -> Option<Question> {
     let fewer_gpus = rooms.iter().filter(|room| question.admits(room) && room.nodes > 0);
     let fewer_gpus = fewer_gpus.map(|room| room.most.gpus).max().unwrap_or(0);
     let with_the_gpus = || rooms.iter().filter(|room| cost(room.fit, &ask).is_some());
-    let beside = BESIDE
-        .iter()
-        .map(|thing| (thing, with_the_gpus().map(|room| (thing.of)(&room.beside)).max().unwrap_or(0)));
-    let with_less = [(&GPUS, fewer_gpus)].into_iter().chain(beside).filter_map(|(thing, given)| {
-        let asked = (thing.of)(&question.need);
-        let given_up = asked.checked_sub(given).filter(|less| *less > 0 && given > 0)?;
-        let mut other = *question;
-        *(thing.place)(&mut other.need) = given;
-        Some((given_up.saturating_mul(1000) / asked, other))
+    let beside = Resource::COUNTED.into_iter().map(|resource| {
+        (resource, with_the_gpus().map(|room| resource.amount(&room.beside)).max().unwrap_or(0))
     });
+    let with_less =
+        [(Resource::Gpus, fewer_gpus)].into_iter().chain(beside).filter_map(|(resource, given)| {
+            let asked = resource.amount(&question.need);
+            let given_up = asked.checked_sub(given).filter(|less| *less > 0 && given > 0)?;
+            let mut other = *question;
+            *resource.amount_mut(&mut other.need) = given;
+            Some((given_up.saturating_mul(1000) / asked, other))
+        });
     with_less.min_by_key(|(part, _)| *part).map(|(_, other)| other).or_else(|| {
         let slice = Question { shape: AllocationShape::GpuSlice, ..*question };
         (nodes(&slice, rooms) > 0).then_some(slice)
@@ -159,10 +151,11 @@ pub(super) fn nearest(question: &Question, rooms: &[Room]) -> Option<Question> {
 
 /// The difference between two questions in words: `4 GPUs instead of 8`.
 pub(super) fn change(asked: &Question, other: &Question) -> String {
-    let mut changes: Vec<String> = things()
-        .map(|thing| (thing, (thing.of)(&asked.need), (thing.of)(&other.need)))
+    let mut changes: Vec<String> = Resource::ALL
+        .into_iter()
+        .map(|resource| (resource, resource.amount(&asked.need), resource.amount(&other.need)))
         .filter(|(_, asked, other)| asked != other)
-        .map(|(thing, asked, other)| format!("{} instead of {asked}", thing.words(other)))
+        .map(|(resource, asked, other)| format!("{} instead of {asked}", resource.words(other)))
         .collect();
     if asked.shape != other.shape {
         changes.push("a slice of a node instead of a whole one".to_owned());
@@ -173,43 +166,20 @@ pub(super) fn change(asked: &Question, other: &Question) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use muster_model::placement::Fit;
+    use muster_model::placement::{Fit, FreeNode, rooms_of};
 
     /// One node: how many GPUs are free, the most of them in one island, and CPUs, memory and disk.
     type Node = (bool, u8, u8, [i64; 3]);
 
     /// What the store would count for a need.
     fn rooms(fleet: &[Node], need: &Capacity) -> Vec<Room> {
-        let need = [need.cpus, need.memory_mb, need.disk_mb];
-        let enough =
-            |has: &[i64; 3], but: Option<usize>| (0..3).all(|at| Some(at) == but || has[at] >= need[at]);
-        let capacity =
-            |gpus: i64, [cpus, memory_mb, disk_mb]: [i64; 3]| Capacity { gpus, cpus, memory_mb, disk_mb };
-        let mut kinds: Vec<(bool, u8, u8)> = fleet.iter().map(|(w, g, i, _)| (*w, *g, *i)).collect();
-        kinds.sort_unstable();
-        kinds.dedup();
-        kinds
-            .into_iter()
-            .map(|(whole, gpus, island)| {
-                let alike: Vec<[i64; 3]> = fleet
-                    .iter()
-                    .filter(|(w, g, i, _)| (*w, *g, *i) == (whole, gpus, island))
-                    .map(|(_, _, _, has)| *has)
-                    .collect();
-                let most = |but: fn(usize) -> Option<usize>| {
-                    [0, 1, 2].map(|at| {
-                        let has = alike.iter().filter(|has| but(at).is_none() || enough(has, but(at)));
-                        has.map(|has| has[at]).max().unwrap_or(0)
-                    })
-                };
-                Room {
-                    fit: Fit { whole, gpus, pocket: island, island, numa: island },
-                    nodes: alike.iter().filter(|has| enough(has, None)).count() as i64,
-                    most: capacity(i64::from(gpus), most(|_| None)),
-                    beside: capacity(i64::from(gpus), most(Some)),
-                }
-            })
-            .collect()
+        let node = |(whole, gpus, island, [cpus, memory_mb, disk_mb]): &Node| {
+            let free =
+                Capacity { gpus: i64::from(*gpus), cpus: *cpus, memory_mb: *memory_mb, disk_mb: *disk_mb };
+            let fit = Fit { whole: *whole, gpus: *gpus, pocket: *island, island: *island, numa: *island };
+            FreeNode { fit, free, total: free }
+        };
+        rooms_of(&fleet.iter().map(node).collect::<Vec<_>>(), need)
     }
 
     fn slice(gpus: i64, cpus: i64, memory_mb: i64) -> Question {
@@ -224,7 +194,7 @@ mod tests {
     const FLEET: [Node; 3] =
         [(true, 8, 8, [64, 512, 100]), (false, 4, 2, [64, 256, 100]), (false, 1, 1, [256, 64, 100])];
 
-    fn why(question: &Question, fleet: &[Node], quota: &QuotaLeft) -> Option<CapacityReason> {
+    fn why(question: &Question, fleet: &[Node], quota: &Quota) -> Option<CapacityReason> {
         obstacle(question, &rooms(fleet, &question.need), quota).map(|(reason, _)| reason)
     }
 
@@ -254,17 +224,19 @@ mod tests {
 
     #[test]
     fn each_obstacle_has_its_reason() {
-        assert_eq!(why(&slice(8, 64, 512), &FLEET, &NO_LIMIT), None);
-        assert_eq!(why(&slice(1, 0, 0), &[], &NO_LIMIT), Some(CapacityReason::NoNode));
-        assert_eq!(why(&slice(9, 0, 0), &FLEET, &NO_LIMIT), Some(CapacityReason::Gpus));
-        assert_eq!(why(&slice(2, 65, 0), &FLEET, &NO_LIMIT), Some(CapacityReason::Beside));
+        assert_eq!(why(&slice(8, 64, 512), &FLEET, &Quota::default()), None);
+        assert_eq!(why(&slice(1, 0, 0), &[], &Quota::default()), Some(CapacityReason::NoNode));
+        assert_eq!(why(&slice(9, 0, 0), &FLEET, &Quota::default()), Some(CapacityReason::Gpus));
+        assert_eq!(why(&slice(2, 65, 0), &FLEET, &Quota::default()), Some(CapacityReason::Cpus));
+        assert_eq!(why(&slice(0, 1, 513), &FLEET, &Quota::default()), Some(CapacityReason::MemoryMb));
+        assert_eq!(why(&slice(1, 200, 65), &FLEET, &Quota::default()), Some(CapacityReason::Apart));
         let whole = Question { shape: AllocationShape::Baremetal, ..slice(1, 0, 0) };
-        assert_eq!(why(&whole, &FLEET, &NO_LIMIT), None);
-        assert_eq!(why(&whole, &FLEET[1..], &NO_LIMIT), Some(CapacityReason::NoWholeNode));
-        let quota = QuotaLeft { gpus: Some(2), ..NO_LIMIT };
+        assert_eq!(why(&whole, &FLEET, &Quota::default()), None);
+        assert_eq!(why(&whole, &FLEET[1..], &Quota::default()), Some(CapacityReason::NoWholeNode));
+        let quota = Quota { max_gpus: Some(2), ..Quota::default() };
         assert_eq!(why(&slice(2, 0, 0), &FLEET, &quota), None);
         assert_eq!(why(&slice(3, 0, 0), &FLEET, &quota), Some(CapacityReason::Quota));
-        let quota = QuotaLeft { allocations: Some(0), ..NO_LIMIT };
+        let quota = Quota { max_allocations: Some(0), ..Quota::default() };
         assert_eq!(why(&slice(0, 0, 0), &FLEET, &quota), Some(CapacityReason::Quota));
     }
 

@@ -14,6 +14,8 @@ const OURS: &[&str] = &["/proc", "/sys", "/dev", "/etc/muster", "/run/muster"];
 const MOST_SECRETS: usize = 64;
 /// All files together may be so long.
 const FILES: usize = 512 * 1024;
+/// Everything but the files, as JSON. The engine holds a specification several times for each operation that it works on.
+const REST: usize = 128 * 1024;
 
 /// What is wrong first, as a field and a sentence.
 pub(super) fn fault(spec: &CellSpec, gpus: i64) -> Option<(String, String)> {
@@ -26,6 +28,7 @@ pub(super) fn fault(spec: &CellSpec, gpus: i64) -> Option<(String, String)> {
         .or_else(|| devices(spec, gpus))
         .or_else(|| ingress(spec))
         .or_else(|| secrets(spec))
+        .or_else(|| rest(spec))
 }
 
 /// What is wrong first, as a field and a sentence.
@@ -159,6 +162,13 @@ fn files(spec: &CellSpec) -> Fault {
         .then(|| ("/spec/files".to_owned(), "all files together are longer than 512 KiB".to_owned()))
 }
 
+fn rest(spec: &CellSpec) -> Fault {
+    let rest = CellSpec { files: Vec::new(), ..spec.clone() };
+    let length = serde_json::to_string(&rest).expect("a specification is JSON").len();
+    let why = "the specification without its files is longer than 128 KiB: put large values into files";
+    (length > REST).then(|| ("/spec".to_owned(), why.to_owned()))
+}
+
 fn state(directories: &[String]) -> Fault {
     directories.iter().enumerate().find_map(|(index, directory)| {
         let nested = || {
@@ -263,6 +273,14 @@ mod tests {
         serde_json::from_value(spec).unwrap()
     }
 
+    /// Each value is allowed, and all of them together are too long.
+    fn long_environment() -> serde_json::Value {
+        (0..5)
+            .map(|n| (format!("V{n}"), json!("x".repeat(32 * 1024))))
+            .collect::<serde_json::Map<_, _>>()
+            .into()
+    }
+
     fn field(extra: serde_json::Value) -> Option<String> {
         fault(&spec(extra), 2).map(|(field, _)| field)
     }
@@ -290,6 +308,7 @@ mod tests {
             json!({"secrets": files})
         };
         let cases = [
+            (json!({"environment": long_environment()}), "/spec"),
             (json!({"root": {"image": "nginx:latest"}}), "/spec/root/image"),
             (json!({"root": {"host": ["/usr", "/../etc"]}}), "/spec/root/host/1"),
             (service(json!({"name": "a", "command": ["sh"]})), "/spec/services/0/command"),

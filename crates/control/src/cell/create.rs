@@ -8,7 +8,6 @@ use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_ids::{ArtifactId, CellId, NetworkId, OperationId, ProjectId, SecretId, TypedId as _};
 use muster_model::allocation::{Allocation, AllocationState};
-use muster_model::artifact::{Artifact, Trust};
 use muster_model::cell::{Cell, CellState, NodePort, free_host};
 use muster_model::event::EventType;
 use muster_node_api::cell::{CellSpec, Protocol, Root};
@@ -19,7 +18,7 @@ use serde_json::json;
 
 use super::check::{NODE_PORTS, fault};
 use super::path;
-use crate::artifact::{judged, policy_of};
+use crate::artifact::{Start, ensure_startable};
 use crate::commit::{WriteError, target};
 use crate::operation::started;
 use crate::refuse::{Result, refuse};
@@ -173,28 +172,8 @@ async fn startable(cx: &Cx, project: ProjectId, root: &Root) -> Result<Option<Ar
     let Root::Image(digest) = root else { return Ok(None) };
     let found = cx.platform.store.artifact_of_project(project, digest).await.map_err(refuse)?;
     let Some(artifact) = found else { return Ok(None) };
-    if !artifact.state.may_start() {
-        let why = format!("the artifact is {}, and nothing new starts from it", artifact.state);
-        return Err(Problem::new(Code::InvalidState, why));
-    }
-    trusted(cx, &artifact).await?;
+    ensure_startable(cx, &artifact, Start::New).await?;
     Ok(Some(artifact.id))
-}
-
-/// Goes on only if a signature on an artifact counts, where the project demands one.
-pub(super) async fn trusted(cx: &Cx, artifact: &Artifact) -> Result<()> {
-    let policy = policy_of(cx, artifact.project_id).await?;
-    let verdict = judged(cx, artifact, &policy).await?;
-    let stands = match verdict.trust {
-        Trust::Trusted => true,
-        Trust::Unsigned => policy.lets_unsigned(artifact.state),
-        Trust::Untrusted => false,
-    };
-    if !stands {
-        let why = format!("the artifact is {}, and {}", artifact.state, verdict.says);
-        return Err(Problem::new(Code::Untrusted, why));
-    }
-    Ok(())
 }
 
 fn network_full() -> Problem {

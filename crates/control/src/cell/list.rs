@@ -1,12 +1,13 @@
 //! List a project's cells.
 
+use futures::FutureExt as _;
 use muster_api::cell::{CellListQuery, CellPage};
 use muster_authz::Permission;
 use muster_ids::TypedId as _;
+use muster_model::cell::Cell;
 use muster_store::CellFilter;
 
 use super::{state_of, view};
-use crate::refuse::refuse;
 use crate::tenant::selector;
 use crate::{Answer, Cx, Result};
 
@@ -22,8 +23,11 @@ pub async fn list(cx: &Cx, reference: &str, query: CellListQuery) -> Result<Answ
     let page = cx.page(&list, query.page_size, query.page_token.as_deref()).await?;
     let labels = selector(query.labels.as_deref())?;
     let filter = CellFilter { state: query.state.map(state_of), allocation };
-    let mut items = cx.platform.store.cell_list(page, &labels, project, filter).await.map_err(refuse)?;
-    let next_page_token = cx.next_page(&list, page, &mut items, |cell| cell.id.uuid()).await?;
+    let store = &cx.platform.store;
+    let read = |page| store.cell_list(page, &labels, project, filter).boxed();
+    let bytes = |cell: &Cell| cell.spec.to_string().len();
+    let (items, next_page_token) =
+        cx.read_page(&list, page, |cell: &Cell| cell.id.uuid(), bytes, read).await?;
     let mut views = Vec::with_capacity(items.len());
     for cell in &items {
         views.push(view(cx, cell).await?);

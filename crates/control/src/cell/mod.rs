@@ -15,9 +15,15 @@ pub use kept_logs::kept_logs;
 pub use list::list;
 pub use restart::restart;
 
+use jiff::SignedDuration;
 use muster_api::cell as api;
 use muster_ids::TypedId as _;
+use muster_model::assess::{
+    Assessment, Bounds, CellObservation, MemberFacts, NodeFacts, ServiceObservation, ServiceState,
+    assess_member,
+};
 use muster_model::cell::{Cell, CellFailure, CellState};
+use muster_model::instance::Health;
 use muster_model::member::MemberState;
 use muster_node_api::cell::Protocol;
 use muster_operations::Definition;
@@ -62,6 +68,8 @@ pub(crate) async fn view(cx: &Cx, cell: &Cell) -> Result<api::Cell> {
     let ports = store.node_port_of(cell.id).await.map_err(refuse)?;
     let spec = serde_json::from_value(cell.spec.clone())
         .map_err(|_| refuse(StoreError::Corrupt("what a cell is made of")))?;
+    let observed = store.cell_observation(cell.id).await.map_err(refuse)?;
+    let assessed = assess(cx, cell, observed.as_ref()).await?;
     Ok(api::Cell {
         id: cell.id,
         tenant_id: cell.tenant_id,
@@ -82,6 +90,9 @@ pub(crate) async fn view(cx: &Cx, cell: &Cell) -> Result<api::Cell> {
             })
             .collect(),
         state: state(cell.state),
+        health: crate::instance::health(assessed.health),
+        health_message: assessed.message,
+        status: observed.filter(|one| one.incarnation == cell.incarnation).map(status),
         incarnation: cell.incarnation,
         reason: cell.reason.map(|reason| reason.as_str().to_owned()),
         advice: cell.reason.map(CellFailure::advice).map(str::to_owned),
@@ -91,6 +102,66 @@ pub(crate) async fn view(cx: &Cx, cell: &Cell) -> Result<api::Cell> {
         updated_at: cell.updated_at,
         version: cell.version,
     })
+}
+
+/// How a cell does: what is true of a member's cell, without an adapter to ask.
+async fn assess(cx: &Cx, cell: &Cell, observed: Option<&CellObservation>) -> Result<Assessment> {
+    let unknown = Assessment {
+        health: Health::Unknown,
+        reason: None,
+        message: None,
+        since: cell.updated_at,
+        review_at: None,
+    };
+    if cell.state != CellState::Running || observed.is_none() {
+        return Ok(unknown);
+    }
+    let store = &cx.platform.store;
+    let (node, confirmed_at) =
+        tokio::try_join!(store.node_lookup(cell.node_id), store.node_confirmed_at(cell.node_id))
+            .map_err(refuse)?;
+    let facts = MemberFacts {
+        incarnation: cell.incarnation,
+        changed_at: cell.updated_at,
+        node: node.as_ref().map(|node| NodeFacts {
+            name: &node.name,
+            unreachable_since: node.unreachable_since,
+            confirmed_at,
+        }),
+        cell: observed,
+        report: None,
+        adapter_silent_at: None,
+        before: None,
+    };
+    // Nothing follows from how long a service of a bare cell is away: its owner decides.
+    let bounds = Bounds { restart: SignedDuration::MAX, ..crate::health::bounds(cx) };
+    Ok(assess_member(&facts, bounds, cx.now))
+}
+
+fn status(observed: CellObservation) -> api::CellStatus {
+    api::CellStatus {
+        alive: observed.alive,
+        since: observed.since,
+        observed_at: observed.observed_at,
+        services: observed.services.iter().map(service_status).collect(),
+    }
+}
+
+pub(crate) fn service_status(observed: &ServiceObservation) -> api::ServiceStatus {
+    api::ServiceStatus {
+        name: observed.name.clone(),
+        state: match observed.state {
+            ServiceState::Idle => muster_node_api::cell::ServiceState::Idle,
+            ServiceState::Waiting => muster_node_api::cell::ServiceState::Waiting,
+            ServiceState::Running => muster_node_api::cell::ServiceState::Running,
+            ServiceState::Restarting => muster_node_api::cell::ServiceState::Restarting,
+            ServiceState::Ended => muster_node_api::cell::ServiceState::Ended,
+        },
+        ready: observed.ready,
+        restarts: observed.restarts,
+        exit: observed.exit,
+        message: observed.message.clone(),
+    }
 }
 
 /// What the commands that start an operation on a cell have in common.
@@ -125,6 +196,7 @@ async fn act(
             input: json!({"reason": reason}),
             deadline_at,
             told: json!({"name": cell.name, "reason": reason}),
+            before: json!({"state": cell.state, "incarnation": cell.incarnation}),
             capacity: None,
             supersedes: if supersedes { under_way } else { Vec::new() },
             dry_run,

@@ -7,7 +7,7 @@ use muster_model::cell::CellState;
 use muster_operations::cell::RESTART;
 
 use super::act;
-use super::create::trusted;
+use crate::artifact::ensure_trusted;
 use crate::refuse::refuse;
 use crate::{Commit, Cx, Result};
 
@@ -23,7 +23,7 @@ pub async fn restart(cx: &Cx, project: &str, reference: &str, body: CellAct) -> 
     if let Some(id) = cell.artifact_id {
         let artifact = cx.platform.store.artifact_lookup(id).await.map_err(refuse)?;
         let artifact = artifact.ok_or_else(|| Problem::not_found("artifact"))?;
-        trusted(cx, &artifact).await?;
+        ensure_trusted(cx, &artifact).await?;
     }
     let deadline_at = cx.now + cx.platform.engine.timing().create;
     act(cx, cell, &RESTART, body, deadline_at, false).await

@@ -150,6 +150,7 @@ async fn renew(
         version: account.version + 1,
         ..account
     };
+    let before = view(&entitlement, &app.slug);
     let entitlement = Entitlement {
         permissions,
         revoked_at: None,
@@ -157,7 +158,7 @@ async fn renew(
         version: entitlement.version + 1,
         ..entitlement
     };
-    Ok(commit(cx, scope, app, entitlement, Account::Changed(account)))
+    Ok(commit(cx, scope, app, entitlement, Account::Changed(account)).before(&before))
 }
 
 /// The account of the app's adapter.

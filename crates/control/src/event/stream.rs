@@ -43,6 +43,7 @@ struct Follow {
     checked: std::time::Instant,
     ended: bool,
     counted: Counted,
+    opened: crate::limits::Opened,
 }
 
 struct Counted(Arc<crate::Platform>);
@@ -69,6 +70,7 @@ pub async fn stream(
 ) -> Result<impl Stream<Item = Item> + Send + 'static + use<>> {
     let scope = cx.scope(query.tenant.as_deref(), query.project.as_deref()).await?;
     cx.authorize(Permission::EventStream, scope, "stream")?;
+    let opened = cx.open(crate::limits::Open::Events)?;
     // Subscribed before the database is read: what is sealed in between comes twice and is dropped by its number.
     let live = cx.platform.tail.subscribe();
     let (newest, pruned) = cx.platform.store.event_stream_head(scope).await.map_err(refuse)?;
@@ -87,6 +89,7 @@ pub async fn stream(
         checked: std::time::Instant::now(),
         ended: false,
         counted: Counted::new(&cx.platform),
+        opened,
     };
     let first = reset.then_some(Item::Reset(pruned));
     Ok(futures::stream::unfold((follow, first), |(mut follow, first)| async move {
@@ -99,7 +102,7 @@ pub async fn stream(
 
 impl Follow {
     async fn next(&mut self) -> Option<Item> {
-        let _ = &self.counted;
+        let _ = (&self.counted, &self.opened);
         if self.ended {
             return None;
         }

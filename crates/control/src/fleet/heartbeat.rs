@@ -14,6 +14,11 @@ impl Fleet {
         self.seen.lock().expect("no holder of this lock can panic").insert(node);
     }
 
+    /// Notes that a node confirmed the status of its cells.
+    pub(super) fn confirm(&self, node: NodeId) {
+        self.confirmed.lock().expect("no holder of this lock can panic").insert(node);
+    }
+
     /// When it last could not be written down who was heard.
     pub(super) fn deaf_at(&self) -> Option<Timestamp> {
         *self.deaf_at.lock().expect("no holder of this lock can panic")
@@ -41,8 +46,11 @@ impl Platform {
             return;
         }
         let nodes: Vec<NodeId> = seen.into_iter().collect();
+        let confirmed =
+            std::mem::take(&mut *self.fleet.confirmed.lock().expect("no holder of this lock can panic"));
+        let confirmed: Vec<NodeId> = confirmed.into_iter().collect();
         let now = self.world.now();
-        match self.store.heartbeat_write(&nodes, now).await {
+        match self.store.heartbeat_write(&nodes, &confirmed, now).await {
             Ok(()) => drop(self.metrics.heartbeats.inc_by(nodes.len() as u64)),
             Err(error) => {
                 tracing::warn!(%error, nodes = nodes.len(), "heartbeats could not be written down");
@@ -52,7 +60,7 @@ impl Platform {
         }
     }
 
-    pub(super) fn heartbeat(&self) -> SignedDuration {
+    pub(crate) fn heartbeat(&self) -> SignedDuration {
         SignedDuration::try_from(self.options.heartbeat).unwrap_or(SignedDuration::from_secs(10))
     }
 }

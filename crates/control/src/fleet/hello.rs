@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use jiff::{SignedDuration, Timestamp};
 use muster_api::Problem;
 use muster_model::allocation::Allocation;
-use muster_model::cell::Cell;
+use muster_model::cell::{Cell, CellState};
 use muster_model::event::EventType;
 use muster_model::node::Node;
 use muster_node_api::cell::CellPlace;
@@ -12,12 +13,14 @@ use muster_node_api::difference::{Change, difference};
 use muster_node_api::inventory::Inventory;
 use muster_node_api::task::Place;
 use muster_node_api::wire::{Hello, Welcome};
-use muster_store::StoreError;
+use muster_store::{CellReport, StoreError};
 use serde_json::{Value, json};
 
+use super::address::{report_address, validate_address};
 use super::admit::{Admitted, retired};
 use super::{slots, tell};
 use crate::Cx;
+use crate::health::store_report;
 use crate::operation::take_up;
 use crate::refuse::{Result, refuse};
 
@@ -48,15 +51,40 @@ fn ghost_cells(found: &[CellPlace], places: &[Place], live: &[Cell]) -> Vec<Cell
     ghosts.into_iter().cloned().collect()
 }
 
+/// A cell that came to run so lately may have done so after the agent listed what is there.
+const SETTLED: SignedDuration = SignedDuration::from_secs(30);
+
+/// The cells that should run and are not on the node. After a start of the machine none can have come to run meanwhile.
+fn missing_cells<'c>(found: &[CellPlace], live: &'c [Cell], rebooted: bool, now: Timestamp) -> Vec<&'c Cell> {
+    let there = |cell: &Cell| {
+        found.iter().any(|place| place.cell_id == cell.id && place.incarnation == cell.incarnation)
+    };
+    let settled = |cell: &Cell| rebooted || now.duration_since(cell.updated_at) > SETTLED;
+    live.iter().filter(|cell| cell.state == CellState::Running && settled(cell) && !there(cell)).collect()
+}
+
+/// Whether the machine was started since its agent said hello last.
+fn was_rebooted(node: &Node, found: &Inventory) -> bool {
+    let before = node.inventory["boot_id"].as_str().unwrap_or_default();
+    !before.is_empty() && !found.boot_id.is_empty() && before != found.boot_id
+}
+
+fn not_there(cell: &Cell, boot_id: &str) -> CellReport {
+    CellReport {
+        cell_id: cell.id,
+        incarnation: cell.incarnation,
+        alive: false,
+        services: json!([]),
+        message: Some("its node does not have it any more".to_owned()),
+        boot_id: boot_id.to_owned(),
+    }
+}
+
 /// Carries out `hello`.
 pub async fn hello(cx: &Cx, agent: &Admitted, body: Hello) -> Result<Welcome> {
     let platform = &cx.platform;
     let store = &platform.store;
-    if let Some(address) = &body.address
-        && address.parse::<std::net::Ipv4Addr>().is_err()
-    {
-        return Err(Problem::field("/address", "it is not an IPv4 address"));
-    }
+    validate_address(body.address.as_deref())?;
     let node = store.node_lookup(agent.node).await.map_err(refuse)?.ok_or_else(retired)?;
     // A place is made only after its allocation is written down, so what was read before the transaction can take a place
     // that has just become a ghost for a living one, which the engine destroys anyway, but never the other way about.
@@ -83,6 +111,12 @@ pub async fn hello(cx: &Cx, agent: &Admitted, body: Hello) -> Result<Welcome> {
     events.extend(inventory_changed(&node, &body.inventory, &digest));
     let clean = ghosts.is_empty() && ghost_cells.is_empty();
 
+    let rebooted = was_rebooted(&node, &body.inventory);
+    if rebooted {
+        let ran = cells.iter().filter(|cell| cell.state == CellState::Running).count();
+        events.push((EventType::NodeRebooted, json!({"name": node.name, "cells": ran})));
+    }
+    let missing = missing_cells(&body.cells, &cells, rebooted, cx.now);
     let mut taken_up = 0;
     let mut tx = store.begin().await.map_err(refuse)?;
     let written = async {
@@ -92,9 +126,10 @@ pub async fn hello(cx: &Cx, agent: &Admitted, body: Hello) -> Result<Welcome> {
         tx.heartbeat_note(&[node.id], cx.now).await?;
         tx.task_requeue(node.id).await?;
         if let Some(address) = &body.address
-            && tx.node_address(node.id, address).await?
+            && let Some(changed) = report_address(cx, &mut tx, &node, address).await?
         {
-            tx.wanted_raise_node(node.id).await?;
+            // First: the audit's entry shows the first.
+            events.insert(0, changed);
         }
         tx.node_shared_files(node.id, body.shared_files.as_deref()).await?;
         let frees = slots::write(&mut tx, cx, &node, "node.hello", &body.inventory, &found).await?;
@@ -120,6 +155,11 @@ pub async fn hello(cx: &Cx, agent: &Admitted, body: Hello) -> Result<Welcome> {
             };
             platform.tell(&mut tx, news).await?;
         }
+        for cell in &missing {
+            store_report(cx, &mut tx, node.id, not_there(cell, &body.inventory.boot_id)).await?;
+        }
+        // Last: operations are locked before instances. What runs here is assessed anew, with what was just learnt of it.
+        tx.instances_assess_on(node.id, cx.now).await?;
         Ok((session, frees))
     };
     let (session, frees) = match written.await {
@@ -174,7 +214,6 @@ pub(super) fn inventory_changed(node: &Node, found: &Inventory, digest: &str) ->
 mod tests {
     use muster_ids::{AllocationId, CellId, World};
     use muster_model::Labels;
-    use muster_model::cell::CellState;
     use muster_model::node::Capacity;
 
     use super::*;

@@ -70,6 +70,8 @@ struct Watch {
     looked_at: Timestamp,
     /// When operators were last told that the fault is presumed ours.
     told_at: Option<Timestamp>,
+    /// Nodes that answer without confirming the status of their cells.
+    unconfirmed: HashSet<NodeId>,
 }
 
 impl Platform {
@@ -77,8 +79,14 @@ impl Platform {
     pub async fn run_loss(self: Arc<Self>, mut stop: tokio::sync::watch::Receiver<bool>) {
         let now = self.world.now();
         let every = self.options.heartbeat / 2;
-        let mut watch =
-            Watch { platform: self.clone(), lease: None, good_since: now, looked_at: now, told_at: None };
+        let mut watch = Watch {
+            platform: self.clone(),
+            lease: None,
+            good_since: now,
+            looked_at: now,
+            told_at: None,
+            unconfirmed: HashSet::new(),
+        };
         while !*stop.borrow() {
             tokio::select! {
                 () = tokio::time::sleep(every) => {}
@@ -122,7 +130,25 @@ impl Watch {
         }
         let heard = platform.store.heartbeat_list().await?;
         let verdict = verdicts(&heard, now, self.good_since, heartbeat);
-        self.declare(&lease, &heard, &verdict, now).await
+        self.declare(&lease, &heard, &verdict, now).await?;
+        self.reassess_unconfirmed(&heard, now).await
+    }
+
+    /// Has the instances assessed on nodes that began or ceased to confirm the status of their cells.
+    async fn reassess_unconfirmed(&mut self, heard: &[Heard], now: Timestamp) -> Result<(), StoreError> {
+        let bound = self.platform.heartbeat() * SILENCE;
+        let is_stale = |node: &&Heard| node.confirmed_at.is_some_and(|at| now.duration_since(at) > bound);
+        let unconfirmed: HashSet<NodeId> = heard.iter().filter(is_stale).map(|node| node.id).collect();
+        if unconfirmed == self.unconfirmed {
+            return Ok(());
+        }
+        let mut tx = self.platform.store.begin().await?;
+        for node in unconfirmed.symmetric_difference(&self.unconfirmed) {
+            tx.instances_assess_on(*node, now).await?;
+        }
+        tx.commit().await?;
+        self.unconfirmed = unconfirmed;
+        Ok(())
     }
 
     async fn declare(
@@ -146,6 +172,7 @@ impl Watch {
                 continue;
             }
             lost += 1;
+            tx.instances_assess_on(node.id, now).await?;
             let told = json!({"name": node.name, "last_heard_at": node.seen_at});
             let news = tell::News {
                 actor: tell::platform(),

@@ -5,12 +5,14 @@
 //! audit only when something came of them. What this module keeps in memory may be lost with the server: who waits in a
 //! poll, and who was heard since the last time that was written down.
 
+mod address;
 mod admit;
 mod heartbeat;
 mod hello;
 mod inventory;
 mod join;
 mod loss;
+mod observe;
 mod poll;
 mod polls;
 mod renew;
@@ -32,6 +34,7 @@ pub use hello::hello;
 pub use inventory::inventory;
 pub use join::join;
 pub use loss::{Verdict, verdicts};
+pub use observe::observe;
 pub use poll::poll;
 pub use renew::renew;
 pub use report::report;
@@ -49,6 +52,8 @@ pub struct Fleet {
     polls: Polls,
     /// Who was heard since the last flush.
     seen: Mutex<HashSet<NodeId>>,
+    /// Whose agents confirmed the status of their cells since then.
+    confirmed: Mutex<HashSet<NodeId>>,
     /// When it last could not be written down who was heard.
     deaf_at: Mutex<Option<Timestamp>>,
     pub(crate) authority: OnceCell<Authority>,

@@ -38,6 +38,9 @@ pub async fn poll(cx: &Cx, agent: &Admitted, body: Poll) -> Result<Work> {
     agent.reachable()?;
     let platform = &cx.platform;
     platform.fleet.hear(agent.node);
+    if body.observed {
+        platform.fleet.confirm(agent.node);
+    }
     let wait = Duration::from_secs(body.wait_seconds).min(platform.options.heartbeat);
     let mut over = pin!(tokio::time::sleep(wait));
     let mut stopping = platform.stopping.subscribe();
@@ -51,8 +54,9 @@ pub async fn poll(cx: &Cx, agent: &Admitted, body: Poll) -> Result<Work> {
         // Before the look, so that what is queued during it is not slept over.
         let mut woken = pin!(seat.notify.notified());
         woken.as_mut().enable();
-        let wanted = match agent.standing.clean && agent.standing.wanted > body.revision {
-            true => Some(wanted(&platform.store, agent.node).await.map_err(refuse)?),
+        let behind = agent.standing.clean && agent.standing.wanted > body.revision;
+        let wanted = match behind && !body.tasks_only {
+            true => Some(wanted(&platform.store, agent.node, platform.world.now()).await.map_err(refuse)?),
             false => None,
         };
         let tasks = match agent.standing.clean && agent.standing.waiting {

@@ -10,7 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::SignedDuration;
 use muster_api::{Code, Problem};
-use muster_ids::AuditId;
+use muster_ids::{AuditId, ProjectId, RepositoryId};
 use muster_model::audit::{Entry, Outcome, Target};
 use muster_model::cell::{Cell, CellState};
 use muster_model::event::EventType;
@@ -157,9 +157,14 @@ impl Delivery {
 /// lost, or the agent began anew.
 async fn issue(cx: &Cx, agent: &Admitted, session: i64, cell: &Cell) -> Result<SecretTold> {
     let platform = &cx.platform;
-    let artifact = cell.artifact_id.ok_or_else(absent)?;
-    let artifact = platform.store.artifact_lookup(artifact).await.map_err(refuse)?;
-    let repository = artifact.ok_or_else(absent)?.repository_id;
+    let repository = match pulled_by_task(cx, agent, cell).await? {
+        Some(repository) => repository,
+        None => {
+            let artifact = cell.artifact_id.ok_or_else(absent)?;
+            let artifact = platform.store.artifact_lookup(artifact).await.map_err(refuse)?;
+            artifact.ok_or_else(absent)?.repository_id
+        }
+    };
     let Pull { secret, token } = pull(&platform.world, cell, cell.name.clone(), repository, cx.now);
     let news = News {
         event: EventType::RuntimeSecretIssued,
@@ -170,6 +175,25 @@ async fn issue(cx: &Cx, agent: &Admitted, session: i64, cell: &Cell) -> Result<S
     write(cx, agent, session, cell, Some(&secret), news).await?;
     let value = Zeroizing::new(STANDARD.encode(token.reveal()));
     Ok(SecretTold { value: value.to_string() })
+}
+
+/// The repository that a task of the agent's pulls from for the next incarnation of the cell, while that task is under way.
+async fn pulled_by_task(cx: &Cx, agent: &Admitted, cell: &Cell) -> Result<Option<RepositoryId>> {
+    let tasks = cx.platform.store.task_open_on(agent.node).await.map_err(refuse)?;
+    let pulled = |task: Task| {
+        let under_way = task.kind == TaskKind::ImagePull
+            && matches!(task.state, TaskState::Delivered | TaskState::Running)
+            && task.expires_at > cx.now;
+        let details = under_way.then(|| serde_json::from_value::<Details>(task.payload).ok()).flatten()?;
+        let order = details.cell.filter(|order| order.cell_id == cell.id)?;
+        order.pull.filter(|_| order.incarnation == cell.incarnation)
+    };
+    let Some(pull) = tasks.into_iter().rev().find_map(pulled) else { return Ok(None) };
+    let place = pull.repository.split_once('/');
+    let place = place.and_then(|(project, name)| Some((project.parse::<ProjectId>().ok()?, name)));
+    let (project, name) = place.ok_or_else(absent)?;
+    let found = cx.platform.store.repository_by_name(project, name).await.map_err(refuse)?;
+    Ok(Some(found.ok_or_else(absent)?.id))
 }
 
 /// What happened, as it is told.

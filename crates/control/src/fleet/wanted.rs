@@ -3,13 +3,16 @@
 //! It is read off the tables whenever an agent is behind, whole, and never kept: an agent that missed any number of changes,
 //! or lost everything, is right again after one answer.
 
+use std::collections::HashMap;
+
+use jiff::Timestamp;
 use muster_ids::NodeId;
 use muster_model::Login;
-use muster_node_api::cell::{CellPeople, Neighbour, NetworkState, Person, Wanted};
+use muster_node_api::cell::{CellPeople, Neighbour, NetworkState, Wanted, WantedPerson};
 use muster_store::{Result, Store};
 
 /// Reads it. The number is read first: what changes meanwhile is told again.
-pub(super) async fn wanted(store: &Store, node: NodeId) -> Result<Wanted> {
+pub(super) async fn wanted(store: &Store, node: NodeId, now: Timestamp) -> Result<Wanted> {
     let (revision, _) = store.wanted(node).await?;
     let mut networks = Vec::new();
     for network in store.network_on_node(node).await? {
@@ -31,11 +34,37 @@ pub(super) async fn wanted(store: &Store, node: NodeId) -> Result<Wanted> {
             subnet: network.subnet,
         });
     }
-    let person = |(login, keys): (Login, Vec<String>)| Person { name: login.name, uid: login.uid, keys };
+    let mut keys = Keys::default();
+    let mut person = |(login, of): (Login, Vec<String>)| WantedPerson {
+        name: login.name,
+        uid: login.uid,
+        keys: of.into_iter().map(|key| keys.position(key)).collect(),
+    };
     let people = store
-        .people_of_node(node)
+        .people_of_node(node, now)
         .await?
         .into_iter()
-        .map(|(cell_id, people)| CellPeople { cell_id, people: people.into_iter().map(person).collect() });
-    Ok(Wanted { revision, networks, people: people.collect() })
+        .map(|(cell_id, people)| CellPeople {
+            cell_id,
+            people: people.into_iter().map(&mut person).collect(),
+        })
+        .collect();
+    Ok(Wanted { revision, networks, people, keys: keys.list })
+}
+
+/// Every key once. A project with many keys and many cells would otherwise send the product of both.
+#[derive(Default)]
+struct Keys {
+    list: Vec<String>,
+    positions: HashMap<String, u32>,
+}
+
+impl Keys {
+    fn position(&mut self, key: String) -> u32 {
+        let next = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
+        *self.positions.entry(key).or_insert_with_key(|key| {
+            self.list.push(key.clone());
+            next
+        })
+    }
 }

@@ -8,7 +8,7 @@ use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_manifest::Manifest;
 use muster_model::event::EventType;
-use muster_model::instance::{Component, Instance, InstanceState};
+use muster_model::instance::{Component, Instance};
 use serde_json::Value;
 
 use super::launch::launch;
@@ -26,8 +26,7 @@ pub async fn apply(cx: &Cx, project: &str, body: InstanceCreate) -> Result<Commi
     let (project_id, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::InstanceApply, scope, "project")?;
     let store = &cx.platform.store;
-    let found = store.instance_by_name(project_id, &body.name).await.map_err(refuse)?;
-    let Some(instance) = found.filter(|instance| instance.state != InstanceState::Stopped) else {
+    let Some(instance) = store.instance_with_name(project_id, &body.name).await.map_err(refuse)? else {
         return launch(cx, project, body).await;
     };
     let app = app::found(cx, scope, &body.app).await?.app;
@@ -90,7 +89,11 @@ pub async fn apply(cx: &Cx, project: &str, body: InstanceCreate) -> Result<Commi
     }
     let (now, subject) = (cx.now, path(&instance));
     let detail = commit.detail.clone();
-    let commit = commit.event(cx, EventType::InstanceUpdated, subject, told).detail(detail);
+    let mut commit = commit.event(cx, EventType::InstanceUpdated, subject, told.clone()).detail(detail);
+    // The settings' values before, beside those of the operation.
+    if let (Some(Value::Object(all)), Value::Object(settings)) = (&mut commit.before, &told["before"]) {
+        all.extend(settings.clone());
+    }
     Ok(commit.after(move |tx| {
         Box::pin(async move {
             tx.instance_move(&instance, &after, now).await?;
@@ -149,6 +152,10 @@ fn nothing(cx: &Cx, instance: &Instance, told: &Value) -> Commit {
         touches: Vec::new(),
         capacity: None,
         fits_now: None,
+        items: Vec::new(),
+        short: None,
+        adds: Vec::new(),
+        pulls: Vec::new(),
         expected_seconds: 0,
         deadline_at: cx.now + SignedDuration::ZERO,
     };

@@ -8,7 +8,7 @@ use muster_authz::Permission;
 use muster_ids::TypedId as _;
 use muster_model::event::EventType;
 use muster_model::instance::{Instance, InstanceState};
-use muster_model::operation::Operation;
+use muster_model::operation::{ItemState, Operation, OperationState};
 use muster_operations::instance::DECOMMISSION;
 use serde_json::json;
 
@@ -39,9 +39,10 @@ pub async fn decommission(cx: &Cx, project: &str, reference: &str, body: Instanc
         tokio::try_join!(store.operation_touching(instance.id.uuid()), store.member_living(instance.id))
             .map_err(refuse)?;
     let dry_run = body.dry_run.unwrap_or(false);
-    // One that is not forced can be taken over by one that is.
+    // By force one that is not forced, or is blocked, is superseded.
     let same = touching.iter().find(|operation| operation.kind == DECOMMISSION.kind);
-    if let Some(same) = same.filter(|same| !dry_run && (!force || same.input["force"] == json!(true))) {
+    let again = |same: &Operation| force && (same.input["force"] != json!(true) || is_blocked(same));
+    if let Some(same) = same.filter(|same| !dry_run && !again(same)) {
         let why =
             format!("{} is already under way: `muster operation watch {}` shows how far", same.kind, same.id);
         return Err(Problem::new(Code::InvalidState, why));
@@ -63,6 +64,9 @@ pub async fn decommission(cx: &Cx, project: &str, reference: &str, body: Instanc
         input: json!({"force": force, "reason": reason}),
         deadline_at,
         told: json!({"name": instance.name, "force": force, "reason": reason}),
+        before: Some(
+            json!({"state": instance.state, "members": living.iter().map(|member| &member.name).collect::<Vec<_>>()}),
+        ),
         event: EventType::OperationAccepted,
         supersedes: in_the_way(&instance, touching),
         plan: Begin::plan(&DECOMMISSION, &touched, deadline_at),
@@ -82,12 +86,19 @@ pub async fn decommission(cx: &Cx, project: &str, reference: &str, body: Instanc
     }))
 }
 
+/// Whether it is blocked, or one of its members is.
+fn is_blocked(operation: &Operation) -> bool {
+    operation.state == OperationState::Parked
+        || operation.items.iter().any(|item| item.state == ItemState::Parked)
+}
+
 /// Goes on only if nobody protects it.
 fn unprotected(instance: &Instance) -> Result<()> {
     if !instance.protected {
         return Ok(());
     }
-    let why = "it is protected: take the protection away first (`muster instance update --protected false`)";
+    let why =
+        format!("it is protected: run `muster instance update {} --protected=false` first", instance.name);
     Err(Problem::new(Code::InvalidState, why))
 }
 

@@ -20,8 +20,10 @@ use muster_store::{StoreError, Tx};
 use serde_json::{Value, json};
 
 use super::fit::{Group, fits, holds_members, shape_of};
+use super::growth::{Growth, ensure_can_grow, plan_growth};
 use super::{amounts_of, path, repair_of, times, unknown_component};
 use crate::app_version::{self, resolve_version};
+use crate::artifact::{Start, ensure_release_startable};
 use crate::member::{Wanted, requested, requested_told};
 use crate::operation::{Begin, Wrote, begin, deadline, part_of};
 use crate::refuse::{Result, refuse};
@@ -47,11 +49,14 @@ pub(super) async fn launch(cx: &Cx, project: &str, body: InstanceCreate) -> Resu
     let entitlement = entitled(cx, project_id, &app).await?;
     let release = resolve_version(cx, project_id, &app, body.app_version.as_deref(), &body.name).await?;
     let manifest = app_version::manifest_of(&release)?;
+    ensure_release_startable(cx, release.id, &manifest, None, Start::New).await?;
     let config = Value::Object(body.config.unwrap_or_default());
     configured(&manifest, &config)?;
     needs_secrets(cx, project_id, &manifest).await?;
     let parts = parts(cx, project, &manifest, body.components.as_deref().unwrap_or_default()).await?;
     let shape = shape(cx, &manifest, body.shape.map(super::shape_in), &parts)?;
+    let growth: Vec<Growth<'_>> = parts.iter().map(Part::growth).collect();
+    ensure_can_grow(cx, project_id, &growth, false).await?;
     let world = &cx.platform.world;
     let instance = Instance {
         id: world.id::<InstanceId>(),
@@ -71,6 +76,8 @@ pub(super) async fn launch(cx: &Cx, project: &str, body: InstanceCreate) -> Resu
         shape: shape.as_str().to_owned(),
         state: InstanceState::Created,
         health: Health::Unknown,
+        health_message: None,
+        health_since: None,
         repair: body.repair.map_or(declared(&manifest), repair_of),
         repairs: Vec::new(),
         protected: body.protected.unwrap_or(false),
@@ -94,6 +101,9 @@ pub(super) async fn launch(cx: &Cx, project: &str, body: InstanceCreate) -> Resu
     touched.extend(ids.values().flatten().map(ToString::to_string));
     let mut plan = Begin::plan(&CREATE, &touched, deadline_at);
     plan.capacity = Some(made(&parts));
+    let existing = body.dry_run.unwrap_or(false).then(|| vec![instance.name.clone()]);
+    let exclusive = shape == Shape::Baremetal;
+    plan_growth(cx, project_id, release.id, exclusive, &growth, existing, &mut plan).await?;
     let capacity: BTreeMap<&str, Capacity> =
         parts.iter().map(|part| (part.said.key.as_str(), part.each)).collect();
     let input = json!({"app_version_id": release.id, "shape": shape.as_str(), "capacity": capacity});
@@ -113,6 +123,7 @@ pub(super) async fn launch(cx: &Cx, project: &str, body: InstanceCreate) -> Resu
         input,
         deadline_at,
         told,
+        before: None,
         event: EventType::InstanceCreated,
         supersedes: Vec::new(),
         plan,
@@ -131,7 +142,7 @@ async fn entitled(cx: &Cx, project: ProjectId, app: &App) -> Result<Entitlement>
 
 fn not_entitled(app: &str) -> Problem {
     let why = format!(
-        "the project is not entitled to launch {app}: grant it first (`muster entitlement grant --app {app}`), which also consents \
+        "the project is not entitled to launch {app}: grant it first (`muster entitlement grant {app}`), which also consents \
          to who operates it"
     );
     Problem::new(Code::PermissionDenied, why)
@@ -189,6 +200,20 @@ struct Part {
     /// What its owner said that each asks for, where that is not the manifest's.
     overridden: Option<Capacity>,
     allocation: Option<Allocation>,
+    /// Where the caller named its capacity, if they did.
+    pointer: Option<String>,
+}
+
+impl Part {
+    fn growth(&self) -> Growth<'_> {
+        Growth {
+            component: &self.said,
+            count: self.count,
+            each: self.each,
+            makes_room: self.allocation.is_none(),
+            pointer: self.pointer.clone(),
+        }
+    }
 }
 
 /// Every component of the manifest, with what the caller says of it.
@@ -213,12 +238,15 @@ async fn parts(cx: &Cx, project: &str, manifest: &Manifest, asked: &[ComponentAs
             each: said.capacity,
             overridden: None,
             allocation: None,
+            pointer: None,
         };
         if let Some((index, ask)) = ask {
             part.count = ask.count.unwrap_or(default);
             within(&format!("/components/{index}/count"), said, part.count)?;
             if let Some(capacity) = ask.capacity {
-                part.each = enough(&format!("/components/{index}/capacity"), capacity)?;
+                let pointer = format!("/components/{index}/capacity");
+                part.each = enough(&pointer, capacity)?;
+                part.pointer = Some(pointer);
                 part.overridden = Some(part.each);
             }
             if let Some(name) = &ask.allocation {

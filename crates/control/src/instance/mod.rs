@@ -7,6 +7,7 @@ pub(crate) mod decommission;
 mod endpoints;
 pub(crate) mod fit;
 mod get;
+pub(crate) mod growth;
 pub(crate) mod launch;
 mod list;
 mod rollback;
@@ -290,6 +291,8 @@ fn shown(
         bound_capacity_shape: shape(&instance.shape),
         state: state(instance.state),
         health: health(instance.health),
+        health_message: instance.health_message.clone(),
+        health_since: instance.health_since,
         topology: api::Topology {
             mode: instance.topology_mode.clone(),
             components: components.iter().map(component).collect(),

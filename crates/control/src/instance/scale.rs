@@ -18,8 +18,10 @@ use serde_json::json;
 
 use super::choose::removed;
 use super::fit::{Group, fits, held, holds_members, standing};
+use super::growth::{Growth, ensure_can_grow, plan_growth};
 use super::launch::{enough, within};
 use super::{asks, manifest_of, path, shape_word, times, unknown_component};
+use crate::artifact::{Start, ensure_release_startable};
 use crate::commit::WriteError;
 use crate::member::{Wanted, quorum, requested, requested_told};
 use crate::operation::{Begin, Wrote, begin, deadline, part_of};
@@ -61,7 +63,12 @@ pub(super) async fn scaled(
         let why = "it has as many members as this says: there is nothing to scale";
         return Err(Problem::new(Code::InvalidState, why));
     }
+    let grows: BTreeSet<&str> =
+        changes.iter().filter(|change| change.more > 0).map(|change| change.key.as_str()).collect();
+    ensure_release_startable(cx, instance.app_version_id, &manifest, Some(&grows), Start::Existing).await?;
     together(cx, &instance, &manifest, &components, &living, &changes).await?;
+    let growth: Vec<Growth<'_>> = changes.iter().filter_map(|change| change.growth(&manifest)).collect();
+    ensure_can_grow(cx, instance.project_id, &growth, changes.iter().any(|change| change.more < 0)).await?;
     let chosen = choose(cx.now, &manifest, &components, &changes, &living, &operations)?;
     let ids: BTreeMap<String, Vec<MemberId>> = changes
         .iter()
@@ -71,9 +78,18 @@ pub(super) async fn scaled(
     touched.extend(chosen.iter().map(|member| member.id.to_string()));
     let mut plan = Begin::plan(&SCALE, &touched, deadline_at);
     plan.capacity = Some(grown(&changes));
+    let existing = body.dry_run.unwrap_or(false).then(|| {
+        let leaving = chosen.iter().map(|member| member.name.clone());
+        [instance.name.clone()].into_iter().chain(leaving).collect()
+    });
+    let exclusive = shape_word(&instance.shape) == muster_manifest::Shape::Baremetal;
+    let (project_id, release) = (instance.project_id, instance.app_version_id);
+    plan_growth(cx, project_id, release, exclusive, &growth, existing, &mut plan).await?;
     let reason = body.reason.unwrap_or_default();
     let told_counts: BTreeMap<&str, i64> =
         changes.iter().map(|change| (change.key.as_str(), change.desired)).collect();
+    let counts_before: BTreeMap<&str, i64> =
+        components.iter().map(|component| (component.key.as_str(), component.desired)).collect();
     let capacity: BTreeMap<&str, Capacity> =
         changes.iter().map(|change| (change.key.as_str(), change.each)).collect();
     let begun = Begin {
@@ -91,6 +107,7 @@ pub(super) async fn scaled(
                       "reason": reason, "add": [], "remove": []}),
         deadline_at,
         told: json!({"name": instance.name, "components": told_counts, "reason": reason}),
+        before: Some(json!({"components": counts_before})),
         event: EventType::OperationAccepted,
         supersedes: Vec::new(),
         plan,
@@ -121,6 +138,20 @@ struct Change {
     overridden: Option<Capacity>,
     allocation_id: Option<AllocationId>,
     allocation: Option<muster_model::allocation::Allocation>,
+    /// Where the caller named its capacity, if they did.
+    pointer: Option<String>,
+}
+
+impl Change {
+    fn growth<'g>(&'g self, manifest: &'g Manifest) -> Option<Growth<'g>> {
+        Some(Growth {
+            component: manifest.component(&self.key).filter(|_| self.more > 0)?,
+            count: self.more,
+            each: self.each,
+            makes_room: self.allocation.is_none(),
+            pointer: self.pointer.clone(),
+        })
+    }
 }
 
 async fn change(
@@ -152,7 +183,7 @@ async fn change(
     };
     each = overridden.unwrap_or(each);
     let allocation = match &ask.allocation {
-        Some(name) => Some(cx.allocation(project, name).await?),
+        Some(name) => Some(cx.allocation_for(project, name, instance).await?),
         None => match held {
             Some(id) => cx.platform.store.allocation_lookup(id).await.map_err(refuse)?,
             None => None,
@@ -171,7 +202,9 @@ async fn change(
         }
     }
     let allocation_id = allocation.as_ref().map(|allocation| allocation.id);
-    Ok(Change { key: key.clone(), desired, more: desired - was, each, overridden, allocation_id, allocation })
+    let pointer = overridden.map(|_| at("capacity"));
+    let more = desired - was;
+    Ok(Change { key: key.clone(), desired, more, each, overridden, allocation_id, allocation, pointer })
 }
 
 /// Goes on only if the instance as it would be fits together.

@@ -7,7 +7,7 @@ use muster_model::event::EventType;
 use muster_model::instance::{Instance, InstanceState};
 use serde_json::{Value, json};
 
-use super::{manifest_of, path, repair_of, shown};
+use super::{manifest_of, path, repair, repair_of, shown};
 use crate::commit::{changed, target};
 use crate::refuse::refuse;
 use crate::tenant::checked_labels;
@@ -39,12 +39,21 @@ pub async fn update(cx: &Cx, project: &str, reference: &str, body: InstanceUpdat
 
 /// The instance as the settings say, and what is told of them.
 pub(super) fn updated(cx: &Cx, before: &Instance, body: InstanceUpdate) -> Result<(Instance, Value)> {
-    let told = changed(&[
-        ("labels", body.labels.as_ref().map(|labels| json!(labels))),
-        ("protected", body.protected.map(|protected| json!(protected))),
-        ("expires_at", body.expires_at.map(|time| json!(time))),
-        ("repair", body.repair.map(|mode| json!(mode))),
-    ]);
+    let shown = json!({"labels": before.labels, "protected": before.protected, "expires_at": before.expires_at,
+        "repair": repair(before.repair)});
+    let told = changed(
+        &shown,
+        &[
+            ("labels", body.labels.as_ref().map(|labels| json!(labels))),
+            ("protected", body.protected.map(|protected| json!(protected))),
+            ("expires_at", body.expires_at.map(|time| json!(time))),
+            ("repair", body.repair.map(|mode| json!(mode))),
+        ],
+    );
+    // Both lead to a decommission, so they need the right to it.
+    if body.expires_at.is_some() || body.protected == Some(false) {
+        cx.authorize(Permission::InstanceDecommission, before.scope(), "instance")?;
+    }
     let mut after = before.clone();
     if body.labels.is_some() {
         after.labels = checked_labels(body.labels)?;

@@ -17,12 +17,14 @@ use muster_operations::Definition;
 use muster_operations::instance::{ROLLBACK, UPGRADE};
 use muster_operations::member::at_rest;
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 use super::fit::{Group, fits};
 use super::launch::{configured, needs_secrets};
 use super::scale::running;
 use super::{asks, path, shape_word};
 use crate::app_version::{self, resolve_version};
+use crate::artifact::{Start, ensure_release_startable};
 use crate::operation::{Begin, begin, deadline, part_of};
 use crate::refuse::{Result, refuse};
 use crate::{Commit, Cx, app};
@@ -32,6 +34,11 @@ pub async fn upgrade(cx: &Cx, project: &str, reference: &str, body: InstanceUpgr
     let instance = cx.instance(project, reference).await?;
     cx.authorize(Permission::InstanceUpgrade, instance.scope(), "instance")?;
     upgraded(cx, instance, body, &[]).await
+}
+
+/// The digest of a configuration: it tells two apart in the audit, which shows nobody's configuration.
+fn config_digest(config: &Value) -> String {
+    muster_model::hex::encode(&Sha256::digest(config.to_string()))
 }
 
 /// Prepares it, for whoever may. `remains` is what is left to do afterwards, a sentence each, for the plan.
@@ -93,6 +100,9 @@ pub(super) struct Roll {
 /// Prepares it.
 pub(super) async fn rolled(cx: &Cx, instance: Instance, roll: Roll, remains: &[String]) -> Result<Commit> {
     let store = &cx.platform.store;
+    let is_new = !roll.returns && roll.release.id != instance.app_version_id;
+    let start = if is_new { Start::New } else { Start::Existing };
+    ensure_release_startable(cx, roll.release.id, &roll.manifest, None, start).await?;
     configured(&roll.manifest, roll.config.as_ref().unwrap_or(&instance.config))?;
     needs_secrets(cx, instance.project_id, &roll.manifest).await?;
     let (components, living) =
@@ -140,6 +150,9 @@ pub(super) async fn rolled(cx: &Cx, instance: Instance, roll: Roll, remains: &[S
         deadline_at: roll.deadline_at,
         told: json!({"name": instance.name, "app_version": roll.release.name, "reason": roll.reason,
                      "configured": roll.config.is_some()}),
+        before: Some(
+            json!({"app_version_id": instance.app_version_id, "config_sha256": config_digest(&instance.config)}),
+        ),
         event: EventType::OperationAccepted,
         supersedes: if roll.returns { rolls(open) } else { Vec::new() },
         plan,

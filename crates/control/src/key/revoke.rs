@@ -21,6 +21,7 @@ pub async fn revoke(cx: &Cx, project: &str, reference: &str, body: KeyRevoke) ->
     let (id, seen, at) = (key.id, key.version, cx.now);
     let (subject, named) = (path(&key), target("key", id, &key.name));
     let told = json!({"name": key.name, "fingerprint": key.fingerprint, "reason": body.reason});
+    let before = view(&key);
     key.revoked_at = Some(at);
     key.revoked_reason = Some(body.reason.clone());
     key.version += 1;
@@ -31,5 +32,5 @@ pub async fn revoke(cx: &Cx, project: &str, reference: &str, body: KeyRevoke) ->
             Ok(Answer::new(&view(&key)))
         })
     });
-    Ok(commit.event(cx, EventType::KeyRevoked, subject, told))
+    Ok(commit.before(&before).event(cx, EventType::KeyRevoked, subject, told))
 }

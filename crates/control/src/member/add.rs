@@ -1,5 +1,7 @@
 //! Add members to a component.
 
+use std::collections::BTreeSet;
+
 use jiff::SignedDuration;
 use muster_api::Problem;
 use muster_api::member::{MemberAdd, MemberAllocation};
@@ -16,7 +18,9 @@ use serde_json::json;
 
 use super::order::runs;
 use super::{Wanted, requested, requested_told};
+use crate::artifact::{Start, ensure_release_startable};
 use crate::instance::fit::{Group, fits, held, holds_members, shape_of, standing};
+use crate::instance::growth::{Growth, ensure_can_grow, plan_growth};
 use crate::instance::launch::enough;
 use crate::instance::{self, asks, manifest_of, shape_word, unknown_component};
 use crate::operation::{Begin, Wrote, begin, deadline, part_of};
@@ -40,9 +44,11 @@ pub async fn add(cx: &Cx, project: &str, reference: &str, body: MemberAdd) -> Re
     let count = body.count.unwrap_or(1);
     room(said, component.desired + count)?;
     let default = asks(&manifest, &component).unwrap_or(said.capacity);
+    let pointer = matches!(body.allocation, Some(MemberAllocation::Capacity(_)))
+        .then(|| "/allocation/capacity".to_owned());
     let (each, named) = match body.allocation {
         Some(MemberAllocation::Capacity(capacity)) => (enough("/allocation/capacity", capacity)?, None),
-        Some(MemberAllocation::Id(id)) => (default, Some(cx.allocation(project, &id).await?)),
+        Some(MemberAllocation::Id(id)) => (default, Some(cx.allocation_for(project, &id, &instance).await?)),
         None => match component.allocation_id {
             Some(id) => (default, store.allocation_lookup(id).await.map_err(refuse)?),
             None => (default, None),
@@ -51,13 +57,21 @@ pub async fn add(cx: &Cx, project: &str, reference: &str, body: MemberAdd) -> Re
     if let Some(allocation) = &named {
         holds_members("/allocation/id", allocation)?;
     }
+    let grows = BTreeSet::from([key.as_str()]);
+    ensure_release_startable(cx, instance.app_version_id, &manifest, Some(&grows), Start::Existing).await?;
     together(cx, &instance, &manifest, &components, (&key, count, each), named.as_ref()).await?;
+    let growth = [Growth { component: said, count, each, makes_room: named.is_none(), pointer }];
+    ensure_can_grow(cx, instance.project_id, &growth, false).await?;
     let ids: Vec<MemberId> = (0..count).map(|_| cx.platform.world.id()).collect();
     let (one, bulk) = of(Verb::Add);
     let definition = if ids.len() == 1 { one } else { bulk };
     let touched: Vec<String> = ids.iter().map(ToString::to_string).collect();
     let mut plan = Begin::plan(definition, &touched, deadline_at);
     plan.capacity = named.is_none().then(|| instance::times(each, count));
+    let existing = body.dry_run.unwrap_or(false).then(|| vec![instance.name.clone()]);
+    let exclusive = shape_word(&instance.shape) == muster_manifest::Shape::Baremetal;
+    let (project_id, release) = (instance.project_id, instance.app_version_id);
+    plan_growth(cx, project_id, release, exclusive, &growth, existing, &mut plan).await?;
     let told = json!({"name": instance.name, "component_key": key, "count": count,
                       "reason": body.reason.clone().unwrap_or_default()});
     let begun = Begin {
@@ -75,6 +89,7 @@ pub async fn add(cx: &Cx, project: &str, reference: &str, body: MemberAdd) -> Re
                       "reason": body.reason.unwrap_or_default()}),
         deadline_at,
         told,
+        before: Some(json!({"desired": component.desired})),
         event: EventType::OperationAccepted,
         supersedes: Vec::new(),
         plan,

@@ -4,6 +4,7 @@ mod add;
 mod drain;
 mod get;
 mod list;
+pub(crate) mod moved;
 mod order;
 pub(crate) mod quorum;
 mod recover;
@@ -22,9 +23,12 @@ pub use remove::remove;
 pub use replace::replace;
 pub use resume::resume;
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use muster_api::member as api;
 use muster_ids::{AllocationId, MemberId, OperationId};
+use muster_model::assess::HealthReason;
 use muster_model::cell::Network;
 use muster_model::event::EventType;
 use muster_model::instance::{Health, Instance};
@@ -35,6 +39,11 @@ use serde_json::json;
 use crate::adapter_step::object;
 use crate::instance::{health, shape};
 use crate::telling::Told;
+
+/// The members whose cells are dead, as their nodes' agents reported. They do not count as in work.
+pub(crate) fn lost_members(places: &[MemberPlace]) -> BTreeSet<MemberId> {
+    places.iter().filter(|place| place.dead_since.is_some()).map(|place| place.member_id).collect()
+}
 
 pub(crate) fn path(member: &Member) -> String {
     format!("/v1/projects/{}/app-instances/{}/members/{}", member.project_id, member.instance_id, member.id)
@@ -70,6 +79,11 @@ fn state_of(state: api::MemberState) -> MemberState {
 
 fn view(member: &Member, network: Option<&Network>, place: Option<&MemberPlace>) -> api::Member {
     let host = place.and_then(|place| place.host);
+    let current = member.health_incarnation == member.incarnation;
+    let reason = member.health_reason.filter(|_| current);
+    let cell = place.and_then(|place| place.cell.as_ref());
+    let cell = cell.filter(|cell| cell.incarnation == member.incarnation);
+    let services = cell.into_iter().flat_map(|cell| &cell.services);
     let address = network.zip(host).and_then(|(network, host)| network.address(host));
     api::Member {
         id: member.id,
@@ -78,10 +92,11 @@ fn view(member: &Member, network: Option<&Network>, place: Option<&MemberPlace>)
         name: member.name.clone(),
         state: state(member.state),
         health: health(member.known_health()),
-        health_message: member
-            .health_message
-            .clone()
-            .filter(|_| member.health_incarnation == member.incarnation),
+        health_message: member.health_message.clone().filter(|_| current),
+        health_reason: reason.map(|reason| reason.as_str().to_owned()),
+        health_advice: reason.map(HealthReason::advice).map(str::to_owned),
+        health_since: member.health_since.filter(|_| current),
+        services: services.map(crate::cell::service_status).collect(),
         free_at: member.free_at,
         incarnation: member.incarnation,
         allocation_id: member.allocation_id,
@@ -135,6 +150,8 @@ pub(crate) fn requested(wanted: Wanted<'_>) -> Member {
         health: Health::Unknown,
         health_message: None,
         health_incarnation: 0,
+        health_reason: None,
+        health_since: None,
         free_at: None,
         allocation_id: wanted.allocation_id,
         allocation_made: false,
@@ -188,6 +205,8 @@ pub(crate) mod tests {
             health,
             health_message: None,
             health_incarnation: 1,
+            health_reason: None,
+            health_since: None,
             free_at: None,
             allocation_id: None,
             allocation_made: false,

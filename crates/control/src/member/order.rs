@@ -11,18 +11,27 @@ use muster_manifest::{Manifest, ReplaceOrder, Verb};
 use muster_model::event::EventType;
 use muster_model::instance::{Component, Instance, InstanceState};
 use muster_model::member::Member;
-use muster_model::operation::Operation;
-use muster_operations::member::of;
+use muster_model::operation::{Operation, OperationState};
+use muster_operations::member::{REMOVE, REPLACE, of};
+use muster_operations::{has_come, successor_of};
 use muster_store::Tx;
 use serde_json::json;
 
+use super::moved::replaced_items;
 use super::successor::Successors;
-use super::{path, quorum, suits};
+use super::suits::Circumstances;
+use super::{lost_members, path, quorum, suits};
+use crate::artifact::{Start, ensure_release_startable};
 use crate::commit::WriteError;
 use crate::instance::{self, manifest_of};
 use crate::operation::{Begin, begin, deadline, part_of};
 use crate::refuse::{Result, refuse};
 use crate::{Commit, Cx};
+
+/// A member as the audit shows it before the order.
+fn member_before(member: &Member) -> serde_json::Value {
+    json!({"id": member.id, "name": member.name, "state": member.state})
+}
 
 /// An order.
 pub(super) struct Order {
@@ -47,15 +56,20 @@ pub(super) async fn order(cx: &Cx, project: &str, reference: &str, order: Order)
     let (_, manifest) = manifest_of(cx, &instance, instance.app_version_id).await?;
     supported(&manifest, order.verb)?;
     runs(&instance)?;
-    let members = meant(cx, &instance, &order).await?;
-    let under_way = under_way(cx, &members, &order).await?;
-    let deadline_at = deadline(cx, order.ready_until, order.within)?;
     let store = &cx.platform.store;
-    let (components, living, operations, places) = tokio::try_join!(
+    let places = store.member_places(instance.id).await.map_err(refuse)?;
+    let lost = lost_members(&places);
+    let members = meant(cx, &instance, &order, &lost).await?;
+    if matches!(order.verb, Verb::Replace | Verb::Recover) {
+        let of: BTreeSet<&str> = members.iter().map(|member| member.component_key.as_str()).collect();
+        ensure_release_startable(cx, instance.app_version_id, &manifest, Some(&of), Start::Existing).await?;
+    }
+    let UnderWay { superseded, replaced } = under_way(cx, &members, &order).await?;
+    let deadline_at = deadline(cx, order.ready_until, order.within)?;
+    let (components, living, operations) = tokio::try_join!(
         store.component_list(instance.id),
         store.member_living(instance.id),
-        store.operation_touching(instance.id.uuid()),
-        store.member_places(instance.id)
+        store.operation_touching(instance.id.uuid())
     )
     .map_err(refuse)?;
     let going = quorum::going(&operations);
@@ -68,21 +82,27 @@ pub(super) async fn order(cx: &Cx, project: &str, reference: &str, order: Order)
         runs_the_same(member, &instance)?;
     }
     let unheard = Successors::unreachable(&places);
-    let taken_over: BTreeSet<OperationId> = under_way.iter().map(|operation| operation.id).collect();
+    let taken_over: BTreeSet<OperationId> = superseded.iter().map(|operation| operation.id).collect();
     if let Some(why) = replaced_already(order.verb, &members, &operations, &taken_over) {
         return Err(Problem::new(Code::InvalidState, why));
     }
-    let taken = Taken::of(order.verb, &members, going, unheard.clone());
+    let absent: BTreeSet<MemberId> = unheard.union(&lost).copied().collect();
+    let taken = Taken::of(order.verb, &members, Others { going, absent, replaced });
     // Once here, so that a dry run says the same; and once more in the transaction, where it counts.
     let now_leaving = quorum::leaving(&operations);
     for component in &components {
         taken.refuse(order.verb, &manifest, component, &living, &now_leaving)?;
+        taken.ensure_count_within_max(order.verb, &manifest, component, &members)?;
     }
     let touched: Vec<String> = members.iter().map(|member| member.id.to_string()).collect();
     let (one, bulk) = of(order.verb);
     let definition = if members.len() == 1 { one } else { bulk };
     let reason = order.reason.unwrap_or_default();
     let names: Vec<&str> = members.iter().map(|member| member.name.as_str()).collect();
+    let mut plan = Begin::plan(definition, &touched, deadline_at);
+    if order.dry_run && order.verb == Verb::Replace {
+        plan.items = replaced_items(cx, &members, &instance, &manifest, &components, &unheard).await?;
+    }
     let told = json!({"name": instance.name, "members": names, "reason": reason, "force": order.force});
     let common = Begin {
         definition,
@@ -98,9 +118,10 @@ pub(super) async fn order(cx: &Cx, project: &str, reference: &str, order: Order)
         input: json!({"reason": reason, "force": order.force}),
         deadline_at,
         told,
+        before: Some(json!({"members": members.iter().map(member_before).collect::<Vec<_>>()})),
         event: EventType::OperationAccepted,
-        supersedes: under_way,
-        plan: Begin::plan(definition, &touched, deadline_at),
+        supersedes: superseded.clone(),
+        plan,
         dry_run: order.dry_run,
     };
     let begun = match members.as_slice() {
@@ -127,8 +148,18 @@ pub(super) async fn order(cx: &Cx, project: &str, reference: &str, order: Order)
         None => begun,
     };
     let cx_of = cx.clone();
-    let write =
-        Write { cx: cx_of, verb: order.verb, instance, manifest, members, taken, taken_over, successors };
+    let write = Write {
+        cx: cx_of,
+        verb: order.verb,
+        forced: order.force,
+        lost,
+        instance,
+        manifest,
+        members,
+        taken,
+        superseded,
+        successors,
+    };
     Ok(begin(cx, begun, move |tx, operation| Box::pin(write.write(tx, operation))))
 }
 
@@ -170,7 +201,12 @@ pub(super) fn runs(instance: &Instance) -> Result<()> {
 }
 
 /// The members, each once and each able to be asked.
-async fn meant(cx: &Cx, instance: &Instance, order: &Order) -> Result<Vec<Member>> {
+async fn meant(
+    cx: &Cx,
+    instance: &Instance,
+    order: &Order,
+    lost: &BTreeSet<MemberId>,
+) -> Result<Vec<Member>> {
     let mut members: Vec<Member> = Vec::new();
     for (index, reference) in order.members.iter().enumerate() {
         let member = cx.member(instance, reference).await?;
@@ -180,7 +216,8 @@ async fn meant(cx: &Cx, instance: &Instance, order: &Order) -> Result<Vec<Member
                 format!("{} is named twice", member.name),
             ));
         }
-        if let Some(why) = suits::fault(order.verb, &member) {
+        let known = Circumstances { lost: lost.contains(&member.id), forced: order.force };
+        if let Some(why) = suits::fault(order.verb, &member, known) {
             return Err(Problem::new(Code::InvalidState, why));
         }
         members.push(member);
@@ -188,34 +225,78 @@ async fn meant(cx: &Cx, instance: &Instance, order: &Order) -> Result<Vec<Member
     Ok(members)
 }
 
-/// What is under way on the members and is taken over: by force whatever else is done with one that is there, also where that is
-/// parked; a member that is put back to work is not drained first. The same once more is refused, and everything else waits for
-/// its turn.
-async fn under_way(cx: &Cx, members: &[Member], order: &Order) -> Result<Vec<Operation>> {
-    let mut taken_over = Vec::new();
+/// What is under way on the members of an order.
+#[derive(Default)]
+struct UnderWay {
+    /// What it supersedes.
+    superseded: Vec<Operation>,
+    /// The members that a replacement works on.
+    replaced: BTreeMap<MemberId, Replaced>,
+}
+
+/// How far a replacement of a member is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Replaced {
+    /// Its successor has come.
+    arrived: bool,
+    /// Its removal has begun.
+    removal: bool,
+}
+
+/// What is under way on the members and is superseded: by force whatever else is done with one that is there, also where that is
+/// blocked; a member that is put back to work is not drained first. The same once more is refused, unless it is blocked and
+/// forced, and everything else waits for its turn.
+async fn under_way(cx: &Cx, members: &[Member], order: &Order) -> Result<UnderWay> {
+    let store = &cx.platform.store;
+    let mut found = UnderWay::default();
     for member in members {
-        let open = cx.platform.store.operation_open_on(member.id.uuid()).await.map_err(refuse)?;
+        let open = store.operation_open_on(member.id.uuid()).await.map_err(refuse)?;
+        if let Some(replace) = open.iter().find(|operation| operation.kind == REPLACE.kind) {
+            let successor = match successor_of(replace) {
+                Some(id) => store.member_lookup(id).await.map_err(refuse)?,
+                None => None,
+            };
+            let removal =
+                open.iter().any(|other| other.parent_id == Some(replace.id) && other.kind == REMOVE.kind);
+            found
+                .replaced
+                .insert(member.id, Replaced { arrived: successor.as_ref().is_some_and(has_come), removal });
+        }
         let kind = of(order.verb).0.kind;
         for operation in open {
-            let forced = order.force && operation.input["force"] != json!(true);
-            if operation.kind == kind && !forced && !order.dry_run {
+            let again = order.force
+                && (operation.input["force"] != json!(true) || is_blocked(cx, &operation).await?);
+            if operation.kind == kind && !again && !order.dry_run {
                 let why = format!(
                     "{kind} of {} is already under way: `muster operation watch {}` shows how far",
                     member.name, operation.id
                 );
                 return Err(Problem::new(Code::InvalidState, why));
             }
-            let in_the_way = matches!(
-                operation.kind.as_str(),
-                "member.drain" | "member.remove" | "member.replace" | "member.resume" | "member.upgrade"
-            );
+            let in_the_way = match operation.kind.as_str() {
+                "member.drain" | "member.remove" | "member.replace" | "member.resume" | "member.upgrade" => {
+                    true
+                }
+                // One that comes as a part of something else is that operation's to take back.
+                "member.add" | "member.recover" => operation.parent_id.is_none(),
+                _ => false,
+            };
             let drains = operation.kind == "member.drain";
             if (order.force && in_the_way) || (order.verb == Verb::Resume && drains) {
-                taken_over.push(operation);
+                found.superseded.push(operation);
             }
         }
     }
-    Ok(taken_over)
+    Ok(found)
+}
+
+/// Whether an operation is blocked, or waits for a child that is.
+async fn is_blocked(cx: &Cx, operation: &Operation) -> Result<bool> {
+    if operation.state == OperationState::Parked {
+        return Ok(true);
+    }
+    let children = cx.platform.store.operation_children(operation.id).await.map_err(refuse)?;
+    Ok(children.iter().any(|child| child.state == OperationState::Parked))
 }
 
 fn on_its_way(member: &Member) -> String {
@@ -271,27 +352,44 @@ fn replaced_already(
     ))
 }
 
+/// What is known of the other members, and of operations on them.
+#[derive(Debug, Clone, Default)]
+struct Others {
+    /// Those of which one fewer is wanted already, because another operation removes them.
+    going: BTreeSet<MemberId>,
+    /// Those that do not count as in work: their nodes are unreachable, or their cells are dead.
+    absent: BTreeSet<MemberId>,
+    /// Those that a replacement works on.
+    replaced: BTreeMap<MemberId, Replaced>,
+}
+
 /// Which members an order takes out of work, and how many fewer are wanted after it, by component.
 struct Taken {
     without: BTreeSet<MemberId>,
-    /// Those of which one fewer is wanted already, because another operation removes them.
-    going: BTreeSet<MemberId>,
-    /// Those whose nodes nobody hears from: they do not count as in work.
-    unheard: BTreeSet<MemberId>,
+    others: Others,
+    /// So many fewer are wanted, as this order writes it.
     fewer: BTreeMap<String, i64>,
+    /// So many fewer are wanted in the end: a replacement that is superseded leaves its successor, where that has come.
+    in_the_end: BTreeMap<String, i64>,
 }
 
 impl Taken {
-    fn of(verb: Verb, members: &[Member], going: BTreeSet<MemberId>, unheard: BTreeSet<MemberId>) -> Self {
-        let mut fewer: BTreeMap<String, i64> = BTreeMap::new();
+    fn of(verb: Verb, members: &[Member], others: Others) -> Self {
+        let (mut fewer, mut in_the_end): (BTreeMap<String, i64>, BTreeMap<String, i64>) = Default::default();
         for member in members {
-            let count = fewer.entry(member.component_key.clone()).or_default();
-            let counts = !member.never_worked() && !going.contains(&member.id);
-            if verb == Verb::Remove && counts {
-                *count += 1;
+            let (written, end) = (
+                fewer.entry(member.component_key.clone()).or_default(),
+                in_the_end.entry(member.component_key.clone()).or_default(),
+            );
+            if verb != Verb::Remove || member.never_worked() || others.going.contains(&member.id) {
+                continue;
             }
+            // What is superseded counts its successor by itself, and a removal that has begun has counted its member out.
+            let replaced = others.replaced.get(&member.id);
+            *written += i64::from(replaced.is_none_or(|replaced| !replaced.removal));
+            *end += i64::from(replaced.is_none_or(|replaced| !replaced.arrived));
         }
-        Self { without: members.iter().map(|member| member.id).collect(), going, unheard, fewer }
+        Self { without: members.iter().map(|member| member.id).collect(), others, fewer, in_the_end }
     }
 
     /// Goes on only if the component can do without them.
@@ -303,7 +401,8 @@ impl Taken {
         living: &[Member],
         leaving: &BTreeSet<MemberId>,
     ) -> Result<()> {
-        let (Some(fewer), Some(said)) = (self.fewer.get(&component.key), manifest.component(&component.key))
+        let (Some(fewer), Some(said)) =
+            (self.in_the_end.get(&component.key), manifest.component(&component.key))
         else {
             return Ok(());
         };
@@ -321,7 +420,7 @@ impl Taken {
             Verb::Replace => said.replace_order == ReplaceOrder::OldFirst,
             Verb::Add | Verb::Resume | Verb::Recover => false,
         };
-        let away: BTreeSet<MemberId> = leaving.union(&self.unheard).copied().collect();
+        let away: BTreeSet<MemberId> = leaving.union(&self.others.absent).copied().collect();
         match out.then(|| quorum::fault(said, desired, living, &away, &self.without)).flatten() {
             Some(why) => Err(Problem::new(Code::InvalidState, why)),
             None => Ok(()),
@@ -329,14 +428,46 @@ impl Taken {
     }
 }
 
+impl Taken {
+    /// Goes on only if no more members are wanted afterwards than the component may have: one that never worked is not counted,
+    /// and its successor, or itself once it works, is.
+    fn ensure_count_within_max(
+        &self,
+        verb: Verb,
+        manifest: &Manifest,
+        component: &Component,
+        members: &[Member],
+    ) -> Result<()> {
+        let Some(declared) = manifest.component(&component.key) else { return Ok(()) };
+        let counts = |member: &&Member| {
+            member.component_key == component.key
+                && self.without.contains(&member.id)
+                && member.never_worked()
+                && !self.others.replaced.contains_key(&member.id)
+        };
+        let more = members.iter().filter(counts).count() as i64;
+        let desired = component.desired + more;
+        if !matches!(verb, Verb::Replace | Verb::Recover) || more == 0 || desired <= declared.count.max {
+            return Ok(());
+        }
+        let why = format!(
+            "{} may have {} members, and {desired} would be wanted: remove the failed one instead",
+            component.key, declared.count.max
+        );
+        Err(Problem::new(Code::InvalidState, why))
+    }
+}
+
 struct Write {
     cx: Cx,
     verb: Verb,
+    forced: bool,
+    lost: BTreeSet<MemberId>,
     instance: Instance,
     manifest: Manifest,
     members: Vec<Member>,
     taken: Taken,
-    taken_over: BTreeSet<OperationId>,
+    superseded: Vec<Operation>,
     successors: Option<Successors>,
 }
 
@@ -353,19 +484,23 @@ impl Write {
         let (leaving, going) = (quorum::leaving(&operations), quorum::going(&operations));
         for component in &components {
             self.taken.refuse(self.verb, &self.manifest, component, &living, &leaving)?;
+            self.taken.ensure_count_within_max(self.verb, &self.manifest, component, &living)?;
         }
         for member in self.members.iter().filter(|_| self.verb == Verb::Resume) {
             let open = tx.operation_open_on_now(member.id.uuid()).await?;
             stays(member, operations.iter().chain(&open))?;
         }
-        if let Some(why) = replaced_already(self.verb, &self.members, &operations, &self.taken_over) {
+        let superseded: BTreeSet<OperationId> =
+            self.superseded.iter().map(|operation| operation.id).collect();
+        if let Some(why) = replaced_already(self.verb, &self.members, &operations, &superseded) {
             return Err(WriteError::from(Problem::new(Code::InvalidState, why)));
         }
         for before in &self.members {
             let now = living.iter().find(|now| now.id == before.id);
-            let lately = going.contains(&before.id) && !self.taken.going.contains(&before.id);
-            let why =
-                suits::fault(self.verb, now.unwrap_or(before)).or_else(|| lately.then(|| on_its_way(before)));
+            let lately = going.contains(&before.id) && !self.taken.others.going.contains(&before.id);
+            let known = Circumstances { lost: self.lost.contains(&before.id), forced: self.forced };
+            let why = suits::fault(self.verb, now.unwrap_or(before), known)
+                .or_else(|| lately.then(|| on_its_way(before)));
             if let Some(why) = why {
                 return Err(WriteError::from(Problem::new(Code::InvalidState, why)));
             }
@@ -376,13 +511,51 @@ impl Write {
             .iter()
             .map(|before| living.iter().find(|now| now.id == before.id).unwrap_or(before).clone())
             .collect();
-        let taken = Taken::of(self.verb, &members, self.taken.going, self.taken.unheard);
+        let taken = Taken::of(self.verb, &members, self.taken.others);
         for (key, fewer) in taken.fewer.iter().filter(|(_, fewer)| **fewer > 0) {
             tx.component_want(self.instance.id, key, -fewer, 0).await?;
         }
         match &self.successors {
-            Some(successors) => Ok(successors.write(&self.cx, tx, operation, &self.members).await?),
+            Some(successors) => {
+                Ok(successors.write(&self.cx, tx, operation, &self.members, &self.superseded).await?)
+            }
             None => Ok(Vec::new()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_ids::World;
+    use muster_model::instance::Health;
+    use muster_model::member::MemberState;
+
+    use super::*;
+    use crate::member::tests::member;
+
+    /// How many fewer are wanted by what an order writes, and in the end.
+    fn counts(state: MemberState, others: impl FnOnce(MemberId) -> Others) -> (i64, i64) {
+        let world = World::for_tests(1);
+        let one = Member { active_witness_id: Some(world.id()), ..member(&world, state, Health::Healthy) };
+        let taken = Taken::of(Verb::Remove, std::slice::from_ref(&one), others(one.id));
+        (taken.fewer["worker"], taken.in_the_end["worker"])
+    }
+
+    #[test]
+    fn a_removal_over_a_replacement_counts_its_member_once() {
+        let replaced = |arrived, removal| {
+            move |id| Others {
+                replaced: BTreeMap::from([(id, Replaced { arrived, removal })]),
+                ..Others::default()
+            }
+        };
+        let active = MemberState::Active;
+        assert_eq!(counts(active, |_| Others::default()), (1, 1));
+        assert_eq!(counts(active, |id| Others { going: BTreeSet::from([id]), ..Others::default() }), (0, 0));
+        // What is superseded adds one for a successor that has come, and takes one for a removal whose successor has not.
+        assert_eq!(counts(active, replaced(true, false)), (1, 0));
+        assert_eq!(counts(MemberState::Draining, replaced(true, true)), (0, 0));
+        assert_eq!(counts(MemberState::Draining, replaced(false, true)), (0, 1));
+        assert_eq!(counts(active, replaced(false, false)), (1, 1));
     }
 }

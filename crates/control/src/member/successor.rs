@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use muster_ids::{AllocationId, MemberId};
+use muster_ids::{AllocationId, MemberId, TypedId as _};
 use muster_manifest::Manifest;
 use muster_model::instance::{Component, Instance};
 use muster_model::member::Member;
 use muster_model::operation::Operation;
+use muster_operations::{has_come, successor_of};
 use muster_store::{MemberPlace, Result, Tx};
 use serde_json::{Value, json};
 
@@ -47,16 +48,22 @@ impl Successors {
         old.allocation_id.filter(|_| !old.allocation_made && !self.unreachable.contains(&old.id))
     }
 
-    /// Writes the new ones down, and names them in the operation. Says what is told of them.
+    /// Writes the new ones down, and names them in the operation. Says what is told of them. Where a replacement that is
+    /// superseded has brought a successor already, that one is kept: another would be one more than its component may have.
     pub(crate) async fn write(
         &self,
         cx: &Cx,
         tx: &mut Tx,
         operation: &mut Operation,
         old: &[Member],
+        superseded: &[Operation],
     ) -> Result<Vec<Told>> {
         let (mut told, mut named) = (Vec::new(), BTreeMap::new());
         for old in old {
+            if let Some(successor) = arrived(tx, old, superseded).await? {
+                named.insert(old.id.to_string(), successor);
+                continue;
+            }
             // One that never worked is not among those that are wanted; whoever takes its place is.
             let more = i64::from(old.never_worked());
             let component = tx.component_want(self.instance.id, &old.component_key, more, 1).await?;
@@ -80,4 +87,12 @@ impl Successors {
         }
         Ok(told)
     }
+}
+
+/// The successor of a member that a superseded replacement has brought, if it has come.
+async fn arrived(tx: &mut Tx, old: &Member, superseded: &[Operation]) -> Result<Option<MemberId>> {
+    let replaces =
+        |operation: &&Operation| operation.kind == "member.replace" && operation.subject_id == old.id.uuid();
+    let Some(id) = superseded.iter().find(replaces).and_then(successor_of) else { return Ok(None) };
+    Ok(tx.member_now(id).await?.filter(has_come).map(|successor| successor.id))
 }

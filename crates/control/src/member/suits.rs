@@ -4,10 +4,19 @@ use muster_manifest::Verb;
 use muster_model::instance::Health;
 use muster_model::member::{Member, MemberState};
 
+/// What else is known when something is asked of a member.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Circumstances {
+    /// Its cell is dead.
+    pub(super) lost: bool,
+    /// It is asked for by force.
+    pub(super) forced: bool,
+}
+
 /// Why it cannot be asked that, if it cannot.
-pub(super) fn fault(verb: Verb, member: &Member) -> Option<String> {
+pub(super) fn fault(verb: Verb, member: &Member, known: Circumstances) -> Option<String> {
     let (name, state) = (&member.name, member.state);
-    let broken = member.known_health() == Health::Unhealthy;
+    let broken = known.lost || member.known_health() == Health::Unhealthy;
     let (suits, wants) = match verb {
         Verb::Add => (true, ""),
         Verb::Drain => (state == MemberState::Active, "only one that is active can be drained"),
@@ -15,9 +24,15 @@ pub(super) fn fault(verb: Verb, member: &Member) -> Option<String> {
             matches!(state, MemberState::Drained | MemberState::Draining),
             "only one that is drained, or is being drained, can be put back to work",
         ),
-        Verb::Remove => {
-            (!matches!(state, MemberState::Removing | MemberState::Removed), "it is on its way out already")
-        }
+        Verb::Remove => (
+            match state {
+                MemberState::Removed => false,
+                // Its removal may be blocked: by force another goes on where that one is.
+                MemberState::Removing => known.forced,
+                _ => true,
+            },
+            "it is on its way out already; by force (`--force`) its removal is begun anew",
+        ),
         Verb::Replace => (
             matches!(
                 state,
@@ -45,8 +60,10 @@ mod tests {
     fn every_verb_in_every_state() {
         let world = World::for_tests(1);
         let can = |verb| {
-            let suits =
-                |state: &&MemberState| fault(verb, &member(&world, **state, Health::Healthy)).is_none();
+            let known = Circumstances::default();
+            let suits = |state: &&MemberState| {
+                fault(verb, &member(&world, **state, Health::Healthy), known).is_none()
+            };
             MemberState::ALL.iter().filter(suits).map(|state| state.as_str()).collect::<Vec<_>>().join(" ")
         };
         assert_eq!(can(Verb::Drain), "active");
@@ -54,13 +71,32 @@ mod tests {
         assert_eq!(can(Verb::Remove), "requested provisioning joining active draining drained failed");
         assert_eq!(can(Verb::Replace), "active draining drained failed");
         assert_eq!(can(Verb::Recover), "failed");
-        assert_eq!(fault(Verb::Recover, &member(&world, MemberState::Active, Health::Unhealthy)), None);
+        let known = Circumstances::default();
+        assert_eq!(
+            fault(Verb::Recover, &member(&world, MemberState::Active, Health::Unhealthy), known),
+            None
+        );
+    }
+
+    #[test]
+    fn one_with_a_dead_cell_is_recovered_and_a_blocked_removal_is_forced() {
+        let world = World::for_tests(1);
+        let lost = Circumstances { lost: true, forced: false };
+        let forced = Circumstances { lost: false, forced: true };
+        let healthy = |state| member(&world, state, Health::Healthy);
+        assert_eq!(fault(Verb::Recover, &healthy(MemberState::Active), lost), None);
+        for verb in [Verb::Drain, Verb::Remove, Verb::Replace] {
+            assert_eq!(fault(verb, &healthy(MemberState::Active), lost), None);
+        }
+        assert_eq!(fault(Verb::Remove, &healthy(MemberState::Removing), forced), None);
+        assert!(fault(Verb::Remove, &healthy(MemberState::Removing), lost).is_some());
+        assert!(fault(Verb::Remove, &healthy(MemberState::Removed), forced).is_some());
     }
 
     #[test]
     fn what_was_said_of_another_incarnation_is_no_reason_to_make_it_anew() {
         let mut healed = member(&World::for_tests(1), MemberState::Active, Health::Unhealthy);
         healed.incarnation += 1;
-        assert!(fault(Verb::Recover, &healed).is_some());
+        assert!(fault(Verb::Recover, &healed, Circumstances::default()).is_some());
     }
 }

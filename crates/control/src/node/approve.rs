@@ -12,8 +12,8 @@ use muster_node_api::inventory::{Gpu, Inventory};
 use muster_store::StoreError;
 use serde_json::json;
 
-use super::{IN_LINE, inventory, path, still_ours, view};
-use crate::commit::{WriteError, target};
+use super::{IN_LINE, ensure_reported, inventory, path, pin_address, still_ours, view};
+use crate::commit::{WriteError, target, told};
 use crate::{Answer, Commit, Cx, Result};
 
 /// Prepares `node_approve`.
@@ -25,6 +25,9 @@ pub async fn approve(cx: &Cx, reference: &str, body: NodeApprove) -> Result<Comm
     if node.inventory_digest != body.digest {
         return Err(changed_since(&node));
     }
+    if let Some(address) = &body.address {
+        ensure_reported(&node, address)?;
+    }
     cx.expect_version(node.version)?;
     let found = inventory(&node.inventory)?;
     let total = Capacity {
@@ -33,8 +36,17 @@ pub async fn approve(cx: &Cx, reference: &str, body: NodeApprove) -> Result<Comm
         memory_mb: found.memory_mb,
         disk_mb: found.disk_mb,
     };
-    let (subject, told) = (path(&node), json!({"name": node.name, "digest": body.digest, "capacity": total}));
+    let (subject, told) = (
+        path(&node),
+        told(&[
+            ("name", Some(json!(node.name))),
+            ("digest", Some(json!(body.digest))),
+            ("capacity", Some(json!(total))),
+            ("address", node.reported_address.as_ref().map(|address| json!(address))),
+        ]),
+    );
     let (platform, now) = (cx.platform.clone(), cx.now);
+    let before = view(&node);
     let commit = Commit::new(Scope::Platform, target("node", node.id, &node.name), move |tx| {
         Box::pin(async move {
             tx.node_lock(node.id).await?;
@@ -53,12 +65,13 @@ pub async fn approve(cx: &Cx, reference: &str, body: NodeApprove) -> Result<Comm
                 StoreError::Conflict(_) => WriteError::from(too_little(&node)),
                 error => error.into(),
             })?;
+            pin_address(tx, &node).await?;
             tx.node_recount(node.id).await?;
             tx.operation_wake_in_line(now, IN_LINE).await?;
             Ok(Answer::new(&view(&tx.node_of(node.id).await?)))
         })
     });
-    Ok(commit.wakes_engine().event(cx, EventType::NodeApproved, subject, told))
+    Ok(commit.before(&before).wakes_engine().event(cx, EventType::NodeApproved, subject, told))
 }
 
 fn changed_since(node: &Node) -> Problem {

@@ -14,8 +14,8 @@ use crate::{Commit, Cx};
 
 /// Prepares `node_audit`.
 pub async fn audit(cx: &Cx, reference: &str, body: NodeAudit) -> Result<Commit> {
-    let node = cx.node(reference).await?;
     cx.authorize(Permission::NodeAudit, Scope::Platform, "node")?;
+    let node = cx.node(reference).await?;
     if node.retired_at.is_some() {
         return Err(Problem::new(Code::InvalidState, "it is retired"));
     }
@@ -33,6 +33,7 @@ pub async fn audit(cx: &Cx, reference: &str, body: NodeAudit) -> Result<Commit> 
             input: json!({"mend": mend}),
             deadline_at,
             told: json!({"name": node.name, "mend": mend}),
+            before: json!({"state": node.state, "cordoned": node.cordoned, "draining": node.draining}),
             capacity: None,
             supersedes: Vec::new(),
             dry_run: body.dry_run.unwrap_or(false),

@@ -19,6 +19,7 @@ pub async fn cordon(cx: &Cx, reference: &str, body: NodeReason) -> Result<Commit
     let (id, now) = (node.id, cx.now);
     let told = told(&[("name", Some(json!(node.name))), ("reason", body.reason.map(|reason| json!(reason)))]);
     let subject = path(&node);
+    let before = view(&node);
     let commit = Commit::new(Scope::Platform, target("node", id, &node.name), move |tx| {
         Box::pin(async move {
             if !tx.node_set_cordoned(id, true, now).await? {
@@ -27,5 +28,5 @@ pub async fn cordon(cx: &Cx, reference: &str, body: NodeReason) -> Result<Commit
             Ok(Answer::new(&view(&tx.node_of(id).await?)))
         })
     });
-    Ok(commit.event(cx, EventType::NodeCordoned, subject, told))
+    Ok(commit.before(&before).event(cx, EventType::NodeCordoned, subject, told))
 }

@@ -4,6 +4,7 @@ mod approve;
 mod audit;
 mod cordon;
 mod drain;
+mod drain_plan;
 mod enrol;
 mod get;
 mod list;
@@ -26,12 +27,13 @@ use muster_api::{Code, Problem, node as api};
 use muster_ids::TypedId as _;
 use muster_model::node::{Node, NodeState};
 use muster_node_api::inventory::Inventory;
-use muster_store::StoreError;
+use muster_store::{StoreError, Tx};
 use serde::Deserialize as _;
 use serde_json::Value;
 
 use crate::Cx;
 use crate::capacity::amounts;
+use crate::commit::WriteError;
 use crate::refuse::{Result, refuse};
 
 /// How many of those who wait in line are looked at when a node can be used: about as many as one could take.
@@ -54,11 +56,15 @@ pub(crate) fn view(node: &Node) -> api::Node {
         inventory_digest: node.inventory_digest.clone(),
         approved_digest: node.approved_digest.clone(),
         approved_at: node.approved_at,
-        needs_approval: node.approved_digest.as_ref() != Some(&node.inventory_digest),
+        needs_approval: node.approved_digest.as_ref() != Some(&node.inventory_digest)
+            || has_other_address(node),
         seen_at: node.seen_at,
         agent_version: node.agent_version.clone(),
         certificate_until: node.certificate_until,
         shared_files: node.shared_files.clone(),
+        address: node.address.clone(),
+        reported_address: node.reported_address.clone(),
+        peer_address: node.peer_address.clone(),
         created_at: node.created_at,
         updated_at: node.updated_at,
         version: node.version,
@@ -66,6 +72,38 @@ pub(crate) fn view(node: &Node) -> api::Node {
         slots: None,
         inventory: None,
     }
+}
+
+/// Whether its agent reports an address that is not the approved one.
+fn has_other_address(node: &Node) -> bool {
+    node.reported_address.is_some() && node.reported_address != node.address
+}
+
+/// Goes on only if `address` is what the agent reports: an operator approves what was looked at.
+fn ensure_reported(node: &Node, address: &str) -> Result<()> {
+    if node.reported_address.as_deref() == Some(address) {
+        return Ok(());
+    }
+    let reported = node.reported_address.as_deref().unwrap_or("none");
+    Err(Problem::field("/address", format!("the agent of {} reports another address: {reported}", node.name)))
+}
+
+/// Has other nodes use the address that the agent reports.
+async fn pin_address(tx: &mut Tx, node: &Node) -> std::result::Result<(), WriteError> {
+    let Some(address) = node.reported_address.as_deref().filter(|_| has_other_address(node)) else {
+        return Ok(());
+    };
+    if let Some(other) = tx.node_with_address(address).await? {
+        let why = format!(
+            "{} reports the address {address}, which is that of the node {other}: retire that one first",
+            node.name
+        );
+        return Err(Problem::new(Code::InvalidState, why).into());
+    }
+    if tx.node_address(node.id, address).await? {
+        tx.wanted_raise_node(node.id).await?;
+    }
+    Ok(())
 }
 
 fn state(state: NodeState) -> api::NodeState {

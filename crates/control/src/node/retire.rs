@@ -15,8 +15,8 @@ use crate::{Commit, Cx};
 
 /// Prepares `node_retire`.
 pub async fn retire(cx: &Cx, reference: &str, body: NodeRetire) -> Result<Commit> {
-    let node = cx.node(reference).await?;
     cx.authorize(Permission::NodeRetire, Scope::Platform, "node")?;
+    let node = cx.node(reference).await?;
     let invalid = |detail: String| Problem::new(Code::InvalidState, detail);
     if node.retired_at.is_some() {
         return Err(invalid("it is retired".to_owned()));
@@ -57,6 +57,7 @@ pub async fn retire(cx: &Cx, reference: &str, body: NodeRetire) -> Result<Commit
             input,
             deadline_at,
             told: json!({"name": node.name, "attested": body.attest.is_some()}),
+            before: json!({"state": node.state, "cordoned": node.cordoned, "draining": node.draining}),
             capacity: None,
             supersedes: Vec::new(),
             dry_run: body.dry_run.unwrap_or(false),

@@ -19,6 +19,7 @@ pub async fn uncordon(cx: &Cx, reference: &str, body: NodeReason) -> Result<Comm
     let (id, now) = (node.id, cx.now);
     let told = told(&[("name", Some(json!(node.name))), ("reason", body.reason.map(|reason| json!(reason)))]);
     let subject = path(&node);
+    let before = view(&node);
     let commit = Commit::new(Scope::Platform, target("node", id, &node.name), move |tx| {
         Box::pin(async move {
             if !tx.node_set_cordoned(id, false, now).await? {
@@ -33,5 +34,5 @@ pub async fn uncordon(cx: &Cx, reference: &str, body: NodeReason) -> Result<Comm
             Ok(Answer::new(&view(&tx.node_of(id).await?)))
         })
     });
-    Ok(commit.wakes_engine().event(cx, EventType::NodeUncordoned, subject, told))
+    Ok(commit.before(&before).wakes_engine().event(cx, EventType::NodeUncordoned, subject, told))
 }

@@ -1,4 +1,4 @@
-//! Change a node's labels.
+//! Change a node's labels, or approve the address that its agent reports.
 
 use muster_api::node::NodeUpdate;
 use muster_authz::Permission;
@@ -6,7 +6,7 @@ use muster_model::Scope;
 use muster_model::event::EventType;
 use serde_json::json;
 
-use super::{path, still_ours, view};
+use super::{ensure_reported, path, pin_address, still_ours, view};
 use crate::commit::{changed, target};
 use crate::tenant::checked_labels;
 use crate::{Answer, Commit, Cx, Result};
@@ -17,7 +17,16 @@ pub async fn update(cx: &Cx, reference: &str, body: NodeUpdate) -> Result<Commit
     let mut node = cx.node(reference).await?;
     still_ours(&node)?;
     cx.expect_version(node.version)?;
-    let told = changed(&[("labels", body.labels.as_ref().map(|labels| json!(labels)))]);
+    let told = changed(
+        &view(&node),
+        &[
+            ("labels", body.labels.as_ref().map(|labels| json!(labels))),
+            ("address", body.address.as_ref().map(|address| json!(address))),
+        ],
+    );
+    if let Some(address) = &body.address {
+        ensure_reported(&node, address)?;
+    }
     if body.labels.is_some() {
         node.labels = checked_labels(body.labels)?;
     }
@@ -27,6 +36,10 @@ pub async fn update(cx: &Cx, reference: &str, body: NodeUpdate) -> Result<Commit
     let commit = Commit::new(Scope::Platform, target("node", node.id, &node.name), move |tx| {
         Box::pin(async move {
             tx.node_update(&node).await?;
+            if body.address.is_some() {
+                pin_address(tx, &node).await?;
+                node.address = body.address;
+            }
             Ok(Answer::new(&view(&node)))
         })
     });

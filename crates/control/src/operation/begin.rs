@@ -41,6 +41,8 @@ pub(crate) struct Begin {
     pub(crate) deadline_at: Timestamp,
     /// What the event and the audit say beside the operation itself.
     pub(crate) told: Value,
+    /// The values before it, for the audit; none for something new.
+    pub(crate) before: Option<Value>,
     /// The event that tells of it; of an operation that was accepted, if nothing else fits.
     pub(crate) event: EventType,
     /// What is under way and is taken over.
@@ -113,7 +115,7 @@ where
         Box::pin(async move {
             let mut news = rows(tx, &mut opened).await?;
             for old in &supersedes {
-                supersede(tx, old, &mut opened, now).await?;
+                supersede(tx, &teller.platform.world, old, &mut opened, now).await?;
             }
             tx.operation_open(&opened).await?;
             news.extend(ended);
@@ -121,6 +123,10 @@ where
             Ok::<_, WriteError>(started(&opened, shown))
         })
     });
+    let commit = match begin.before {
+        Some(before) => commit.before(&before),
+        None => commit,
+    };
     commit.wakes_engine().event(cx, begin.event, begin.path, told)
 }
 

@@ -8,7 +8,7 @@ use muster_model::operation::OperationState;
 use muster_operations::definition;
 use serde_json::json;
 
-use super::{path, view};
+use super::{path, view_for};
 use crate::commit::target;
 use crate::{Answer, Commit, Cx, Result};
 
@@ -31,12 +31,14 @@ pub async fn cancel(cx: &Cx, reference: &str, body: OperationCancel) -> Result<C
     let told = json!({"kind": operation.kind, "reason": body.reason.unwrap_or_default()});
     let named = target("operation", operation.id, &operation.kind);
     let now = cx.now;
+    let before = view_for(cx.is_operator(), &operation);
     operation.cancel_requested = true;
+    let to_operator = cx.is_operator();
     let commit = Commit::new(operation.scope(), named, move |tx| {
         Box::pin(async move {
             tx.operation_cancel(operation.id, now).await?;
-            Ok(Answer::new(&view(&operation)))
+            Ok(Answer::new(&view_for(to_operator, &operation)))
         })
     });
-    Ok(commit.wakes_engine().event(cx, EventType::OperationCancelRequested, subject, told))
+    Ok(commit.before(&before).wakes_engine().event(cx, EventType::OperationCancelRequested, subject, told))
 }

@@ -8,7 +8,7 @@ use muster_model::Scope;
 use muster_model::operation::OperationState;
 use muster_store::OperationFilter;
 
-use super::view;
+use super::view_for;
 use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
@@ -42,7 +42,10 @@ pub async fn list(cx: &Cx, query: OperationListQuery) -> Result<Answer> {
     let filter = OperationFilter { project, subject, state };
     let mut items = cx.platform.store.operation_list(page, filter).await.map_err(refuse)?;
     let next_page_token = cx.next_page(&list, page, &mut items, |operation| operation.id.uuid()).await?;
-    Ok(Answer::new(&OperationPage { items: items.iter().map(view).collect(), next_page_token }))
+    Ok(Answer::new(&OperationPage {
+        items: items.iter().map(|operation| view_for(cx.is_operator(), operation)).collect(),
+        next_page_token,
+    }))
 }
 
 fn uuid_of<I: TypedId + std::str::FromStr>(text: &str) -> Option<uuid::Uuid> {

@@ -1,7 +1,9 @@
 //! Operations, as everybody sees them.
 
 mod begin;
+mod blocked;
 mod cancel;
+mod evidence;
 mod get;
 mod list;
 mod start;
@@ -14,9 +16,10 @@ pub use list::list;
 pub use unblock::unblock;
 
 pub(crate) use begin::{Begin, Wrote, begin, deadline, part_of};
-pub(crate) use start::{Start, start, started};
+pub(crate) use start::{Start, start, start_with, started};
 pub(crate) use take_up::take_up;
 
+use crate::Cx;
 use jiff::Timestamp;
 use muster_api::operations as api;
 use muster_authz::PrincipalKind;
@@ -26,9 +29,6 @@ use muster_model::operation::{
 };
 use muster_model::witness::{Witness, WitnessKind};
 use muster_operations::{Definition, Undo, definition};
-use serde_json::json;
-
-use crate::Cx;
 
 pub(crate) fn path(operation: &Operation) -> String {
     format!("/v1/operations/{}", operation.id)
@@ -64,6 +64,10 @@ pub(crate) fn plan(definition: &Definition, touches: &[String], deadline_at: Tim
         touches: touches.to_vec(),
         capacity: None,
         fits_now: None,
+        items: Vec::new(),
+        short: None,
+        adds: Vec::new(),
+        pulls: Vec::new(),
         // A round trip to an agent takes about a second; every other step is a commit.
         expected_seconds: u32::try_from(definition.steps.len()).unwrap_or(u32::MAX),
         deadline_at,
@@ -157,11 +161,11 @@ pub(crate) fn witness_kind(kind: WitnessKind) -> api::WitnessKind {
     match kind {
         WitnessKind::Witnessed => api::WitnessKind::Witnessed,
         WitnessKind::Attested => api::WitnessKind::Attested,
+        WitnessKind::Lost => api::WitnessKind::Lost,
     }
 }
 
-pub(crate) fn witness(witness: &Witness) -> api::Witness {
-    let evidence = json!({"checked": witness.checked, "found": witness.result});
+pub(crate) fn witness(to_operator: bool, witness: &Witness) -> api::Witness {
     api::Witness {
         id: witness.id,
         transition: witness.transition.as_str().to_owned(),
@@ -170,9 +174,26 @@ pub(crate) fn witness(witness: &Witness) -> api::Witness {
         node_id: witness.node_id,
         task_id: witness.task_id,
         actor_id: witness.actor_id.clone(),
-        evidence: evidence.as_object().cloned().unwrap_or_default(),
+        evidence: evidence::evidence(witness, to_operator),
         at: witness.at,
     }
+}
+
+/// The operation as its reader may see it: nobody but operators sees paths of nodes.
+pub(crate) fn view_for(to_operator: bool, operation: &Operation) -> api::Operation {
+    let mut view = view(operation);
+    if to_operator {
+        return view;
+    }
+    let steps = view.steps.iter_mut().map(|step| &mut step.message);
+    let items = view.items.iter_mut().map(|item| &mut item.message);
+    for said in [&mut view.waiting, &mut view.message].into_iter().chain(steps).chain(items) {
+        *said = said.as_deref().map(evidence::without_node_paths);
+    }
+    if let Some(parked) = &mut view.parked {
+        parked.reason = evidence::without_node_paths(&parked.reason);
+    }
+    view
 }
 
 pub(crate) fn view(operation: &Operation) -> api::Operation {
@@ -193,6 +214,7 @@ pub(crate) fn view(operation: &Operation) -> api::Operation {
         items: operation.items.iter().map(item).collect(),
         waiting: operation.waiting.clone(),
         parked: operation.parked.as_ref().map(parked),
+        blocked_by: Vec::new(),
         reason: operation.reason.clone(),
         message: operation.message.clone(),
         cancel_requested: operation.cancel_requested,

@@ -29,6 +29,8 @@ pub(crate) struct Start {
     pub(crate) deadline_at: Timestamp,
     /// What the event and the audit say beside the operation itself.
     pub(crate) told: Value,
+    /// The values before it, for the audit.
+    pub(crate) before: Value,
     pub(crate) capacity: Option<muster_api::capacity::Capacity>,
     /// What is under way and is taken over.
     pub(crate) supersedes: Vec<Operation>,
@@ -37,9 +39,16 @@ pub(crate) struct Start {
 
 /// Prepares it: the plan alone for a dry run, which passes the door like any command but leaves nothing.
 pub(crate) fn start(cx: &Cx, start: Start) -> Commit {
+    start_with(cx, start, Vec::new())
+}
+
+/// The same, with what it works on beside its subject, for the plan.
+pub(crate) fn start_with(cx: &Cx, start: Start, others: Vec<String>) -> Commit {
     let Start { definition, scope, subject_kind, subject_id, name, input, deadline_at, supersedes, .. } =
         start;
-    let mut shown = plan(definition, std::slice::from_ref(&start.subject), deadline_at);
+    let mut touched = vec![start.subject.clone()];
+    touched.extend(others);
+    let mut shown = plan(definition, &touched, deadline_at);
     shown.capacity = start.capacity;
     let named = target(subject_kind, &start.subject, &name);
     if start.dry_run {
@@ -72,7 +81,7 @@ pub(crate) fn start(cx: &Cx, start: Start) -> Commit {
     if !supersedes.is_empty() {
         told["supersedes"] = json!(supersedes.iter().map(|old| old.id).collect::<Vec<_>>());
     }
-    let now = cx.now;
+    let (now, world) = (cx.now, cx.platform.world.clone());
     let ended: Vec<(String, Value)> = supersedes
         .iter()
         .map(|old| {
@@ -84,7 +93,7 @@ pub(crate) fn start(cx: &Cx, start: Start) -> Commit {
     let commit = Commit::new(scope, named, move |tx| {
         Box::pin(async move {
             for old in &supersedes {
-                supersede(tx, old, &mut opened, now).await?;
+                supersede(tx, &world, old, &mut opened, now).await?;
             }
             tx.operation_open(&opened).await?;
             Ok::<_, WriteError>(started(&opened, shown))
@@ -93,7 +102,7 @@ pub(crate) fn start(cx: &Cx, start: Start) -> Commit {
     let commit = ended
         .into_iter()
         .fold(commit, |commit, (path, data)| commit.event(cx, EventType::OperationEnded, path, data));
-    commit.wakes_engine().event(cx, EventType::OperationAccepted, start.path, told)
+    commit.before(&start.before).wakes_engine().event(cx, EventType::OperationAccepted, start.path, told)
 }
 
 /// The answer of a command that started an operation.

@@ -10,7 +10,7 @@ use muster_model::witness::{Transition, Witness, WitnessKind};
 use muster_operations::{Unblocked, definition, unblock as decide};
 use serde_json::json;
 
-use super::{path, view};
+use super::{path, view_for};
 use crate::commit::{WriteError, target};
 use crate::refuse::{Result, refuse};
 use crate::{Answer, Commit, Cx};
@@ -69,7 +69,8 @@ pub async fn unblock(cx: &Cx, reference: &str, body: OperationUnblock) -> Result
     let (now, timing) = (cx.now, *cx.platform.engine.timing());
     let (subject, named) = (path(&operation), target("operation", operation.id, &operation.kind));
     let told = json!({"kind": operation.kind, "choice": choice.as_str(), "statement": statement.unwrap_or_default()});
-    let (id, scope) = (operation.id, operation.scope());
+    let (id, scope, to_operator) = (operation.id, operation.scope(), cx.is_operator());
+    let before = view_for(to_operator, &operation);
     let commit = Commit::new(scope, named, move |tx| {
         Box::pin(async move {
             let gone = || Problem::new(Code::InvalidState, "it has ended meanwhile");
@@ -84,8 +85,8 @@ pub async fn unblock(cx: &Cx, reference: &str, body: OperationUnblock) -> Result
             }
             debug_assert!(fresh.state != OperationState::Parked);
             fresh.version += 1;
-            Ok::<_, WriteError>(Answer::new(&view(&fresh)))
+            Ok::<_, WriteError>(Answer::new(&view_for(to_operator, &fresh)))
         })
     });
-    Ok(commit.wakes_engine().event(cx, EventType::OperationUnblocked, subject, told))
+    Ok(commit.before(&before).wakes_engine().event(cx, EventType::OperationUnblocked, subject, told))
 }

@@ -1,6 +1,5 @@
 //! Get a short-lived token for an app's operator account in a consumer's project.
 
-use jiff::SignedDuration;
 use muster_api::entitlement::OperatorTokenMint;
 use muster_api::{Code, Problem};
 use muster_authz::Permission;
@@ -13,7 +12,7 @@ use serde_json::{Value, json};
 use crate::commit::target;
 use crate::door::actor_of;
 use crate::entitlement::anywhere;
-use crate::token::{path, view};
+use crate::token::{expiry, issuer, path, view};
 use crate::{Answer, Commit, Cx, Result};
 
 /// No token of an operator lives longer.
@@ -30,6 +29,7 @@ pub async fn mint(cx: &Cx, project: &str, body: OperatorTokenMint) -> Result<Com
         return Err(Problem::not_found("entitlement"));
     }
     let seconds = body.expires_in_seconds.unwrap_or(LONGEST).min(LONGEST);
+    let (expires_at, parent_id) = (expiry(cx, Some(seconds))?, issuer(cx)?);
     let secret = Secret::make(TokenKind::ServiceAccount, &cx.platform.world);
     let token = Token {
         id: cx.platform.world.id::<TokenId>(),
@@ -38,10 +38,11 @@ pub async fn mint(cx: &Cx, project: &str, body: OperatorTokenMint) -> Result<Com
         name: format!("minted by {}", cx.principal()?.name),
         hint: secret.hint(),
         created_at: cx.now,
-        expires_at: cx.now + SignedDuration::from_secs(i64::from(seconds)),
+        expires_at,
         revoked_at: None,
         last_used_at: None,
         version: 1,
+        parent_id,
     };
     let told = json!({"app": found.app, "entitlement_id": entitlement.id, "token_id": token.id, "hint": token.hint,
         "expires_at": token.expires_at, "consumer_project_id": entitlement.project_id,

@@ -15,10 +15,13 @@ pub async fn update(cx: &Cx, reference: &str, body: ProjectUpdate) -> Result<Com
     let mut project = cx.project(reference).await?;
     cx.authorize(Permission::ProjectUpdate, project.scope(), "project")?;
     cx.expect_version(project.version)?;
-    let told = changed(&[
-        ("display_name", body.display_name.as_ref().map(|name| json!(name))),
-        ("labels", body.labels.as_ref().map(|labels| json!(labels))),
-    ]);
+    let told = changed(
+        &view(&project),
+        &[
+            ("display_name", body.display_name.as_ref().map(|name| json!(name))),
+            ("labels", body.labels.as_ref().map(|labels| json!(labels))),
+        ],
+    );
     if let Some(name) = body.display_name {
         project.display_name = name;
     }

@@ -5,7 +5,7 @@ use muster_api::quota::{QuotaLimit, QuotaSet};
 use muster_authz::Permission;
 use muster_model::event::EventType;
 use muster_store::Quota;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{version, view};
 use crate::commit::{changed, target};
@@ -18,15 +18,23 @@ pub async fn set(cx: &Cx, project: &str, body: QuotaSet) -> Result<Commit> {
     cx.authorize(Permission::QuotaSet, project.scope(), "project")?;
     let mut quota = cx.platform.store.quota_lookup(project.id).await.map_err(refuse)?;
     cx.expect_version(version(&quota))?;
+    let before = view(project.id, &quota);
     apply(&mut quota, &body)?;
-    let told = changed(&[
-        ("max_allocations", body.max_allocations.map(|most| json!(most))),
-        ("max_gpus", body.max_gpus.map(|most| json!(most))),
-        ("max_cpus", body.max_cpus.map(|most| json!(most))),
-        ("max_memory_mb", body.max_memory_mb.map(|most| json!(most))),
-        ("max_disk_mb", body.max_disk_mb.map(|most| json!(most))),
-        ("unlimited", body.unlimited.as_ref().map(|limits| json!(limits))),
-    ]);
+    let mut told = changed(
+        &before,
+        &[
+            ("max_allocations", body.max_allocations.map(|most| json!(most))),
+            ("max_gpus", body.max_gpus.map(|most| json!(most))),
+            ("max_cpus", body.max_cpus.map(|most| json!(most))),
+            ("max_memory_mb", body.max_memory_mb.map(|most| json!(most))),
+            ("max_disk_mb", body.max_disk_mb.map(|most| json!(most))),
+            ("unlimited", body.unlimited.as_ref().map(|limits| json!(limits))),
+        ],
+    );
+    if body.unlimited.is_some() {
+        // A limit that is taken away is named in a list; all that were there before say which number it had.
+        told["before"] = limits(&before);
+    }
     let subject = format!("/v1/projects/{}/quota", project.id);
     let id = project.id;
     let commit = Commit::new(project.scope(), target("quota", id, &project.name), move |tx| {
@@ -37,6 +45,15 @@ pub async fn set(cx: &Cx, project: &str, body: QuotaSet) -> Result<Commit> {
         })
     });
     Ok(commit.event(cx, EventType::QuotaSet, subject, told))
+}
+
+/// The limits alone.
+fn limits(quota: &impl serde::Serialize) -> Value {
+    let mut shown = json!(quota);
+    if let Some(members) = shown.as_object_mut() {
+        members.retain(|name, _| name.starts_with("max_"));
+    }
+    shown
 }
 
 /// Puts the limits that are named in their place. Null would be the usual word for "none", but our JSON has no null:

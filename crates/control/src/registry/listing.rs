@@ -15,16 +15,25 @@ pub async fn tags(cx: &Cx, guest: &Guest, name: &Name, last: &str, most: usize) 
     Ok(tags.into_iter().map(|tag| tag.name).collect())
 }
 
-/// The manifests that speak of this one.
+/// A page of the manifests that speak of this one, and whether more follow.
 pub async fn referrers(
     cx: &Cx,
     guest: &Guest,
     name: &Name,
     digest: &Digest,
     kind: Option<&str>,
-) -> Answered<Vec<Referrer>> {
+    last: &str,
+    most: u32,
+) -> Answered<(Vec<Referrer>, bool)> {
     let id = visit(cx, guest, name, Right::Pull).await?.repository()?;
-    cx.platform.store.referrers(id, &digest.to_string(), kind).await.map_err(stored)
+    let (store, subject) = (&cx.platform.store, digest.to_string());
+    let found = store.referrers(id, &subject, kind, last, most.into()).await.map_err(stored)?;
+    // A page may end early, when it has enough bytes: whether it was the last is asked for.
+    let more = match found.last() {
+        Some(last) => !store.referrers(id, &subject, kind, &last.digest, 1).await.map_err(stored)?.is_empty(),
+        None => false,
+    };
+    Ok((found, more))
 }
 
 /// The repositories of a service account's project after `last`. For people it is empty: which of their projects a client means

@@ -13,6 +13,7 @@ use muster_registry::error::{Code, Refusal};
 use muster_registry::manifest::Manifest;
 use muster_registry::path::{Name, Reference};
 use muster_store::{ManifestContent, StoreError};
+use muster_trust::bundle;
 use serde_json::json;
 
 use super::{Answered, Guest, Right, Visit, stored, told, visit};
@@ -64,6 +65,10 @@ pub async fn get(
     Ok(found)
 }
 
+/// How many signatures of one artifact are taken, and how many bytes of them.
+const SIGNATURES_TAKEN: i64 = muster_trust::MOST_SIGNATURES as i64 - 96;
+const SIGNATURE_BYTES_TAKEN: i64 = muster_trust::MOST_SIGNATURE_BYTES as i64 - (4 << 20);
+
 /// What a push told.
 pub struct Pushed {
     /// The digest of the manifest.
@@ -98,10 +103,19 @@ pub async fn push(
         Reference::Digest(_) => None,
     };
     let row = row(&manifest, &digest, bytes, total);
+    ensure_few_signatures(cx, id, &row).await?;
     let subject = manifest.subject.as_ref().map(|subject| subject.digest);
     let publishes = tag.as_deref().is_some_and(|tag| subject.is_none() && !is_signature_tag(tag));
     let artifact = publishes.then(|| draft(cx, &visit, id, &manifest, &row));
+    let tagged = match &tag {
+        Some(tag) => cx.platform.store.tag_lookup(id, tag).await.map_err(stored)?,
+        None => None,
+    };
     let commit = commit(cx, &visit, id, row, tag, artifact)?;
+    let commit = match tagged {
+        Some(digest) => commit.before(&json!({"digest": digest})),
+        None => commit,
+    };
     let command = Command {
         action: "manifest.push".to_owned(),
         route: format!("PUT /v2/{}/manifests/{}", visit.path, text(reference)),
@@ -120,6 +134,26 @@ pub async fn push(
         _ => told(problem),
     })?;
     Ok(Pushed { digest, subject })
+}
+
+/// Of one artifact no more signatures are taken than are examined, some room for races included: so a good one that was taken is
+/// always found. One that is not taken is refused to its signer, and does not disappear among bad ones.
+async fn ensure_few_signatures(cx: &Cx, id: RepositoryId, row: &Row) -> Answered<()> {
+    let (Some(subject), Some(bundle::MEDIA_TYPE)) = (&row.subject, row.artifact_type.as_deref()) else {
+        return Ok(());
+    };
+    let store = &cx.platform.store;
+    if store.manifest_total(id, &row.digest).await.map_err(stored)?.is_some() {
+        return Ok(());
+    }
+    let (count, bytes) = store.referrers_total(id, subject, bundle::MEDIA_TYPE).await.map_err(stored)?;
+    if count < SIGNATURES_TAKEN && bytes.saturating_add(row.total_size) <= SIGNATURE_BYTES_TAKEN {
+        return Ok(());
+    }
+    let why = format!(
+        "{subject} has {count} signatures of {bytes} bytes, and {SIGNATURES_TAKEN} of {SIGNATURE_BYTES_TAKEN} bytes are taken: delete some that are not needed"
+    );
+    Err(Refusal::new(Code::Denied, why))
 }
 
 fn commit(
@@ -294,6 +328,10 @@ pub async fn delete(cx: &Cx, guest: &Guest, name: &Name, reference: &Reference) 
     let path = format!("/v1/projects/{}/repositories/{id}", visit.project);
     let told_of = json!({"repository": visit.name, "digest": digest, "tag": tag});
     let missing = absent(&named);
+    let tagged = match &tag {
+        Some(tag) => cx.platform.store.tag_lookup(id, tag).await.map_err(stored)?,
+        None => None,
+    };
     let commit = Commit::new(visit.scope(), target("repository", id, &visit.name), move |tx| {
         Box::pin(async move {
             if let Some(artifact) = &artifact {
@@ -310,6 +348,10 @@ pub async fn delete(cx: &Cx, guest: &Guest, name: &Name, reference: &Reference) 
             Ok(Answer::new(&json!({})))
         })
     });
+    let commit = match tagged {
+        Some(digest) => commit.before(&json!({"digest": digest})),
+        None => commit,
+    };
     let commit = commit.event(cx, EventType::ManifestDeleted, path, told_of);
     let command = Command {
         action: "manifest.delete".to_owned(),

@@ -6,13 +6,16 @@
 
 mod blob;
 mod collect;
+pub(crate) mod damage;
 mod listing;
 mod manifest;
 mod manifests;
 mod names;
+mod scrub;
 mod token;
 mod upload;
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 
 use muster_api::{Code as Problems, Problem};
@@ -26,15 +29,16 @@ use muster_store::PullRight;
 use crate::refuse::refuse;
 use crate::{Authenticated, Cx};
 
-pub use blob::{Content, blob_delete, blob_look, blob_read};
+pub use blob::{Content, ContentPart, blob_delete, blob_look, blob_read};
 pub use listing::{catalog, referrers, tags};
 pub use manifest::{delete as manifest_delete, get as manifest_get, push as manifest_push};
 pub(crate) use manifest::{published, row as manifest_row};
 pub(crate) use manifests::Manifests;
 pub(crate) use names::Names;
+pub use scrub::Scrubbed;
 pub use token::{Granted, TokenAnswer};
-pub(crate) use upload::keep;
 pub use upload::{Chunk, Started, append, cancel, finish, length, start};
+pub(crate) use upload::{keep, settle};
 
 /// The result of a use-case of the registry.
 pub type Answered<T> = Result<T, Refusal>;
@@ -137,6 +141,12 @@ pub(crate) fn stored(error: muster_store::StoreError) -> Refusal {
 /// Storage that does not answer is the operator's to look at; a client is told to come again.
 pub(crate) fn storage(error: &muster_registry::StorageError) -> Refusal {
     tracing::error!(%error, "the blobs' storage failed");
+    if let muster_registry::StorageError::Storage { error, .. } = error
+        && matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+    {
+        let says = "the registry's disk is full: an operator frees space, then repeat";
+        return Refusal::new(Code::Unsupported, says).with_status(507);
+    }
     Refusal::new(Code::Unsupported, "the registry's storage cannot be used now; repeat in a moment")
         .with_status(503)
 }

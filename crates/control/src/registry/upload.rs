@@ -15,6 +15,7 @@ use muster_registry::{Digest, Finished, UploadError};
 use serde_json::json;
 use uuid::Uuid;
 
+use super::damage::Unsound;
 use super::{Answered, Guest, Right, Visit, storage, stored, told, visit};
 use crate::commit::target;
 use crate::{Answer, Command, Commit, Cx, execute};
@@ -74,9 +75,18 @@ async fn ensured(cx: &Cx, mut visit: Visit) -> Answered<Visit> {
 async fn taken_over(cx: &Cx, guest: &Guest, visit: &Visit, digest: &Digest, from: &Name) -> Answered<bool> {
     let Ok(source) = super::visit(cx, guest, from, Right::Pull).await else { return Ok(false) };
     let Some(source_id) = source.id else { return Ok(false) };
-    let digest = digest.to_string();
+    let (parsed, digest) = (digest, digest.to_string());
     let there = cx.platform.store.repository_blob(source_id, &digest).await.map_err(stored)?;
-    let Some(there) = there.filter(|there| there.file.is_some()) else { return Ok(false) };
+    let Some(there) = there else { return Ok(false) };
+    let Some(file) = &there.file else { return Ok(false) };
+    // What is damaged is not handed on: the client is to bring the right bytes.
+    let size = u64::try_from(there.size).unwrap_or_default();
+    match cx.platform.check_blob(parsed, size, file).await {
+        Ok(_) => {}
+        Err(Unsound::Damaged) => return Ok(false),
+        Err(Unsound::Storage(error)) => return Err(storage(&error)),
+        Err(Unsound::Store(error)) => return Err(stored(error)),
+    }
     let id = visit.repository()?;
     let (now, digest_text) = (cx.now, digest.clone());
     let detail = json!({"digest": digest, "from": source.path, "size": there.size});
@@ -173,27 +183,40 @@ where
 }
 
 /// Writes down where the content is, and that the repository has it. Of two files with the same content the later one goes: it
-/// was never named by any row. But a row's word is compared with the disk first: a file that was lost is replaced by what came.
+/// was never named by any row. But the file that counts is compared with the digest first: one that is lost or damaged is replaced
+/// by what came, for every repository that has it.
 pub(crate) async fn keep(cx: &Cx, visit: &Visit, digest: &Digest, finished: Finished) -> Answered<()> {
-    let id = visit.repository()?;
+    settle(cx, visit.repository()?, digest, finished).await
+}
+
+/// The same, for a repository that is known by its id.
+pub(crate) async fn settle(
+    cx: &Cx,
+    id: muster_ids::RepositoryId,
+    digest: &Digest,
+    finished: Finished,
+) -> Answered<()> {
     let blobs = &cx.platform.blobs;
     for _ in 0..2 {
         let counts = record(cx, id, digest, &finished, cx.platform.world.now()).await.map_err(stored)?;
         let counts = counts.unwrap_or_default();
-        let there = blobs.length(&counts).await.is_ok();
-        if counts != finished.file && there {
-            if let Err(error) = blobs.remove(&finished.file).await {
-                tracing::warn!(%error, "a second file of the same content stays until it is swept");
+        let damage = match counts == finished.file {
+            // Its content was verified when it came.
+            true => blobs.check_length(&counts, finished.size).await,
+            false => blobs.check_content(&counts, digest, finished.size).await,
+        };
+        match damage.map_err(|error| storage(&error))? {
+            None if counts == finished.file => return Ok(()),
+            None => {
+                if let Err(error) = blobs.remove(&finished.file).await {
+                    tracing::warn!(%error, "a second file of the same content stays until it is swept");
+                }
+                return Ok(());
             }
-            return Ok(());
+            Some(damage) => {
+                cx.platform.quarantine_blob(digest, &counts, damage, "push").await.map_err(stored)?;
+            }
         }
-        if there {
-            return Ok(());
-        }
-        tracing::error!(%digest, file = counts, "the file of a blob is gone; what was pushed takes its place");
-        let mut tx = cx.platform.store.begin().await.map_err(stored)?;
-        tx.blob_lost(&digest.to_string(), &counts).await.map_err(stored)?;
-        tx.commit().await.map_err(stored)?;
     }
     Err(Refusal::new(Code::Unsupported, "the content was lost while it was written down: push it again")
         .with_status(503))

@@ -8,7 +8,7 @@ use muster_model::event::EventType;
 use muster_store::StoreError;
 use serde_json::json;
 
-use super::found;
+use super::{found, view};
 use crate::commit::target;
 use crate::refuse::refuse;
 use crate::tenant::removed_view;
@@ -28,6 +28,7 @@ pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<Commit> {
     let named = target("repository", repository.id, &repository.name);
     let path = format!("/v1/projects/{project}/repositories/{}", repository.id);
     let told = json!({"name": repository.name});
+    let before = view(cx, &repository).await?;
     let commit = Commit::new(scope, named, move |tx| {
         Box::pin(async move {
             let in_use = |error| match error {
@@ -44,5 +45,5 @@ pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<Commit> {
         })
     });
     // Its name may be remembered as a place that is gone.
-    Ok(commit.revokes().event(cx, EventType::RepositoryDeleted, path, told))
+    Ok(commit.before(&before).revokes().event(cx, EventType::RepositoryDeleted, path, told))
 }

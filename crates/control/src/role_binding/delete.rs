@@ -7,7 +7,7 @@ use muster_model::Role;
 use muster_model::event::EventType;
 use serde_json::json;
 
-use super::only_by_the_tenant;
+use super::{only_by_the_tenant, view};
 use crate::commit::target;
 use crate::tenant::removed_view;
 use crate::user::keep_an_operator;
@@ -22,6 +22,7 @@ pub async fn delete(cx: &Cx, reference: &str) -> Result<Commit> {
     let (id, role, user) = (binding.id, binding.role, binding.user_id);
     let tenant = binding.scope.tenant();
     let told = json!({"user_id": user, "user_email": binding.user_email, "role": role.as_str()});
+    let before = view(&binding);
     let commit = Commit::new(binding.scope, target("role_binding", id, role.as_str()), move |tx| {
         Box::pin(async move {
             if role == Role::PlatformOperator {
@@ -34,5 +35,10 @@ pub async fn delete(cx: &Cx, reference: &str) -> Result<Commit> {
             Ok(Answer::new(&removed_view(&id, BTreeMap::new())))
         })
     });
-    Ok(commit.revokes().event(cx, EventType::RoleBindingDeleted, format!("/v1/role-bindings/{id}"), told))
+    Ok(commit.before(&before).revokes().event(
+        cx,
+        EventType::RoleBindingDeleted,
+        format!("/v1/role-bindings/{id}"),
+        told,
+    ))
 }

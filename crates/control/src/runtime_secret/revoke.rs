@@ -21,6 +21,7 @@ pub async fn revoke(cx: &Cx, project: &str, reference: &str, body: RuntimeSecret
     let (id, seen, at, instance) = (secret.id, secret.version, cx.now, secret.instance_id);
     let (subject, target) = (path(&secret), target("runtime_secret", id, &secret.name));
     let told = facts(&secret, body.reason.as_deref());
+    let before = view(&secret);
     secret.revoked_at = Some(at);
     secret.version += 1;
     let commit = Commit::new(scope, target, move |tx| {
@@ -32,5 +33,5 @@ pub async fn revoke(cx: &Cx, project: &str, reference: &str, body: RuntimeSecret
             Ok(Answer::new(&view(&secret)))
         })
     });
-    Ok(commit.revokes().event(cx, EventType::RuntimeSecretRevoked, subject, told))
+    Ok(commit.before(&before).revokes().event(cx, EventType::RuntimeSecretRevoked, subject, told))
 }

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::content::content;
 use super::{path, view};
+use crate::artifact::credential::RegistryHost;
 use crate::commit::target;
 use crate::refuse::refuse;
 use crate::tenant::counted;
@@ -20,6 +21,13 @@ pub async fn create(cx: &Cx, project: &str, body: SecretCreate) -> Result<Commit
     let (project_id, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::SecretCreate, scope, "project")?;
     let content = content(body.value, body.encoding)?;
+    let registry = match &body.registry {
+        None => None,
+        Some(registry) => Some(RegistryHost::parse(registry).ok_or_else(|| {
+            let why = "name a host, and a port where it has an uncommon one: registry.example:5000";
+            Problem::field("/registry", why)
+        })?),
+    };
     refuse_taken(cx, project_id, &body.name).await?;
     let tenant_id = scope.tenant().ok_or_else(|| Problem::not_found("project"))?;
     let platform = &cx.platform;
@@ -31,6 +39,7 @@ pub async fn create(cx: &Cx, project: &str, body: SecretCreate) -> Result<Commit
         tenant_id,
         project_id,
         name: body.name,
+        registry: registry.map(|registry| registry.as_str().to_owned()),
         revision: 1,
         size: counted(content.len() as u64),
         sealed,
@@ -39,7 +48,7 @@ pub async fn create(cx: &Cx, project: &str, body: SecretCreate) -> Result<Commit
         version: 1,
     };
     let (subject, named) = (path(&secret), target("secret", id, &secret.name));
-    let told = json!({"name": secret.name, "revision": secret.revision});
+    let told = json!({"name": secret.name, "revision": secret.revision, "registry": secret.registry});
     let commit = Commit::new(scope, named, move |tx| {
         Box::pin(async move {
             tx.secret_insert(&secret).await?;

@@ -7,7 +7,7 @@ use muster_authz::Permission;
 use muster_model::event::EventType;
 use serde_json::json;
 
-use super::{found, path};
+use super::{found, path, view};
 use crate::commit::target;
 use crate::tenant::removed_view;
 use crate::{Answer, Commit, Cx, Result};
@@ -20,6 +20,7 @@ pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<Commit> {
     cx.expect_version(secret.version)?;
     let (subject, named) = (path(&secret), target("secret", secret.id, &secret.name));
     let told = json!({"name": secret.name, "revision": secret.revision});
+    let before = view(&secret);
     let commit = Commit::new(scope, named, move |tx| {
         Box::pin(async move {
             let cells = tx.secret_delete(&secret).await?;
@@ -29,7 +30,7 @@ pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<Commit> {
             Ok(Answer::new(&removed_view(&secret.id, BTreeMap::new())))
         })
     });
-    Ok(commit.event(cx, EventType::SecretDeleted, subject, told))
+    Ok(commit.before(&before).event(cx, EventType::SecretDeleted, subject, told))
 }
 
 fn in_use(cells: &[String]) -> Problem {

@@ -46,6 +46,7 @@ fn view(secret: &ProjectSecret) -> api::Secret {
         tenant_id: secret.tenant_id,
         project_id: secret.project_id,
         name: secret.name.clone(),
+        registry: secret.registry.clone(),
         revision: secret.revision,
         size: secret.size,
         created_at: secret.created_at,

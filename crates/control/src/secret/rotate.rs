@@ -17,6 +17,7 @@ pub async fn rotate(cx: &Cx, project: &str, reference: &str, body: SecretRotate)
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::SecretRotate, scope, "secret")?;
     let mut secret = found(cx, project, reference).await?;
+    let before = view(&secret);
     let content = content(body.value, body.encoding)?;
     let platform = &cx.platform;
     secret.revision += 1;
@@ -33,5 +34,5 @@ pub async fn rotate(cx: &Cx, project: &str, reference: &str, body: SecretRotate)
             Ok(Answer::new(&view(&secret)))
         })
     });
-    Ok(commit.event(cx, EventType::SecretRotated, subject, told))
+    Ok(commit.before(&before).event(cx, EventType::SecretRotated, subject, told))
 }

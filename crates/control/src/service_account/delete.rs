@@ -8,7 +8,7 @@ use muster_model::event::EventType;
 use muster_store::StoreError;
 use serde_json::json;
 
-use super::path;
+use super::{path, view};
 use crate::commit::{WriteError, target};
 use crate::entitlement::not_by_hand;
 use crate::tenant::{counted, removed_view};
@@ -23,6 +23,7 @@ pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<Commit> {
     not_by_hand(cx, account.id).await?;
     let (subject, told) = (path(&account), json!({"name": account.name}));
     let (id, version) = (account.id, account.version);
+    let before = view(&account);
     let commit = Commit::new(account.scope(), target("service_account", id, &account.name), move |tx| {
         Box::pin(async move {
             let mut removed = BTreeMap::new();
@@ -37,7 +38,7 @@ pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<Commit> {
             Ok(Answer::new(&removed_view(&id, removed)))
         })
     });
-    Ok(commit.revokes().event(cx, EventType::ServiceAccountDeleted, subject, told))
+    Ok(commit.before(&before).revokes().event(cx, EventType::ServiceAccountDeleted, subject, told))
 }
 
 fn on_record() -> Problem {

@@ -18,12 +18,15 @@ pub async fn update(cx: &Cx, project: &str, reference: &str, body: ServiceAccoun
     let mut account = cx.service_account(project, reference).await?;
     cx.expect_version(account.version)?;
     not_by_hand(cx, account.id).await?;
-    let told = changed(&[
-        ("description", body.description.as_ref().map(|text| json!(text))),
-        ("permissions", body.permissions.as_ref().map(|words| json!(words))),
-        ("disabled", body.disabled.map(|disabled| json!(disabled))),
-        ("labels", body.labels.as_ref().map(|labels| json!(labels))),
-    ]);
+    let told = changed(
+        &view(&account),
+        &[
+            ("description", body.description.as_ref().map(|text| json!(text))),
+            ("permissions", body.permissions.as_ref().map(|words| json!(words))),
+            ("disabled", body.disabled.map(|disabled| json!(disabled))),
+            ("labels", body.labels.as_ref().map(|labels| json!(labels))),
+        ],
+    );
     if let Some(text) = body.description {
         account.description = text;
     }

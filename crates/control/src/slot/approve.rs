@@ -33,6 +33,7 @@ pub async fn approve(cx: &Cx, reference: &str, body: SlotApprove) -> Result<Comm
         ("was", Some(json!(seen.state))),
         ("was_because", seen.reason.as_ref().map(|reason| json!(reason))),
     ]);
+    let before = view(&seen);
     let commit = Commit::new(Scope::Platform, target("slot", seen.id, &seen.device), move |tx| {
         Box::pin(async move {
             tx.node_lock(seen.node_id).await?;
@@ -58,5 +59,5 @@ pub async fn approve(cx: &Cx, reference: &str, body: SlotApprove) -> Result<Comm
             Ok(Answer::new(&view(&current(tx, &seen).await?)))
         })
     });
-    Ok(commit.wakes_engine().event(cx, EventType::SlotApproved, subject, told))
+    Ok(commit.before(&before).wakes_engine().event(cx, EventType::SlotApproved, subject, told))
 }

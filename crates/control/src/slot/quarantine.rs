@@ -19,6 +19,7 @@ pub async fn quarantine(cx: &Cx, reference: &str, body: SlotQuarantine) -> Resul
     let seen = cx.slot(reference).await?;
     let (subject, now) = (path(&seen), cx.now);
     let told = json!({"node_id": seen.node_id, "device": seen.device, "reason": body.reason});
+    let before = view(&seen);
     let commit = Commit::new(Scope::Platform, target("slot", seen.id, &seen.device), move |tx| {
         Box::pin(async move {
             tx.node_lock(seen.node_id).await?;
@@ -31,5 +32,5 @@ pub async fn quarantine(cx: &Cx, reference: &str, body: SlotQuarantine) -> Resul
             Ok(Answer::new(&view(&current(tx, &seen).await?)))
         })
     });
-    Ok(commit.event(cx, EventType::SlotQuarantined, subject, told))
+    Ok(commit.before(&before).event(cx, EventType::SlotQuarantined, subject, told))
 }

@@ -1,8 +1,10 @@
-//! Add one's own SSH key to a project.
+//! Add an SSH key to a project, or grant a person access to the cells of one allocation.
 
 use muster_api::ssh_key::SshKeyCreate;
 use muster_api::{Code, Problem};
 use muster_authz::{Permission, PrincipalKind};
+use muster_ids::{AllocationId, UserId};
+use muster_model::Scope;
 use muster_model::cell::SshKey;
 use muster_model::event::EventType;
 use serde_json::json;
@@ -10,16 +12,42 @@ use serde_json::json;
 use super::public_key::parse;
 use super::{path, view};
 use crate::commit::target;
+use crate::refuse::refuse;
 use crate::{Answer, Commit, Cx, Result};
+
+/// Keys that one person may have in a project, and a project in all: every node with a cell of the project is sent them.
+const MOST_OF_PERSON: i64 = 20;
+const MOST_OF_PROJECT: i64 = 500;
+
+fn too_many(whose: &str, count: i64) -> Problem {
+    let detail =
+        format!("{whose} {count} SSH keys here, which is the most: delete one first (muster ssh-key delete)");
+    Problem::new(Code::QuotaExceeded, detail)
+}
 
 /// Prepares `ssh_key_create`.
 pub async fn create(cx: &Cx, project: &str, body: SshKeyCreate) -> Result<Commit> {
     let (project_id, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::SshKeyCreate, scope, "project")?;
-    let PrincipalKind::User { id: user_id, .. } = cx.principal()?.kind else {
+    let PrincipalKind::User { id: caller, .. } = cx.principal()?.kind else {
         return Err(Problem::new(Code::PermissionDenied, "a key is a person's: a service account has none"));
     };
     let parsed = parse(&body.public_key).map_err(|why| Problem::field("/public_key", why))?;
+    if body.expires_at.is_some_and(|time| time <= cx.now) {
+        return Err(Problem::field("/expires_at", "it is in the past"));
+    }
+    let allocation_id = match &body.allocation {
+        Some(reference) => Some(living_allocation(cx, project, reference).await?),
+        None => None,
+    };
+    let user_id = owner(cx, scope, caller, &body).await?;
+    let (mine, all) = cx.platform.store.ssh_key_count(project_id, user_id).await.map_err(refuse)?;
+    if mine >= MOST_OF_PERSON {
+        return Err(too_many(if user_id == caller { "you have" } else { "this person has" }, mine));
+    }
+    if all >= MOST_OF_PROJECT {
+        return Err(too_many("the project has", all));
+    }
     let tenant_id = scope.tenant().ok_or_else(|| Problem::not_found("project"))?;
     let key = SshKey {
         id: cx.platform.world.id(),
@@ -29,11 +57,15 @@ pub async fn create(cx: &Cx, project: &str, body: SshKeyCreate) -> Result<Commit
         name: body.name,
         public_key: parsed.line,
         fingerprint: parsed.fingerprint,
+        allocation_id,
+        expires_at: body.expires_at,
+        granted_by: (user_id != caller).then_some(caller),
         created_at: cx.now,
         version: 1,
     };
     let (subject, named) = (path(&key), target("ssh_key", key.id, &key.name));
-    let told = json!({"name": key.name, "user_id": user_id, "fingerprint": key.fingerprint});
+    let told = json!({"name": key.name, "user_id": user_id, "fingerprint": key.fingerprint,
+                      "allocation_id": key.allocation_id, "expires_at": key.expires_at});
     let commit = Commit::new(scope, named, move |tx| {
         Box::pin(async move {
             tx.ssh_key_insert(&key).await?;
@@ -42,4 +74,38 @@ pub async fn create(cx: &Cx, project: &str, body: SshKeyCreate) -> Result<Commit
         })
     });
     Ok(commit.event(cx, EventType::SshKeyCreated, subject, told))
+}
+
+/// The person the key is for. A grant to another person is bounded in place and time, and only for callers who could bind a
+/// role instead.
+async fn owner(cx: &Cx, scope: Scope, caller: UserId, body: &SshKeyCreate) -> Result<UserId> {
+    let Some(reference) = &body.user else { return Ok(caller) };
+    let absent = || Problem::field("/user", "no such person in this tenant");
+    let user = cx.user(reference).await.map_err(|_| absent())?;
+    if user.id == caller {
+        return Ok(caller);
+    }
+    if user.tenant_id != scope.tenant() {
+        return Err(absent());
+    }
+    cx.authorize(Permission::RoleBindingCreate, scope, "project")?;
+    for (field, is_given) in
+        [("/allocation", body.allocation.is_some()), ("/expires_at", body.expires_at.is_some())]
+    {
+        if !is_given {
+            return Err(Problem::field(field, "required in a grant for another person"));
+        }
+    }
+    Ok(user.id)
+}
+
+async fn living_allocation(cx: &Cx, project: &str, reference: &str) -> Result<AllocationId> {
+    let found = cx.allocation(project, reference).await;
+    let allocation =
+        found.map_err(|_| Problem::field("/allocation", "no such allocation in this project"))?;
+    if allocation.state.is_final() {
+        let why = format!("the allocation is {}", allocation.state.as_str());
+        return Err(Problem::field("/allocation", why));
+    }
+    Ok(allocation.id)
 }

@@ -6,7 +6,7 @@ use muster_authz::{Permission, PrincipalKind};
 use muster_model::event::EventType;
 use serde_json::json;
 
-use super::{found, path};
+use super::{found, path, view};
 use crate::commit::target;
 use crate::tenant::removed_view;
 use crate::{Answer, Commit, Cx, Result};
@@ -23,8 +23,10 @@ pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<Commit> {
     }
     cx.expect_version(key.version)?;
     let (subject, named) = (path(&key), target("ssh_key", id, &key.name));
-    let told = json!({"name": key.name, "user_id": key.user_id, "fingerprint": key.fingerprint});
+    let told = json!({"name": key.name, "user_id": key.user_id, "fingerprint": key.fingerprint,
+                      "allocation_id": key.allocation_id, "expires_at": key.expires_at});
     let tenant = key.tenant_id;
+    let before = view(&key);
     let commit = Commit::new(scope, named, move |tx| {
         Box::pin(async move {
             tx.ssh_key_delete(id).await?;
@@ -32,5 +34,5 @@ pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<Commit> {
             Ok(Answer::new(&removed_view(&id, BTreeMap::new())))
         })
     });
-    Ok(commit.event(cx, EventType::SshKeyDeleted, subject, told))
+    Ok(commit.before(&before).event(cx, EventType::SshKeyDeleted, subject, told))
 }

@@ -2,6 +2,7 @@
 
 mod create;
 mod delete;
+mod expire;
 mod get;
 mod list;
 mod public_key;
@@ -38,6 +39,9 @@ fn view(key: &SshKey) -> api::SshKey {
         name: key.name.clone(),
         public_key: key.public_key.clone(),
         fingerprint: key.fingerprint.clone(),
+        allocation_id: key.allocation_id,
+        expires_at: key.expires_at,
+        granted_by: key.granted_by,
         created_at: key.created_at,
         version: key.version,
     }

@@ -14,6 +14,9 @@ const ALGORITHMS: &[&str] = &[
     "ssh-rsa",
 ];
 
+/// The longest key in bytes, with its algorithm.
+const LONGEST: usize = 2_048;
+
 /// A key without its comment and without options: nothing of it can say more than who may come in.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct PublicKey {
@@ -36,6 +39,10 @@ pub(super) fn parse(text: &str) -> Result<PublicKey, &'static str> {
     let (algorithm, encoded) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     if !ALGORITHMS.contains(&algorithm) {
         return Err("it begins with its algorithm, such as ssh-ed25519; options are not allowed");
+    }
+    // Every node with a cell of the project is sent it: an RSA key of 8,192 bits has 1,400 bytes.
+    if algorithm.len() + encoded.len() > LONGEST {
+        return Err("the key is longer than 2048 bytes: use an Ed25519 key, or RSA of at most 8192 bits");
     }
     let bytes = STANDARD.decode(encoded).map_err(|_| "the second word is not base64")?;
     // The key says its algorithm once more inside; a text put together of two keys is found here.

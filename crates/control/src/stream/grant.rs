@@ -136,10 +136,14 @@ fn check(what: &StreamWhat) -> Result<()> {
     }
 }
 
-/// What the audit and the event say. A command's words are told; the values of its variables are not, as that is where
-/// people put secrets.
+/// What the audit and the event say. Both are read by more people than may run commands, so of a command's words only the
+/// program is told, and how many there are; of its variables only the names.
 fn told(what: &StreamWhat) -> Value {
     let mut told = json!(what);
+    if let StreamWhat::Command(command) = what {
+        told["command"]["command"] = json!(command.command.first());
+        told["command"]["words"] = json!(command.command.len());
+    }
     if let Some(environment) = told.pointer_mut("/command/environment").and_then(Value::as_object_mut) {
         let names: Vec<String> = environment.keys().cloned().collect();
         told["command"]["environment"] = json!(names);
@@ -156,10 +160,11 @@ mod tests {
     }
 
     #[test]
-    fn words_of_a_command_are_told_and_values_of_variables_are_not() {
-        let what = command(json!({"command": ["env"], "environment": {"KEY": "hidden"}}));
+    fn the_program_of_a_command_is_told_and_neither_its_other_words_nor_values_of_variables() {
+        let what = command(json!({"command": ["mysql", "-psup3rs3cret"], "environment": {"KEY": "hidden"}}));
         let text = told(&what).to_string();
-        assert!(text.contains("env") && text.contains("KEY") && !text.contains("hidden"), "{text}");
+        assert!(text.contains("mysql") && text.contains("KEY"), "{text}");
+        assert!(!text.contains("hidden") && !text.contains("sup3rs3cret"), "{text}");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use muster_model::event::EventType;
 use muster_store::{AppHolds, StoreError};
 use serde_json::json;
 
-use super::path;
+use super::{path, view};
 use crate::commit::{WriteError, target};
 use crate::{Answer, Commit, Cx, Result};
 
@@ -23,6 +23,7 @@ pub async fn delete(cx: &Cx, reference: &str, query: DeleteQuery) -> Result<Comm
     let (subject, told) = (path(&tenant), json!({"slug": tenant.slug, "cascade": cascade}));
     let (id, version, owner) = (tenant.id, tenant.version, tenant.id.to_string());
     let platform = cx.platform.clone();
+    let before = view(&tenant);
     let commit = Commit::new(Scope::Tenant(id), target("tenant", id, &tenant.slug), move |tx| {
         Box::pin(async move {
             refuse_if_alive("tenant", tx.allocation_live_of_tenant(id).await?)?;
@@ -58,7 +59,7 @@ pub async fn delete(cx: &Cx, reference: &str, query: DeleteQuery) -> Result<Comm
             Ok(Answer::new(&removed_view(&id, removed)))
         })
     });
-    Ok(commit.revokes().event(cx, EventType::TenantDeleted, subject, told))
+    Ok(commit.before(&before).revokes().event(cx, EventType::TenantDeleted, subject, told))
 }
 
 /// What is on a node does not end because a row is removed: it is released first, which is witnessed. So no cascade

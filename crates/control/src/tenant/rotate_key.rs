@@ -24,6 +24,7 @@ pub async fn rotate_key(cx: &Cx, reference: &str) -> Result<Commit> {
     tenant.version += 1;
     let told = json!({"key_version": key.key_version});
     let (subject, id, at) = (path(&tenant), tenant.id, cx.now);
+    let before = json!({"key_version": newest.key_version});
     let commit = Commit::new(Scope::Tenant(id), target("tenant", id, &tenant.slug), move |tx| {
         Box::pin(async move {
             tx.sealing_key_insert(&key, at).await?;
@@ -31,5 +32,5 @@ pub async fn rotate_key(cx: &Cx, reference: &str) -> Result<Commit> {
             Ok(Answer::new(&view(&tenant)))
         })
     });
-    Ok(commit.event(cx, EventType::TenantKeyRotated, subject, told))
+    Ok(commit.before(&before).event(cx, EventType::TenantKeyRotated, subject, told))
 }

@@ -15,10 +15,13 @@ pub async fn update(cx: &Cx, reference: &str, body: TenantUpdate) -> Result<Comm
     let mut tenant = cx.tenant(reference).await?;
     cx.authorize(Permission::TenantUpdate, Scope::Tenant(tenant.id), "tenant")?;
     cx.expect_version(tenant.version)?;
-    let told = changed(&[
-        ("display_name", body.display_name.as_ref().map(|name| json!(name))),
-        ("labels", body.labels.as_ref().map(|labels| json!(labels))),
-    ]);
+    let told = changed(
+        &view(&tenant),
+        &[
+            ("display_name", body.display_name.as_ref().map(|name| json!(name))),
+            ("labels", body.labels.as_ref().map(|labels| json!(labels))),
+        ],
+    );
     if let Some(name) = body.display_name {
         tenant.display_name = name;
     }

@@ -9,7 +9,7 @@ use muster_model::event::EventType;
 use muster_model::token::{Secret, Subject, Token, TokenKind};
 use serde_json::json;
 
-use super::{lifetime, path, view};
+use super::{expiry, issuer, path, view};
 use crate::commit::target;
 use crate::entitlement::not_minted_by_hand;
 use crate::{Answer, Commit, Cx, Result};
@@ -39,10 +39,11 @@ pub async fn issue(cx: &Cx, body: TokenIssue) -> Result<Commit> {
         name: body.name,
         hint: secret.hint(),
         created_at: cx.now,
-        expires_at: cx.now + lifetime(body.expires_in_seconds),
+        expires_at: expiry(cx, body.expires_in_seconds)?,
         revoked_at: None,
         last_used_at: None,
         version: 1,
+        parent_id: issuer(cx)?,
     };
     let told = json!({"name": token.name, "hint": token.hint, "expires_at": token.expires_at});
     let path = path(&token);

@@ -12,15 +12,31 @@ pub use list::list;
 pub use revoke::revoke;
 pub use rotate::rotate;
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use muster_api::token as api;
+use muster_ids::TokenId;
 use muster_model::token::{Subject, Token, TokenKind};
+
+use crate::{Cx, Result};
 
 /// How long a token lives if nobody says otherwise.
 const LIFETIME: u32 = 90 * 24 * 3600;
 
-pub(crate) fn lifetime(seconds: Option<u32>) -> SignedDuration {
-    SignedDuration::from_secs(i64::from(seconds.unwrap_or(LIFETIME)))
+/// When a token ends that the actor issues now: at most when the token ends that it acts with. Otherwise a short-lived token
+/// that leaks would make itself one that lasts. The session of a person, who gave a password, may issue longer ones.
+pub(crate) fn expiry(cx: &Cx, seconds: Option<u32>) -> Result<Timestamp> {
+    let wish = cx.now + SignedDuration::from_secs(i64::from(seconds.unwrap_or(LIFETIME)));
+    let actor = cx.authenticated()?;
+    Ok(match actor.token_kind {
+        TokenKind::Session => wish,
+        _ => wish.min(actor.expires_at),
+    })
+}
+
+/// The token that a token which the actor issues now ends with; none for a session, which ends with every logout.
+pub(crate) fn issuer(cx: &Cx) -> Result<Option<TokenId>> {
+    let actor = cx.authenticated()?;
+    Ok((actor.token_kind != TokenKind::Session).then_some(actor.token_id))
 }
 
 pub(crate) fn view(token: &Token) -> api::Token {
@@ -48,6 +64,7 @@ pub(crate) fn view(token: &Token) -> api::Token {
         revoked_at: token.revoked_at,
         last_used_at: token.last_used_at,
         version: token.version,
+        parent_id: token.parent_id,
         secret: None,
         secret_shown_once: None,
     }

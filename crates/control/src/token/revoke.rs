@@ -18,6 +18,7 @@ pub async fn revoke(cx: &Cx, reference: &str) -> Result<Commit> {
     if token.revoked_at.is_some() {
         return Err(Problem::new(Code::InvalidState, "the token was revoked before"));
     }
+    let before = view(&token);
     token.revoked_at = Some(cx.now);
     token.version += 1;
     let (id, at, path) = (token.id, cx.now, path(&token));
@@ -28,5 +29,5 @@ pub async fn revoke(cx: &Cx, reference: &str) -> Result<Commit> {
             Ok(Answer::new(&view(&token)))
         })
     });
-    Ok(commit.revokes().event(cx, EventType::TokenRevoked, path, told))
+    Ok(commit.before(&before).revokes().event(cx, EventType::TokenRevoked, path, told))
 }

@@ -9,7 +9,7 @@ use muster_model::event::EventType;
 use muster_model::token::{Secret, Subject, Token, TokenKind};
 use serde_json::json;
 
-use super::{lifetime, path, view};
+use super::{expiry, issuer, path, view};
 use crate::commit::target;
 use crate::entitlement::not_minted_by_hand;
 use crate::{Answer, Commit, Cx, Result};
@@ -17,6 +17,12 @@ use crate::{Answer, Commit, Cx, Result};
 /// Prepares `token_rotate`.
 pub async fn rotate(cx: &Cx, reference: &str, body: TokenRotate) -> Result<Commit> {
     let (old, scope, own) = cx.token(reference).await?;
+    let actor = cx.authenticated()?;
+    // A token replaces itself. To replace another of the same account is to take it over, which needs a right, or the session of
+    // the person it belongs to.
+    if own && actor.token_id != old.id && actor.token_kind != TokenKind::Session {
+        cx.authorize(Permission::TokenRotate, scope, "token")?;
+    }
     if !own {
         cx.authorize(Permission::TokenRotate, scope, "token")?;
         if old.kind != TokenKind::ServiceAccount {
@@ -37,14 +43,16 @@ pub async fn rotate(cx: &Cx, reference: &str, body: TokenRotate) -> Result<Commi
     }
     let overlap = SignedDuration::from_secs(i64::from(body.overlap_seconds.unwrap_or(3600)));
     let ends_at = (cx.now + overlap).min(old.expires_at);
+    let before = view(&old);
     let secret = Secret::make(old.kind, &cx.platform.world);
     let fresh = Token {
         id: cx.platform.world.id::<TokenId>(),
         hint: secret.hint(),
         created_at: cx.now,
-        expires_at: cx.now + lifetime(body.expires_in_seconds),
+        expires_at: expiry(cx, body.expires_in_seconds)?,
         last_used_at: None,
         version: 1,
+        parent_id: issuer(cx)?,
         ..old.clone()
     };
     let told = json!({"replaces": old.id, "old_ends_at": ends_at, "hint": fresh.hint, "expires_at": fresh.expires_at});
@@ -56,5 +64,5 @@ pub async fn rotate(cx: &Cx, reference: &str, body: TokenRotate) -> Result<Commi
             Ok(Answer::new(&view(&fresh)).with_secret("secret", secret.reveal()))
         })
     });
-    Ok(commit.revokes().event(cx, EventType::TokenRotated, path, told))
+    Ok(commit.before(&before).revokes().event(cx, EventType::TokenRotated, path, told))
 }

@@ -19,11 +19,14 @@ pub async fn set(cx: &Cx, project: &str, body: TrustPolicySet) -> Result<Commit>
     let seen = found(cx, project.id).await?;
     cx.expect_version(seen.version)?;
     let rules = applied(seen, &body)?;
-    let told = changed(&[
-        ("unsigned_up_to", body.unsigned_up_to.map(|state| json!(state))),
-        ("smoke_to_stage", body.smoke_to_stage.map(|needed| json!(needed))),
-        ("grace_hours", body.grace_hours.map(|hours| json!(hours))),
-    ]);
+    let told = changed(
+        &view(project.id, &seen),
+        &[
+            ("unsigned_up_to", body.unsigned_up_to.map(|state| json!(state))),
+            ("smoke_to_stage", body.smoke_to_stage.map(|needed| json!(needed))),
+            ("grace_hours", body.grace_hours.map(|hours| json!(hours))),
+        ],
+    );
     let subject = format!("/v1/projects/{}/trust-policy", project.id);
     let id = project.id;
     let commit = Commit::new(project.scope(), target("trust_policy", id, &project.name), move |tx| {

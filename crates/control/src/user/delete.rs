@@ -6,7 +6,7 @@ use muster_authz::Permission;
 use muster_model::event::EventType;
 use serde_json::json;
 
-use super::{keep_an_operator, path};
+use super::{keep_an_operator, path, view};
 use crate::commit::target;
 use crate::tenant::{counted, removed_view};
 use crate::{Answer, Commit, Cx, Result};
@@ -18,6 +18,7 @@ pub async fn delete(cx: &Cx, reference: &str) -> Result<Commit> {
     cx.expect_version(user.version)?;
     let (subject, told) = (path(&user), json!({"email": user.email}));
     let (id, version, tenant) = (user.id, user.version, user.tenant_id);
+    let before = view(&user);
     let commit = Commit::new(user.scope(), target("user", id, &user.email), move |tx| {
         Box::pin(async move {
             keep_an_operator(tx, id).await?;
@@ -32,5 +33,5 @@ pub async fn delete(cx: &Cx, reference: &str) -> Result<Commit> {
             Ok(Answer::new(&removed_view(&id, removed)))
         })
     });
-    Ok(commit.revokes().event(cx, EventType::UserDeleted, subject, told))
+    Ok(commit.before(&before).revokes().event(cx, EventType::UserDeleted, subject, told))
 }

@@ -1,14 +1,19 @@
 //! Set a password. Everything that was derived from the old one ends.
 
-use muster_api::Problem;
+use std::time::Instant;
+
 use muster_api::user::UserSetPassword;
+use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_model::event::EventType;
 use serde_json::json;
 
 use super::{path, view};
 use crate::commit::target;
-use crate::{Answer, Commit, Cx, Result, password};
+use crate::{Answer, Commit, Cx, Result, Verdict, password};
+
+/// Attempts to give the old password, per second: a guesser's pace, not a person's.
+const ATTEMPTS: f64 = 0.2;
 
 /// Prepares `user_set_password`.
 pub async fn set_password(cx: &Cx, reference: &str, body: UserSetPassword) -> Result<Commit> {
@@ -16,15 +21,30 @@ pub async fn set_password(cx: &Cx, reference: &str, body: UserSetPassword) -> Re
     let own = cx.user_id() == Some(user.id);
     if own {
         // A stolen token must not be enough to take the account over.
-        if let Some(hash) = &user.password_hash {
-            let given = body.current_password.unwrap_or_default();
-            if !password::verify(given, Some(hash.clone())).await? {
-                return Err(Problem::field("/current_password", "this is not the password until now"));
+        match &user.password_hash {
+            Some(hash) => {
+                let attempts = format!("set password {}", user.id);
+                if let Verdict::Wait(_) = cx.limits().take_from(attempts, ATTEMPTS, Instant::now()) {
+                    let detail = "too many attempts to set this password; wait a few seconds";
+                    return Err(Problem::new(Code::RateLimited, detail));
+                }
+                let given = body.current_password.unwrap_or_default();
+                if !password::verify(given, Some(hash.clone())).await? {
+                    return Err(Problem::field("/current_password", "this is not the password until now"));
+                }
             }
+            None if cx.authenticated()?.parent.is_some() => {
+                let detail = "a token that another token issued does not set a first password: use the first token of the account, \
+                              or ask an administrator";
+                return Err(Problem::new(Code::PermissionDenied, detail));
+            }
+            None => {}
         }
     } else {
         cx.authorize(Permission::UserSetPassword, user.scope(), "person")?;
     }
+    // That there was one, and no more.
+    let before = json!({"has_password": user.password_hash.is_some()});
     user.password_hash = Some(password::hash(&cx.platform.world, body.password).await?);
     user.updated_at = cx.now;
     user.version += 1;
@@ -36,5 +56,5 @@ pub async fn set_password(cx: &Cx, reference: &str, body: UserSetPassword) -> Re
             Ok(Answer::new(&view(&user)))
         })
     });
-    Ok(commit.revokes().event(cx, EventType::UserPasswordSet, subject, json!({"own": own})))
+    Ok(commit.before(&before).revokes().event(cx, EventType::UserPasswordSet, subject, json!({"own": own})))
 }

@@ -15,11 +15,14 @@ pub async fn update(cx: &Cx, reference: &str, body: UserUpdate) -> Result<Commit
     let mut user = cx.user(reference).await?;
     cx.authorize(Permission::UserUpdate, user.scope(), "person")?;
     cx.expect_version(user.version)?;
-    let told = changed(&[
-        ("display_name", body.display_name.as_ref().map(|name| json!(name))),
-        ("disabled", body.disabled.map(|disabled| json!(disabled))),
-        ("labels", body.labels.as_ref().map(|labels| json!(labels))),
-    ]);
+    let told = changed(
+        &view(&user),
+        &[
+            ("display_name", body.display_name.as_ref().map(|name| json!(name))),
+            ("disabled", body.disabled.map(|disabled| json!(disabled))),
+            ("labels", body.labels.as_ref().map(|labels| json!(labels))),
+        ],
+    );
     if let Some(name) = body.display_name {
         user.display_name = name;
     }

@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use muster_api::webhook::WebhookCreate;
+use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_ids::WebhookId;
 use muster_model::Scope;
@@ -15,6 +16,9 @@ use crate::commit::target;
 use crate::refuse::refuse;
 use crate::tenant::checked_labels;
 use crate::{Answer, Commit, Cx, Result, outbound};
+
+/// Webhooks of one tenant, its projects' included.
+const MOST: i64 = 100;
 
 /// Prepares `webhook_create`.
 pub async fn create(cx: &Cx, body: WebhookCreate) -> Result<Commit> {
@@ -50,6 +54,12 @@ pub async fn create(cx: &Cx, body: WebhookCreate) -> Result<Commit> {
         (path(&webhook), json!({"name": webhook.name, "host": outbound::host(&webhook.url)}));
     let commit = Commit::new(scope, target("webhook", id, &webhook.name), move |tx| {
         Box::pin(async move {
+            if tx.webhook_count(scope.tenant()).await? >= MOST {
+                let detail = format!(
+                    "a tenant has at most {MOST} webhooks: remove one, or let one take more types of events"
+                );
+                return Err(Problem::new(Code::QuotaExceeded, detail).into());
+            }
             tx.webhook_insert(&webhook).await?;
             Ok(Answer::new(&view(&webhook)).with_secret("secret", &format!("whsec_{}", STANDARD.encode(key))))
         })

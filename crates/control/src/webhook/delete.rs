@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use muster_authz::Permission;
 use muster_model::event::EventType;
+use muster_model::webhook::WebhookState;
 use serde_json::json;
 
 use super::path;
 use crate::commit::target;
 use crate::tenant::removed_view;
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Commit, Cx, Result, outbound};
 
 /// Prepares `webhook_delete`.
 pub async fn delete(cx: &Cx, reference: &str) -> Result<Commit> {
@@ -18,6 +19,9 @@ pub async fn delete(cx: &Cx, reference: &str) -> Result<Commit> {
     cx.expect_version(webhook.version)?;
     let (subject, told) = (path(&webhook), json!({"name": webhook.name}));
     let (id, version) = (webhook.id, webhook.version);
+    // The host alone: the rest of the address may hold a secret of the receiver.
+    let before = json!({"name": webhook.name, "host": outbound::host(&webhook.url), "event_types": webhook.event_types,
+        "labels": webhook.labels, "enabled": webhook.state == WebhookState::Enabled});
     let commit = Commit::new(webhook.scope, target("webhook", id, &webhook.name), move |tx| {
         Box::pin(async move {
             let mut removed = BTreeMap::new();
@@ -25,5 +29,5 @@ pub async fn delete(cx: &Cx, reference: &str) -> Result<Commit> {
             Ok(Answer::new(&removed_view(&id, removed)))
         })
     });
-    Ok(commit.event(cx, EventType::WebhookDeleted, subject, told))
+    Ok(commit.before(&before).event(cx, EventType::WebhookDeleted, subject, told))
 }

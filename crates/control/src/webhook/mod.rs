@@ -30,7 +30,8 @@ pub(crate) fn view(webhook: &Webhook) -> api::Webhook {
             WebhookState::Disabled => api::WebhookState::Disabled,
             WebhookState::Failing => api::WebhookState::Failing,
         },
-        cursor: webhook.cursor,
+        // Its number in the platform's stream is nothing to a tenant, and would show how much others do.
+        cursor: webhook.scope.tenant().is_none().then_some(webhook.cursor),
         attempts: webhook.attempts,
         failing_since: webhook.failing_since,
         last_result: webhook.last_result.clone(),

@@ -16,12 +16,17 @@ pub async fn update(cx: &Cx, reference: &str, body: WebhookUpdate) -> Result<Com
     let mut webhook = cx.webhook(reference).await?;
     cx.authorize(Permission::WebhookUpdate, webhook.scope, "webhook")?;
     cx.expect_version(webhook.version)?;
-    let told = changed(&[
-        ("host", body.url.as_ref().map(|url| json!(outbound::host(url)))),
-        ("event_types", body.event_types.as_ref().map(|types| json!(types))),
-        ("enabled", body.enabled.map(|enabled| json!(enabled))),
-        ("labels", body.labels.as_ref().map(|labels| json!(labels))),
-    ]);
+    let before = json!({"host": outbound::host(&webhook.url), "event_types": webhook.event_types, "labels": webhook.labels,
+        "enabled": webhook.state == WebhookState::Enabled});
+    let told = changed(
+        &before,
+        &[
+            ("host", body.url.as_ref().map(|url| json!(outbound::host(url)))),
+            ("event_types", body.event_types.as_ref().map(|types| json!(types))),
+            ("enabled", body.enabled.map(|enabled| json!(enabled))),
+            ("labels", body.labels.as_ref().map(|labels| json!(labels))),
+        ],
+    );
     if let Some(url) = body.url {
         outbound::check_url(&url, cx.platform.options.webhooks_to_private)?;
         webhook.url = url;

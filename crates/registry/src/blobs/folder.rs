@@ -12,6 +12,8 @@ use super::{StorageError, at};
 
 pub(super) const UPLOADS: &str = "uploads";
 pub(super) const BLOBS: &str = "blobs";
+/// Damaged files, for an operator to examine; made when the first one is found.
+pub(super) const QUARANTINE: &str = "quarantine";
 const IDENTITY: &str = "storage.id";
 const OWNER: &str = "database.id";
 

@@ -6,6 +6,7 @@
 //!   database.id                        the id of the database whose rows name what lies here
 //!   uploads/OWNER/UPLOAD               0600, growing; locked by whoever appends, and free again when that process dies
 //!   blobs/3f/3f9a…-UUID                0444, finished: its name holds its digest and a UUID that never comes again
+//!   quarantine/3f9a…-UUID              a file that was found to be damaged, under its old name; no row names it
 //! ```
 //!
 //! The name of a finished file is unique for ever. A database maps a digest to the one file that holds it; two pushes of the
@@ -38,6 +39,7 @@
 //! has none is not opened. An upload never becomes shorter, so the SHA-256 of what came so far is kept in memory between two appends; a server that
 //! does not have it, or has it for another length, reads the file again from its beginning.
 
+mod damage;
 mod error;
 mod folder;
 mod hashes;
@@ -54,6 +56,7 @@ use std::sync::Arc;
 use muster_ids::World;
 use uuid::Uuid;
 
+pub use damage::Damage;
 pub use error::{StorageError, UploadError};
 use hashes::Hashes;
 pub use read::Reading;

@@ -1,4 +1,4 @@
-//! Finished files: reading, measuring, comparing and removing them.
+//! Finished files: reading, measuring and removing them.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -11,9 +11,7 @@ use futures::Stream;
 use tokio::task::JoinHandle;
 
 use super::name::FileName;
-use super::writing::hash_again;
 use super::{Blobs, StorageError, at, blocking};
-use crate::Digest;
 
 /// How much is read at once. One part is with whoever reads, the next is read meanwhile.
 const PART: u64 = 512 << 10;
@@ -68,20 +66,6 @@ impl Blobs {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
                 Err(error) => Err(at("remove", &path)(error)),
             }
-        })
-        .await
-    }
-
-    /// Whether a finished file has this digest. It reads all of it.
-    pub async fn verify(&self, file: &str, digest: &Digest) -> Result<bool, StorageError> {
-        let name = FileName::parse(file)?;
-        let (store, digest) = (self.0.clone(), *digest);
-        blocking(move || {
-            let path = name.path(&store);
-            let open = open(&name, &path)?;
-            let length = open.metadata().map_err(at("look at", &path))?.len();
-            let found = hash_again(&open, length).map_err(at("read", &path))?;
-            Ok(found.digest() == digest)
         })
         .await
     }

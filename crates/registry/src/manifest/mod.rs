@@ -16,6 +16,8 @@ use crate::error::{Code, Refusal};
 pub const LONGEST: usize = 4 << 20;
 /// The most descriptors of one manifest.
 pub const MOST_DESCRIPTORS: usize = 4096;
+/// The most bytes of a manifest's own annotations, keys and values together. Lists of referrers repeat them.
+pub const MOST_ANNOTATIONS: usize = 64 << 10;
 /// The largest size that a descriptor may claim: a PiB, far beyond every limit for blobs, and far from overflowing a sum.
 pub const LARGEST: u64 = 1 << 50;
 

@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::Deserialize;
 
-use super::{Descriptor, LARGEST, LONGEST, MOST_DESCRIPTORS, Manifest, ManifestError, MediaType, Platform};
+use super::{
+    Descriptor, LARGEST, LONGEST, MOST_ANNOTATIONS, MOST_DESCRIPTORS, Manifest, ManifestError, MediaType,
+    Platform,
+};
 use crate::Digest;
 use crate::{path, strict};
 
@@ -98,18 +101,17 @@ fn build(media_type: MediaType, document: Document) -> Result<Manifest, Manifest
     if let Some(named) = &named {
         media_type_of(named)?;
     }
+    let annotations = annotations.unwrap_or_default();
+    let length: usize = annotations.iter().map(|(key, value)| key.len() + value.len()).sum();
+    if length > MOST_ANNOTATIONS {
+        let why = format!(
+            "its annotations have {length} bytes, and {MOST_ANNOTATIONS} are the most: put long texts into a layer"
+        );
+        return Err(wrong(why));
+    }
     let names_its_type = named.is_some();
     let artifact_type = named.or_else(|| config.as_ref().map(|config| config.media_type.clone()));
-    Ok(Manifest {
-        media_type,
-        artifact_type,
-        subject,
-        config,
-        layers,
-        children,
-        annotations: annotations.unwrap_or_default(),
-        names_its_type,
-    })
+    Ok(Manifest { media_type, artifact_type, subject, config, layers, children, annotations, names_its_type })
 }
 
 fn descriptor(written: Written) -> Result<Descriptor, ManifestError> {

@@ -2,6 +2,7 @@
 
 use futures::StreamExt;
 use muster_ids::World;
+use muster_registry::blobs::Damage;
 use muster_registry::{Blobs, StorageError};
 
 use crate::shelf::{MOST, Shelf, body, digest, gather, noise};
@@ -36,8 +37,8 @@ async fn a_file_that_is_removed_while_it_is_read_is_read_to_its_end() {
     assert!(gather(reading).await == content);
     assert!(matches!(shelf.blobs.read(&finished.file, 0..1).await, Err(StorageError::Missing(_))));
     assert!(matches!(shelf.blobs.length(&finished.file).await, Err(StorageError::Missing(_))));
-    let verified = shelf.blobs.verify(&finished.file, &digest(&content)).await;
-    assert!(matches!(verified, Err(StorageError::Missing(_))));
+    let checked = shelf.blobs.check_content(&finished.file, &digest(&content), finished.size).await.unwrap();
+    assert_eq!(checked, Some(Damage::Missing));
 }
 
 #[tokio::test]
@@ -52,7 +53,8 @@ async fn a_file_that_lost_bytes_under_us_is_an_error_and_not_a_short_blob() {
     std::fs::write(&blobs[0], &content[..10]).unwrap();
     let reading = shelf.blobs.read(&finished.file, 0..finished.size).await;
     assert!(matches!(reading, Err(StorageError::Short { length: 10, .. })));
-    assert!(!shelf.blobs.verify(&finished.file, &digest(&content)).await.unwrap());
+    let damage = shelf.blobs.check_content(&finished.file, &digest(&content), finished.size).await.unwrap();
+    assert_eq!(damage, Some(Damage::Length { expected: 1_000_000, found: 10 }));
 }
 
 #[tokio::test]
@@ -73,7 +75,7 @@ async fn names_that_are_none_reach_no_file() {
         assert!(matches!(shelf.blobs.length(&name).await, Err(StorageError::Name(_))), "{name}");
         assert!(matches!(shelf.blobs.remove(&name).await, Err(StorageError::Name(_))), "{name}");
         assert!(
-            matches!(shelf.blobs.verify(&name, &digest(b"")).await, Err(StorageError::Name(_))),
+            matches!(shelf.blobs.check_content(&name, &digest(b""), 0).await, Err(StorageError::Name(_))),
             "{name}"
         );
         assert!(matches!(shelf.blobs.files(Some(&name), 1).await, Err(StorageError::Name(_))), "{name}");

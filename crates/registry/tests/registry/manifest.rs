@@ -1,7 +1,9 @@
 //! Manifests: what they say, and what is refused.
 
 use muster_registry::Digest;
-use muster_registry::manifest::{LARGEST, LONGEST, MOST_DESCRIPTORS, Manifest, ManifestError, MediaType};
+use muster_registry::manifest::{
+    LARGEST, LONGEST, MOST_ANNOTATIONS, MOST_DESCRIPTORS, Manifest, ManifestError, MediaType,
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -251,4 +253,18 @@ proptest! {
             Err(error) => prop_assert!(error.to_string().len() < 1000),
         }
     }
+}
+
+#[test]
+fn annotations_beyond_their_limit_are_refused() {
+    let with = |length: usize| {
+        json!({
+            "schemaVersion": 2, "mediaType": MediaType::Index.as_str(), "manifests": [],
+            "annotations": {"k": "v".repeat(length - 1)},
+        })
+        .to_string()
+    };
+    assert!(Manifest::parse(with(MOST_ANNOTATIONS).as_bytes(), None).is_ok());
+    let error = Manifest::parse(with(MOST_ANNOTATIONS + 1).as_bytes(), None).unwrap_err();
+    assert!(error.to_string().contains("annotations"), "{error}");
 }

@@ -230,7 +230,8 @@ async fn sixteen_uploads_of_the_same_content_at_once_are_sixteen_files() {
     assert_eq!((uploads.len(), blobs.len()), (0, 16));
     for (at, file) in finished.iter().enumerate() {
         assert!(finished[..at].iter().all(|earlier| earlier.file != file.file));
-        assert!(shelf.blobs.verify(&file.file, &digest(&content)).await.unwrap());
+        let damage = shelf.blobs.check_content(&file.file, &digest(&content), file.size).await.unwrap();
+        assert_eq!(damage, None);
     }
     // One goes, and no other goes with it.
     assert!(shelf.blobs.remove(&finished[0].file).await.unwrap());
@@ -296,7 +297,8 @@ async fn an_upload_that_is_finished_between_opening_and_locking_it_is_left_alone
         }
         go_on.send(()).unwrap();
         assert!(matches!(late.await.unwrap(), Err(UploadError::Unknown)));
-        assert!(shelf.blobs.verify(&finished.file, &name).await.unwrap());
+        let damage = shelf.blobs.check_content(&finished.file, &name, finished.size).await.unwrap();
+        assert_eq!(damage, None);
     }
 }
 

@@ -19,6 +19,7 @@ fn node(number: usize, heard_before: Option<i64>, now: Timestamp, unreachable: b
         name: format!("node-{number}"),
         seen_at: heard_before.map(|before| now - seconds(before)),
         unreachable_since: unreachable.then_some(start()),
+        confirmed_at: None,
     }
 }
 

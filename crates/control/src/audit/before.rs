@@ -1,0 +1,129 @@
+//! The values before a change, in the audit's detail of every command that changes something.
+
+use serde_json::{Map, Value};
+
+/// Commands whose entries have no values before, each with the reason. Every other command gives them
+/// (`Commit::before`, or `before` in its detail); the door asserts that in debug builds, so that no test passes without.
+pub const WITHOUT_BEFORE: &[(&str, &str)] = &[
+    ("session.create", "makes a session"),
+    ("session.delete", "ends the session of the request, which is the target"),
+    ("tenant.create", "makes a tenant"),
+    ("project.create", "makes a project"),
+    ("user.create", "makes a user"),
+    ("role_binding.create", "makes a role binding"),
+    ("service_account.create", "makes a service account"),
+    ("token.issue", "makes a token"),
+    ("node.enrol", "makes an enrolment"),
+    ("allocation.create", "makes an allocation"),
+    ("cell.create", "makes a cell"),
+    ("ssh_key.create", "makes an SSH key"),
+    ("stream.create", "opens a stream, and changes no resource"),
+    ("stream.logs", "opens a stream, and changes no resource"),
+    ("artifact.publish", "makes an artifact"),
+    ("key.create", "makes a key"),
+    ("secret.create", "makes a secret"),
+    ("runtime_secret.issue", "makes a runtime secret"),
+    ("app.create", "makes an app"),
+    ("app_version.publish", "makes a release"),
+    ("operator_token.mint", "makes a token"),
+    ("instance.create", "makes an instance"),
+    ("webhook.create", "makes a webhook"),
+    ("entitlement.grant", "makes an entitlement; renewing one gives the values before"),
+    ("instance.apply", "may make an instance; a change gives the values before"),
+    ("blob.mount", "makes a blob visible in a repository"),
+    ("blob.delete", "removes content that its own digest names, which is in the detail"),
+    ("manifest.push", "may make a tag; moving one gives the digest before"),
+    ("manifest.delete", "a digest names the content that it removes; a tag gives the digest before"),
+];
+
+/// Members that change with every write.
+const BOOKKEEPING: &[&str] = &["version", "updated_at"];
+
+/// The detail of a command's entry: what the command tells, and the values before. `answer` is what the caller gets.
+pub(crate) fn audit_detail(action: &str, mut detail: Value, before: Option<Value>, answer: &Value) -> Value {
+    if detail.get("before").is_none()
+        && let Some(before) = before
+    {
+        detail["before"] = difference(before, answer);
+    }
+    fill_absent(&mut detail);
+    debug_assert!(
+        detail.get("before").is_some()
+            || detail["dry_run"] == true
+            || WITHOUT_BEFORE.iter().any(|(name, _)| *name == action),
+        "{action} changes something and gives no values before"
+    );
+    detail
+}
+
+/// Names what had no value before: an event leaves it out, and the audit says that it was absent.
+fn fill_absent(detail: &mut Value) {
+    let changed: Vec<String> =
+        detail["changed"].as_object().map(|changed| changed.keys().cloned().collect()).unwrap_or_default();
+    if let Some(before) = detail.get_mut("before").and_then(Value::as_object_mut) {
+        for name in changed {
+            before.entry(name).or_insert(Value::Null);
+        }
+    }
+}
+
+/// The members of a resource that `after` shows otherwise, as they were; one that was absent is null. All of them where
+/// `after` is not a resource: it was removed, or an operation works on it from now on.
+fn difference(before: Value, after: &Value) -> Value {
+    let (Value::Object(before), Some(after)) =
+        (&before, after.as_object().filter(|_| after["version"].is_i64()))
+    else {
+        return before;
+    };
+    let is_kept = |name: &str| !BOOKKEEPING.contains(&name);
+    let changed = before.iter().filter(|(name, value)| after.get(*name) != Some(value));
+    let mut kept: Map<String, Value> = changed
+        .filter(|(name, _)| is_kept(name))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    for name in after.keys().filter(|name| is_kept(name) && !before.contains_key(*name)) {
+        kept.insert(name.clone(), Value::Null);
+    }
+    Value::Object(kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_members_that_differ_are_kept_as_they_were() {
+        let before = json!({"id": "a", "state": "ready", "reason": "x", "version": 1, "updated_at": "t1"});
+        let after =
+            json!({"id": "a", "state": "cordoned", "revoked_at": "t2", "version": 2, "updated_at": "t2"});
+        let expected = json!({"state": "ready", "reason": "x", "revoked_at": null});
+        assert_eq!(difference(before.clone(), &after), expected);
+        assert_eq!(difference(before.clone(), &json!({"id": "a", "removed": {}})), before);
+    }
+
+    #[test]
+    fn a_command_that_gives_its_own_values_before_keeps_them() {
+        let given = json!({"before": {"host": "a.example"}});
+        let detail = audit_detail(
+            "webhook.update",
+            given.clone(),
+            Some(json!({"url": "https://a.example/key"})),
+            &json!({}),
+        );
+        assert_eq!(detail, given);
+    }
+
+    #[test]
+    fn a_member_without_a_value_before_is_null() {
+        let told = json!({"changed": {"max_gpus": 8}, "before": {}});
+        let detail = audit_detail("quota.set", told, None, &json!({}));
+        assert_eq!(detail["before"], json!({"max_gpus": null}));
+    }
+
+    #[test]
+    #[should_panic(expected = "gives no values before")]
+    fn a_change_without_values_before_is_a_bug() {
+        audit_detail("node.cordon", json!({"name": "n1"}), None, &json!({}));
+    }
+}

@@ -1,0 +1,28 @@
+//! Whether a project could get an allocation now, and which resource is short if not.
+
+use muster_api::capacity::AllocationShape;
+use muster_ids::{NodeId, ProjectId};
+use muster_model::node::Capacity;
+
+use super::weigh::{Question, obstacle};
+use crate::Cx;
+use crate::refuse::{Result, refuse};
+
+/// Why there is no room for it now, if there is none. `but` is a node that does not count.
+pub(crate) async fn shortage(
+    cx: &Cx,
+    project: ProjectId,
+    shape: AllocationShape,
+    need: Capacity,
+    but: Option<NodeId>,
+) -> Result<Option<String>> {
+    let store = &cx.platform.store;
+    let heard_since = cx.platform.engine.timing().heard_since(cx.now);
+    let rooms = match but {
+        Some(node) => store.rooms_elsewhere(&need, heard_since, node).await,
+        None => store.rooms(&need, heard_since).await,
+    };
+    let rooms = rooms.map_err(refuse)?;
+    let quota = store.quota_lookup(project).await.map_err(refuse)?;
+    Ok(obstacle(&Question { shape, need }, &rooms, &quota).map(|(_, message)| message))
+}

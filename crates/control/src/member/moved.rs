@@ -1,0 +1,92 @@
+//! What a replacement elsewhere would mean for a member, for plans: whether there is room for its successor, and what is lost.
+
+use std::collections::BTreeSet;
+
+use muster_api::operations::{PlannedAction, PlannedItem};
+use muster_ids::{MemberId, NodeId};
+use muster_manifest::{Manifest, ReplaceOrder};
+use muster_model::instance::{Component, Instance};
+use muster_model::member::Member;
+use muster_model::node::Capacity;
+
+use crate::capacity::shortage;
+use crate::instance::{asks, manifest_of, shape};
+use crate::{Cx, Result};
+
+/// What a plan needs to know of a replacement.
+pub(crate) struct Replacement<'r> {
+    pub(crate) instance: &'r Instance,
+    /// Of the release that the instance should run.
+    pub(crate) manifest: &'r Manifest,
+    pub(crate) component: &'r Component,
+    pub(crate) order: ReplaceOrder,
+    /// The successor goes into the allocation of the old one.
+    pub(crate) in_place: bool,
+    /// A node that does not count.
+    pub(crate) but: Option<NodeId>,
+    /// What happens where there is no room.
+    pub(crate) without_room: &'static str,
+}
+
+/// How each of these members of an instance would be replaced, on an order of its owner.
+pub(super) async fn replaced_items(
+    cx: &Cx,
+    members: &[Member],
+    instance: &Instance,
+    manifest: &Manifest,
+    components: &[Component],
+    unreachable: &BTreeSet<MemberId>,
+) -> Result<Vec<PlannedItem>> {
+    let mut items = Vec::new();
+    for member in members {
+        let Some(component) = components.iter().find(|component| component.key == member.component_key)
+        else {
+            continue;
+        };
+        let runs = member.app_version_id.unwrap_or(instance.app_version_id);
+        let (_, runs) = manifest_of(cx, instance, runs).await?;
+        let fenced = unreachable.contains(&member.id);
+        let declared = runs.component(&component.key).map(|declared| declared.replace_order);
+        let replacement = Replacement {
+            instance,
+            manifest,
+            component,
+            order: declared.filter(|_| !fenced).unwrap_or_default(),
+            in_place: member.allocation_id.is_some() && !member.allocation_made && !fenced,
+            but: None,
+            without_room: "it would fail, and the member would stay as it is",
+        };
+        items.push(replaced_item(cx, member, &replacement).await?);
+    }
+    Ok(items)
+}
+
+/// How a replacement of this member would go.
+pub(crate) async fn replaced_item(cx: &Cx, member: &Member, of: &Replacement<'_>) -> Result<PlannedItem> {
+    let mut parts = vec![match of.order {
+        ReplaceOrder::NewFirst => "its successor is active before it is removed".to_owned(),
+        ReplaceOrder::OldFirst => {
+            "it is removed before its successor starts, whose room is reserved first".to_owned()
+        }
+    }];
+    let need = asks(of.manifest, of.component).filter(|_| !of.in_place);
+    if let Some(muster_manifest::Capacity { gpus, cpus, memory_mb, disk_mb }) = need {
+        let need = Capacity { gpus, cpus, memory_mb, disk_mb };
+        let shape = shape(&of.instance.shape);
+        parts.push(match shortage(cx, of.instance.project_id, shape, need, of.but).await? {
+            None => "there is room now".to_owned(),
+            Some(why) => format!("no room now: {why}; {}", of.without_room),
+        });
+    }
+    let declared = of.manifest.component(&of.component.key);
+    let state = declared.map(|declared| declared.state.as_slice()).unwrap_or_default();
+    if !state.is_empty() {
+        parts.push(format!("its state is lost: {}", state.join(", ")));
+    }
+    Ok(PlannedItem {
+        id: member.id.to_string(),
+        name: member.name.clone(),
+        action: PlannedAction::Replace,
+        message: parts.join("; "),
+    })
+}
