@@ -73,7 +73,7 @@ fn since(kept: Option<Kept>, boot: &str, now: Duration) -> Heard {
     same.map_or(Heard { at: now, poll: Duration::from_secs(10) }, |kept| kept.heard)
 }
 
-fn boot() -> String {
+pub(crate) fn boot() -> String {
     std::fs::read_to_string(BOOT).map(|text| text.trim().to_owned()).unwrap_or_default()
 }
 

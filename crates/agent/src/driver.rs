@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use muster_cell::CellStatus;
 use muster_ids::{AllocationId, CellId, TaskId};
-use muster_image::Digest;
+use muster_image::{Digest, ImageHold};
 use muster_node_api::cell::{CellPlace, Wanted};
 use muster_node_api::task::{Details, Findings, Place, Refusal, TaskKind};
 
@@ -88,6 +89,18 @@ impl Driver {
         }
     }
 
+    /// The status of every cell that was started.
+    pub(crate) async fn observe(&self) -> Result<Vec<CellStatus>, AgentError> {
+        match self {
+            Self::Simulated(driver) => Ok(driver.observe()),
+            Self::Real(driver) => {
+                let driver = driver.clone();
+                let work = tokio::task::spawn_blocking(move || driver.observe());
+                work.await.map_err(|error| AgentError::Refused(format!("the driver failed: {error}")))?
+            }
+        }
+    }
+
     /// The cells that must not go on without the platform, each with how many seconds it may.
     pub(crate) fn stop_alone(&self) -> Result<Vec<(CellPlace, u32)>, AgentError> {
         match self {
@@ -102,6 +115,14 @@ impl Driver {
             // Nothing runs in a simulated one.
             Self::Simulated(_) => {}
             Self::Real(driver) => driver.kill_cell(cell),
+        }
+    }
+
+    /// Which start of the machine this is.
+    pub(crate) fn boot_id(&self) -> String {
+        match self {
+            Self::Simulated(driver) => driver.boot_id(),
+            Self::Real(_) => crate::alone::boot(),
         }
     }
 
@@ -120,7 +141,7 @@ impl Driver {
     /// Whether this incarnation of a cell runs, so that it needs nothing more.
     pub(crate) fn runs(&self, cell: CellId, incarnation: i64) -> Result<bool, AgentError> {
         match self {
-            Self::Simulated(_) => Ok(self.cell_incarnation(cell)? == Some(incarnation)),
+            Self::Simulated(driver) => Ok(driver.runs(cell, incarnation)),
             Self::Real(driver) => driver.runs(cell, incarnation),
         }
     }
@@ -130,6 +151,23 @@ impl Driver {
         match self {
             Self::Simulated(driver) => Ok(driver.supply()),
             Self::Real(driver) => driver.supply(digest),
+        }
+    }
+
+    /// Keeps an image from being evicted for as long as the hold lives; a simulated node has none to evict.
+    pub(crate) fn hold_image(&self, digest: &Digest) -> Option<ImageHold> {
+        match self {
+            Self::Simulated(_) => None,
+            Self::Real(driver) => Some(driver.hold_image(digest)),
+        }
+    }
+
+    /// Evicts unused images until so many bytes can be written, if that can be enough.
+    pub(crate) async fn evict_for(&self, bytes: u64) {
+        let Self::Real(driver) = self else { return };
+        let driver = driver.clone();
+        if let Err(error) = tokio::task::spawn_blocking(move || driver.evict_for(bytes)).await {
+            tracing::warn!(%error, "unused images could not be evicted");
         }
     }
 

@@ -26,6 +26,13 @@ pub struct Lock(
     #[expect(dead_code, reason = "the file is held, never read: closing it gives the lock back")] File,
 );
 
+impl Lock {
+    /// Keeps others out until this process ends, because work on other threads can outlast the caller.
+    pub fn keep_until_exit(self) {
+        Box::leak(Box::new(self));
+    }
+}
+
 impl Folder {
     /// The folder at `path`. What is written there is flushed to the disk, and so outlives a power cut.
     pub fn new(path: impl Into<PathBuf>) -> Self {

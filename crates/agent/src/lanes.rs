@@ -50,13 +50,21 @@ pub(crate) enum Lane {
     Cell(CellId),
     /// What is done with one service of a cell.
     Service(CellId, String),
-    /// What waits for nobody.
+    /// A check beside a cell of an allocation. It waits for nothing that is done there, and only a few run at once.
+    Check(AllocationId, TaskId),
+    /// What waits for nothing.
     Alone(TaskId),
 }
 
+/// Checks that run at once for one allocation, and on the whole node: each holds a thread and a container.
+const CHECKS_OF_ALLOCATION: usize = 4;
+const CHECKS_ON_NODE: usize = 32;
+
 fn lane_of(task: &Task) -> Lane {
     match (task.kind, &task.details.cell, task.allocation_id) {
-        (TaskKind::CellProbe, ..) => Lane::Alone(task.id),
+        // A pull changes no place and no cell, and may take minutes.
+        (TaskKind::ImagePull, ..) => Lane::Alone(task.id),
+        (TaskKind::CellProbe, _, Some(allocation)) => Lane::Check(allocation, task.id),
         (TaskKind::CellFiles | TaskKind::CellService | TaskKind::CellCommand, Some(cell), _) => {
             match &task.details.act {
                 Some(CellAct::Service(service)) => Lane::Service(cell.cell_id, service.name.clone()),
@@ -104,12 +112,13 @@ impl Lanes {
     /// Takes out what can begin: the first of each queue in which nothing runs and of which everything was told. A ghost
     /// does not wait for what is untold, because nothing can be told before it is gone.
     pub(crate) fn begin(&mut self) -> Vec<Job> {
+        let mut begun = self.begin_checks();
         let Self { waiting, running, untold, .. } = self;
-        let mut begun = Vec::new();
         waiting.retain(|lane, jobs| {
             let told = || untold.values().all(|other| other != lane);
             let can = |job: &Job| matches!(job, Job::Ghost(..)) || told();
-            if !running.contains(lane)
+            if !matches!(lane, Lane::Check(..))
+                && !running.contains(lane)
                 && jobs.front().is_some_and(can)
                 && let Some(job) = jobs.pop_front()
             {
@@ -118,6 +127,42 @@ impl Lanes {
             }
             !jobs.is_empty()
         });
+        begun
+    }
+
+    /// Takes out the oldest checks for which there is room, so that an allocation with many delays only its own.
+    fn begin_checks(&mut self) -> Vec<Job> {
+        let mut of_allocation: BTreeMap<AllocationId, usize> = BTreeMap::new();
+        let mut on_node = 0;
+        for lane in &self.running {
+            if let Lane::Check(allocation, _) = lane {
+                *of_allocation.entry(*allocation).or_default() += 1;
+                on_node += 1;
+            }
+        }
+        let check = |lane: &Lane| match lane {
+            Lane::Check(allocation, task) => Some((*task, *allocation)),
+            _ => None,
+        };
+        let mut checks: Vec<(TaskId, AllocationId)> = self.waiting.keys().filter_map(check).collect();
+        checks.sort_unstable();
+        let mut begun = Vec::new();
+        for (task, allocation) in checks {
+            let running = of_allocation.entry(allocation).or_default();
+            if on_node >= CHECKS_ON_NODE {
+                break;
+            }
+            if *running >= CHECKS_OF_ALLOCATION {
+                continue;
+            }
+            let lane = Lane::Check(allocation, task);
+            let job = self.waiting.remove(&lane).and_then(|mut jobs| jobs.pop_front());
+            begun.extend(job.inspect(|_| {
+                *running += 1;
+                on_node += 1;
+                self.running.insert(lane);
+            }));
+        }
         begun
     }
 
@@ -157,7 +202,7 @@ mod tests {
         CellAct, Details, FilesOrder, Place, ServiceAction, ServiceOrder, Task, TaskKind,
     };
 
-    use super::{Ghost, Job, Lane, Lanes};
+    use super::{CHECKS_OF_ALLOCATION, CHECKS_ON_NODE, Ghost, Job, Lane, Lanes};
 
     fn task(world: &World, lane: Lane) -> Job {
         let allocation_id = match lane {
@@ -198,6 +243,33 @@ mod tests {
         lanes.end(a, None);
         lanes.end(Lane::Node, None);
         assert!(lanes.is_idle());
+    }
+
+    #[test]
+    fn a_few_checks_of_an_allocation_run_at_once_and_hold_up_no_other() {
+        let world = World::for_tests(1);
+        let (busy, quiet) = (world.id(), world.id());
+        let check = |allocation| {
+            let Job::Task(mut task) = task(&world, Lane::Place(allocation)) else { unreachable!() };
+            task.kind = TaskKind::CellProbe;
+            Job::Task(task)
+        };
+        let mut lanes = Lanes::default();
+        for _ in 0..100 {
+            assert!(lanes.add(check(busy)));
+        }
+        assert!(lanes.add(check(quiet)));
+        let begun: Vec<Lane> = lanes.begin().iter().map(Job::lane).collect();
+        assert_eq!(begun.len(), CHECKS_OF_ALLOCATION + 1);
+        assert!(begun.iter().any(|lane| matches!(lane, Lane::Check(allocation, _) if *allocation == quiet)));
+        assert!(lanes.begin().is_empty());
+        lanes.end(begun[0].clone(), None);
+        assert_eq!(lanes.begin().len(), 1, "the next one begins when one has ended");
+        for _ in 0..CHECKS_ON_NODE {
+            let one = world.id();
+            assert!(lanes.add(check(one)));
+        }
+        assert_eq!(lanes.begin().len(), CHECKS_ON_NODE - CHECKS_OF_ALLOCATION - 1);
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod link;
 mod look;
 mod machine;
 mod node;
+mod observe;
 mod outbox;
 mod paths;
 mod poll;

@@ -14,15 +14,16 @@ use bytes::Bytes;
 use futures::future::{Either, select};
 use http::header::{CONTENT_TYPE, HOST, USER_AGENT};
 use http::{Request, Response};
-use http_body_util::{BodyExt as _, Full, Limited};
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::client::conn::http1::{Builder, Connection, SendRequest};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::dial::{Dial, Stream};
 
-/// No answer of the wire is larger: a few hundred tasks at the most.
-const ANSWER_LIMIT: usize = 4 << 20;
+/// No answer of the wire is larger. The server bounds the tasks in one answer far below this; only everything that the node
+/// should have can be longer.
+const ANSWER_LIMIT: usize = 16 << 20;
 
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -33,6 +34,9 @@ pub enum CallError {
     /// It was sent, and nobody knows whether it was heard.
     #[error("the connection was lost: {0}")]
     Lost(String),
+    /// There was an answer, which is longer than an agent reads.
+    #[error("the server's answer is longer than {ANSWER_LIMIT} bytes")]
+    TooLong,
     /// The server said no.
     #[error("{detail} ({code}, {status})")]
     Refused {
@@ -173,7 +177,9 @@ impl Open {
         let answer = pin!(async {
             let lost = |error: &dyn std::fmt::Display| CallError::Lost(error.to_string());
             let (parts, body) = sending.await.map_err(|error| lost(&error))?.into_parts();
-            let body = Limited::new(body, ANSWER_LIMIT).collect().await.map_err(|error| lost(&error))?;
+            let body = Limited::new(body, ANSWER_LIMIT).collect().await.map_err(|error| {
+                if error.is::<LengthLimitError>() { CallError::TooLong } else { lost(&error) }
+            })?;
             Ok(Response::from_parts(parts, body.to_bytes()))
         });
         match select(answer, &mut self.connection).await {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use muster_node_api::inventory::Inventory;
 
-use crate::inventory::{Pretend, read, simulated};
+use crate::inventory::{DiskReserve, Pretend, read, simulated};
 
 /// Where an inventory comes from.
 #[derive(Debug, Clone)]
@@ -13,6 +13,8 @@ pub enum Machine {
     This {
         /// Whose file system counts.
         data_dir: PathBuf,
+        /// How much of that is not offered.
+        reserve: DiskReserve,
         /// The GPUs to invent.
         pretend: Option<Pretend>,
     },
@@ -38,10 +40,11 @@ impl Machine {
             Self::Simulated { name, gpus, cpus, memory_mb, disk_mb } => {
                 simulated(name, *gpus, *cpus, *memory_mb, *disk_mb)
             }
-            Self::This { data_dir, pretend } => {
-                let (data_dir, pretend) = (data_dir.clone(), pretend.clone());
-                let looking =
-                    tokio::task::spawn_blocking(move || read(std::path::Path::new("/"), &data_dir, pretend));
+            Self::This { data_dir, reserve, pretend } => {
+                let (data_dir, reserve, pretend) = (data_dir.clone(), *reserve, pretend.clone());
+                let looking = tokio::task::spawn_blocking(move || {
+                    read(std::path::Path::new("/"), &data_dir, reserve, pretend)
+                });
                 looking.await.unwrap_or_else(|error| Inventory {
                     notes: vec![format!("The machine could not be read: {error}.")],
                     ..Inventory::default()

@@ -72,6 +72,10 @@ pub(crate) struct Running {
     pub(crate) session: watch::Sender<Option<i64>>,
     /// How long one poll lasts, as the server said last.
     pub(crate) poll_seconds: std::sync::atomic::AtomicU64,
+    /// When the server last knew the status of every cell.
+    pub(crate) observed: Mutex<Option<tokio::time::Instant>>,
+    /// Until when tasks alone are asked for, after everything that the node should have was too long for one answer.
+    pub(crate) tasks_only_until: Mutex<Option<tokio::time::Instant>>,
     /// When the server last answered, also an agent before this one.
     pub(crate) heard: Mutex<Heard>,
     /// The digest of the hardware that the server was told of.
@@ -103,6 +107,8 @@ impl Running {
             verdicts: Verdicts::new(&folder),
             session: watch::Sender::new(None),
             poll_seconds: std::sync::atomic::AtomicU64::new(heard.poll().as_secs()),
+            observed: Mutex::default(),
+            tasks_only_until: Mutex::default(),
             heard: Mutex::new(heard),
             told_digest: Mutex::default(),
             folder,

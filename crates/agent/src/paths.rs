@@ -6,6 +6,7 @@ pub(crate) const HELLO: &str = "/node/v1/hello";
 pub(crate) const POLL: &str = "/node/v1/poll";
 pub(crate) const REPORT: &str = "/node/v1/report";
 pub(crate) const INVENTORY: &str = "/node/v1/inventory";
+pub(crate) const OBSERVE: &str = "/node/v1/observe";
 pub(crate) const SECRET: &str = "/node/v1/secret";
 /// Behind it comes the stream's id.
 pub(crate) const STREAMS: &str = "/node/v1/streams/";
@@ -21,6 +22,7 @@ mod tests {
             super::POLL,
             super::REPORT,
             super::INVENTORY,
+            super::OBSERVE,
             super::SECRET,
         ];
         let contract: Vec<&str> =

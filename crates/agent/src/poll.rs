@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use muster_ids::TaskId;
 use muster_node_api::cell::Wanted;
+use muster_node_api::inventory::Inventory;
 use muster_node_api::task::{Ending, Findings, Report, Task, TaskKind};
 use muster_node_api::wire::{Hello, Poll, Welcome};
 use serde::Deserialize;
@@ -19,6 +20,8 @@ use crate::paths;
 
 /// The pause before something that did not work is tried again.
 const FOLLOW_AGAIN: Duration = Duration::from_secs(1);
+/// For so long tasks alone are asked for after an answer that was too long.
+const TASKS_ONLY: Duration = Duration::from_secs(60);
 /// Beyond the time that the server was asked to wait.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// A session that was over sooner was taken by somebody else, and is not taken back in haste.
@@ -49,7 +52,7 @@ pub(crate) async fn polling(node: &Running) -> Result<Infallible, AgentError> {
 
 /// Says hello until nothing is there that must not be; `None` if it did not work.
 async fn take_up(node: &Running, link: &mut Link) -> Result<Option<Welcome>, AgentError> {
-    let inventory = node.machine.look().await;
+    let inventory = Inventory { boot_id: node.driver.boot_id(), ..node.machine.look().await };
     let digest = inventory.hardware_digest();
     let mut hello = Hello {
         agent_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -149,6 +152,12 @@ async fn follow(node: &Running, wanted: Wanted, so_far: i64) -> i64 {
     }
 }
 
+/// Whether an answer was too long a moment ago.
+fn is_tasks_only(node: &Running) -> bool {
+    let until = *node.tasks_only_until.lock().expect("no holder of this lock can panic");
+    until.is_some_and(|until| tokio::time::Instant::now() < until)
+}
+
 /// Asks for work until the session is over.
 async fn ask_for_work(
     node: &Running,
@@ -159,10 +168,13 @@ async fn ask_for_work(
     // The server hears us when a poll begins, so one may not last as long as it would wait for the next.
     let wait_seconds = (welcome.heartbeat_seconds * 3 / 4).clamp(1, 60);
     node.poll_seconds.store(wait_seconds, std::sync::atomic::Ordering::Relaxed);
-    let mut poll = Poll { session: welcome.session, wait_seconds, revision: 0 };
+    let mut poll =
+        Poll { session: welcome.session, wait_seconds, revision: 0, observed: false, tasks_only: false };
     let patience = Duration::from_secs(wait_seconds) + PATIENCE;
     loop {
         tokio::time::sleep(node.driver.heartbeat_jitter()).await;
+        poll.observed = crate::observe::is_current(node);
+        poll.tasks_only = is_tasks_only(node);
         let answer = tokio::select! {
             answer = link.call(paths::POLL, &poll, patience) => answer,
             () = node.session_over(welcome.session) => return Ok(()),
@@ -178,6 +190,13 @@ async fn ask_for_work(
             }
             Err(CallError::Refused { status: 409, detail, .. }) => {
                 tracing::warn!(detail, "the session is over; saying hello again");
+                return Ok(());
+            }
+            // Saying hello again has its tasks handed out again, by themselves: nothing else on this node waits for what is too long.
+            Err(error @ CallError::TooLong) => {
+                tracing::error!(%error, "everything that this node should have is too long; asking for tasks alone for a while");
+                let until = tokio::time::Instant::now() + TASKS_ONLY;
+                *node.tasks_only_until.lock().expect("no holder of this lock can panic") = Some(until);
                 return Ok(());
             }
             // Work may have been on its way in the lost answer. A new session has it handed out again.

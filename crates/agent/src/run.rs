@@ -9,6 +9,7 @@ use crate::AgentError;
 use crate::alone::watching;
 use crate::look::looking;
 use crate::node::{Agent, Running};
+use crate::observe::observing;
 use crate::poll::polling;
 use crate::renew::{check, renewing};
 use crate::report::reporting;
@@ -39,6 +40,7 @@ async fn serve(agent: Agent, mut stop: watch::Receiver<bool>) -> Result<(), Agen
             never = node.driver.supervise(&node.world) => Ok(never),
             never = watching(&node) => Ok(never),
             ended = reporting(&node) => ended,
+            ended = observing(&node) => ended,
         }
     });
     let told_to_stop = Box::pin(async {

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use muster_agent::inventory::{Pretend, read};
+use muster_agent::inventory::{DiskReserve, Pretend, read};
 use muster_node_api::difference::difference;
 use muster_node_api::inventory::{Inventory, Vfs};
 
@@ -105,7 +105,7 @@ fn network(root: &Path, name: &str, address: &str, mac: &str) {
 fn made() -> Inventory {
     let folder = tempfile::tempdir().unwrap();
     machine(folder.path());
-    read(folder.path(), folder.path(), None)
+    read(folder.path(), folder.path(), DiskReserve::Default, None)
 }
 
 #[test]
@@ -157,14 +157,14 @@ fn the_only_numa_node_has_all_the_memory_whatever_a_balloon_took_from_it() {
     let folder = tempfile::tempdir().unwrap();
     machine(folder.path());
     fs::remove_dir_all(folder.path().join("sys/devices/system/node/node1")).unwrap();
-    let found = read(folder.path(), folder.path(), None);
+    let found = read(folder.path(), folder.path(), DiskReserve::Default, None);
     assert_eq!(found.numa.iter().map(|node| node.memory_mb).collect::<Vec<_>>(), [4096]);
 }
 
 #[test]
 fn an_empty_tree_is_all_notes_and_no_panic() {
     let folder = tempfile::tempdir().unwrap();
-    let found = read(folder.path(), folder.path(), None);
+    let found = read(folder.path(), folder.path(), DiskReserve::Default, None);
     assert_eq!((found.cpus.count, found.memory_mb), (0, 0));
     for missing in ["hostname", "osrelease", "boot_id", "cpuinfo", "meminfo", "os-release", "NUMA", "NVML"] {
         assert!(found.notes.iter().any(|note| note.contains(missing)), "{missing}: {:?}", found.notes);
@@ -175,7 +175,12 @@ fn an_empty_tree_is_all_notes_and_no_panic() {
 fn pretended_gpus_stand_in_for_real_ones_and_say_so() {
     let folder = tempfile::tempdir().unwrap();
     machine(folder.path());
-    let found = read(folder.path(), folder.path(), Some(Pretend { gpus: 8, seed: "laptop".into() }));
+    let found = read(
+        folder.path(),
+        folder.path(),
+        DiskReserve::Default,
+        Some(Pretend { gpus: 8, seed: "laptop".into() }),
+    );
     assert!(found.pretended);
     assert_eq!(found.gpus.len(), 8);
     assert_eq!(found.gpus[5].uuid, "GPU-pretended-laptop-5");
@@ -185,7 +190,7 @@ fn pretended_gpus_stand_in_for_real_ones_and_say_so() {
 #[test]
 fn this_very_machine_says_the_same_twice() {
     let data = tempfile::tempdir().unwrap();
-    let found = read(Path::new("/"), data.path(), None);
+    let found = read(Path::new("/"), data.path(), DiskReserve::Default, None);
     assert!(!found.hostname.is_empty() && !found.kernel.is_empty());
     assert_eq!(found.architecture, std::env::consts::ARCH);
     assert!(found.cpus.count >= 1 && found.cpus.sockets >= 1 && found.cpus.sockets <= found.cpus.count);
@@ -196,7 +201,7 @@ fn this_very_machine_says_the_same_twice() {
     let without_nvml = found.notes.iter().any(|note| note.starts_with("NVML is not there: "));
     assert!(!without_nvml || found.gpus.is_empty(), "{found:?}");
 
-    let again = read(Path::new("/"), data.path(), None);
+    let again = read(Path::new("/"), data.path(), DiskReserve::Default, None);
     assert_eq!(difference(&found, &again), []);
     assert_eq!(found.hardware_digest(), again.hardware_digest());
     let stored: Inventory = serde_json::from_str(&serde_json::to_string(&found).unwrap()).unwrap();

@@ -17,6 +17,7 @@ use crate::range::Ranges;
 use crate::record::{self, Phase, Place, Record, RootSource, Trace};
 use crate::settings::Settings;
 use crate::supervise::Memos;
+use crate::witness;
 
 /// The cells of a node. Everything durable about them is on disk: another one of these, opened on the same folders after a
 /// crash, goes on where this one stopped. There must be one at a time.
@@ -117,7 +118,8 @@ impl Cells {
 
     /// Makes the control group of an allocation, in which all its cells share these limits; or gives them to it.
     pub fn group_make(&self, allocation: AllocationId, limits: Limits) -> CellResult<()> {
-        self.layout.make(&self.group(allocation), limits)
+        self.layout.make(&self.group(allocation), limits)?;
+        self.layout.make(&self.checks_group(allocation), witness::limits()?)
     }
 
     /// Changes the limits of an allocation.
@@ -127,6 +129,7 @@ impl Cells {
 
     /// Removes the control group of an allocation. Its cells must be gone.
     pub fn group_remove(&self, allocation: AllocationId) -> CellResult<()> {
+        self.layout.remove(&self.checks_group(allocation))?;
         self.layout.remove(&self.group(allocation))
     }
 
@@ -139,19 +142,22 @@ impl Cells {
     pub fn list(&self) -> CellResult<Vec<CellPlace>> {
         let mut places = Vec::new();
         for cell_id in record::known(&self.settings.folder)? {
-            let place = self.place(cell_id);
-            // One record that cannot be read must hide neither its own cell nor the others.
-            let trace = match place.read_record() {
-                Ok(Some(record)) => Some(record.trace()),
-                _ => document::read::<Trace>(&place.trace)?,
-            };
-            places.extend(trace.map(|trace| CellPlace {
+            places.extend(self.trace(cell_id)?.map(|trace| CellPlace {
                 allocation_id: trace.allocation_id,
                 cell_id,
                 incarnation: trace.incarnation,
             }));
         }
         Ok(places)
+    }
+
+    /// What is remembered of a cell in any case: a record that cannot be read hides neither its own cell nor the others.
+    pub(crate) fn trace(&self, cell: CellId) -> CellResult<Option<Trace>> {
+        let place = self.place(cell);
+        match place.read_record() {
+            Ok(Some(record)) => Ok(Some(record.trace())),
+            _ => document::read::<Trace>(&place.trace),
+        }
     }
 
     /// The cells that must not go on without the platform, each with how many seconds it may.
@@ -168,6 +174,11 @@ impl Cells {
 
     pub(crate) fn group(&self, allocation: AllocationId) -> String {
         format!("{}/{allocation}", self.settings.cgroup_root)
+    }
+
+    /// The group that the checks beside all cells of an allocation share.
+    pub(crate) fn checks_group(&self, allocation: AllocationId) -> String {
+        format!("{}/checks.{allocation}", self.settings.cgroup_root)
     }
 
     pub(crate) fn cell_group(&self, record: &Record) -> String {

@@ -2,18 +2,29 @@
 
 use std::fs;
 use std::io::ErrorKind;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::error::{CellResult, Doing, refused};
 
-/// How much the cells of an allocation may use together.
+/// How much the cells of an allocation may use together. "No limit" cannot be expressed: an allocation of nothing would
+/// otherwise be one of everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Logical CPUs; 0 for no limit.
-    pub cpus: u32,
-    /// Memory in MiB; 0 for no limit.
-    pub memory_mb: u64,
+    cpus: NonZeroU32,
+    memory_mb: NonZeroU64,
+}
+
+impl Limits {
+    /// Limits in logical CPUs and MiB of memory; refuses zero.
+    pub fn new(cpus: u32, memory_mb: u64) -> CellResult<Self> {
+        match (NonZeroU32::new(cpus), NonZeroU64::new(memory_mb)) {
+            (Some(cpus), Some(memory_mb)) => Ok(Self { cpus, memory_mb }),
+            (None, _) => refused("an allocation needs at least 1 CPU"),
+            (_, None) => refused("an allocation needs at least 1 MiB of memory"),
+        }
+    }
 }
 
 /// What the kernel says of the group of an allocation.
@@ -25,7 +36,7 @@ pub struct GroupFindings {
     pub millicpus: Option<u64>,
     /// Bytes of memory that it may use; nothing where there is no limit.
     pub memory: Option<u64>,
-    /// Bytes of memory that it uses.
+    /// Bytes of memory that it uses, without the pages of files that the kernel can drop.
     pub memory_used: u64,
     /// Processes that it may have; nothing where there is no limit.
     pub processes: Option<u64>,
@@ -35,7 +46,7 @@ const PERIOD: u64 = 100_000;
 
 /// A fork bomb must not starve the node; a busy daemon must not notice.
 fn most_processes(limits: Limits) -> u64 {
-    (u64::from(limits.cpus) * 2_048).clamp(4_096, 262_144)
+    (u64::from(limits.cpus.get()) * 2_048).clamp(4_096, 262_144)
 }
 
 /// The hierarchies of this machine.
@@ -47,6 +58,12 @@ pub(crate) enum Layout {
         others: Vec<PathBuf>,
     },
     Unified(PathBuf),
+}
+
+/// A number of `memory.stat`.
+fn stated(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
+    line.trim().parse().ok()
 }
 
 impl Layout {
@@ -111,20 +128,19 @@ impl Layout {
 
     /// What has to be written where, so that `group` has these limits.
     fn writes(&self, group: &str, limits: Limits) -> Vec<(PathBuf, String)> {
-        let or = |number: u64, none: &str| if number == 0 { none.to_owned() } else { number.to_string() };
-        let quota = u64::from(limits.cpus) * PERIOD;
-        let memory = limits.memory_mb << 20;
+        let quota = u64::from(limits.cpus.get()) * PERIOD;
+        let memory = limits.memory_mb.get() << 20;
         let values = match self {
             Self::Unified(_) => vec![
-                ("cpu", "cpu.max", format!("{} {PERIOD}", or(quota, "max"))),
-                ("memory", "memory.max", or(memory, "max")),
+                ("cpu", "cpu.max", format!("{} {PERIOD}", quota)),
+                ("memory", "memory.max", memory.to_string()),
                 ("memory", "memory.swap.max", "0".to_owned()),
                 ("pids", "pids.max", most_processes(limits).to_string()),
             ],
             Self::Split { .. } => vec![
                 ("cpu", "cpu.cfs_period_us", PERIOD.to_string()),
-                ("cpu", "cpu.cfs_quota_us", or(quota, "-1")),
-                ("memory", "memory.limit_in_bytes", or(memory, "-1")),
+                ("cpu", "cpu.cfs_quota_us", quota.to_string()),
+                ("memory", "memory.limit_in_bytes", memory.to_string()),
                 ("pids", "pids.max", most_processes(limits).to_string()),
             ],
         };
@@ -219,11 +235,18 @@ impl Layout {
                 (number(read("cpu", "cpu.cfs_quota_us")), memory, read("memory", "memory.usage_in_bytes"))
             }
         };
+        let droppable: u64 = match self {
+            Self::Unified(_) => ["inactive_file", "active_file"],
+            Self::Split { .. } => ["total_inactive_file", "total_active_file"],
+        }
+        .iter()
+        .filter_map(|name| stated(&read("memory", "memory.stat")?, name))
+        .sum();
         GroupFindings {
             present,
             millicpus: quota.map(|quota| quota * 1_000 / PERIOD),
             memory,
-            memory_used: number(used).unwrap_or_default(),
+            memory_used: number(used).unwrap_or_default().saturating_sub(droppable),
             processes: number(read("pids", "pids.max")),
         }
     }
@@ -321,10 +344,16 @@ mod tests {
         let layout =
             Layout::parse("29 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate\n").unwrap();
         assert_eq!(layout, Layout::Unified("/sys/fs/cgroup".into()));
-        let writes = layout.writes("m/a", Limits { cpus: 2, memory_mb: 64 });
+        let writes = layout.writes("m/a", Limits::new(2, 64).unwrap());
         assert_eq!(writes[0], ("/sys/fs/cgroup/m/a/cpu.max".into(), "200000 100000".to_owned()));
         assert_eq!(writes[1], ("/sys/fs/cgroup/m/a/memory.max".into(), "67108864".to_owned()));
-        assert_eq!(layout.writes("m/a", Limits { cpus: 0, memory_mb: 0 })[0].1, "max 100000");
+    }
+
+    #[test]
+    fn limits_of_nothing_are_refused_and_never_mean_no_limit() {
+        for (cpus, memory_mb) in [(0, 64), (1, 0), (0, 0)] {
+            assert!(Limits::new(cpus, memory_mb).is_err(), "{cpus} CPUs, {memory_mb} MiB");
+        }
     }
 
     #[test]
@@ -332,7 +361,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let layout = Layout::Unified(folder.path().to_path_buf());
         assert!(!layout.look("g").present);
-        layout.make("g", Limits { cpus: 3, memory_mb: 10 }).unwrap();
+        layout.make("g", Limits::new(3, 10).unwrap()).unwrap();
         let seen = layout.look("g");
         assert!(seen.present);
         assert_eq!((seen.millicpus, seen.memory, seen.processes), (Some(3_000), Some(10 << 20), Some(6_144)));
@@ -348,8 +377,8 @@ mod tests {
         }
         let made = Made(Layout::detect().unwrap(), format!("muster-unit-{}", std::process::id()));
         let (layout, group) = (&made.0, format!("{}/inner", made.1));
-        layout.make(&group, Limits { cpus: 1, memory_mb: 32 }).expect("run the tests of cells as root");
-        layout.make(&group, Limits { cpus: 2, memory_mb: 64 }).unwrap();
+        layout.make(&group, Limits::new(1, 32).unwrap()).expect("run the tests of cells as root");
+        layout.make(&group, Limits::new(2, 64).unwrap()).unwrap();
         let seen = layout.look(&group);
         assert_eq!((seen.present, seen.millicpus, seen.memory), (true, Some(2_000), Some(64 << 20)));
         let mut child = std::process::Command::new("/bin/sleep").arg("60").spawn().unwrap();

@@ -13,6 +13,9 @@ pub enum CellError {
     /// There is no such cell here.
     #[error("there is no cell {0} on this node; make it first")]
     NoCell(CellId),
+    /// Its first process ended, and every other with it.
+    #[error("{0} is dead: its first process ended")]
+    Dead(CellId),
     /// A program that cells need is not there.
     #[error("{path} is missing, and cells need it: install {package} or say in the settings where it is")]
     NoTool {
@@ -40,6 +43,14 @@ pub enum CellError {
         /// What it wrote, cut to a bound.
         said: String,
     },
+}
+
+impl CellError {
+    /// Whether the cell's storage takes no writes.
+    pub fn is_read_only(&self) -> bool {
+        let Self::System { source, .. } = self else { return false };
+        source.kind() == std::io::ErrorKind::ReadOnlyFilesystem
+    }
 }
 
 /// The result of something done with a cell.

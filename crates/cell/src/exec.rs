@@ -14,7 +14,7 @@ use crate::bundle::{self, Started};
 use crate::cells::{Cells, lock};
 use crate::check;
 use crate::document;
-use crate::error::{CellResult, Doing, refused};
+use crate::error::{CellError, CellResult, Doing, refused};
 use crate::file;
 use crate::log::{self, LogLine, LogQuery};
 use crate::monitor::Seen;
@@ -259,10 +259,10 @@ impl Cells {
 
     pub(crate) fn running(&self, cell: CellId) -> CellResult<std::sync::Arc<Record>> {
         let record = self.record(cell)?;
-        if record.phase == Phase::Started && record.init.as_ref().is_some_and(Process::alive) {
-            Ok(record)
-        } else {
-            refused(format!("{cell} does not run; start it first"))
+        match record.phase {
+            Phase::Started if record.init.as_ref().is_some_and(Process::alive) => Ok(record),
+            Phase::Started => Err(CellError::Dead(cell)),
+            _ => refused(format!("{cell} does not run; start it first")),
         }
     }
 }

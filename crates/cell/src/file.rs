@@ -15,7 +15,7 @@ use crate::cells::Cells;
 use crate::check;
 use crate::error::{CellError, CellResult, Doing, refused};
 use crate::process::Process;
-use crate::record::Record;
+use crate::record::{Record, RootSource};
 
 /// A file to write.
 pub struct NewFile<'a> {
@@ -50,7 +50,7 @@ impl Cells {
         check::path(path)?;
         let record = self.record(cell)?;
         let init = record.init.as_ref().filter(|init| init.alive()).ok_or(CellError::NoCell(cell))?;
-        as_root_of(record.ids, || {
+        as_reader_of(&record, || {
             let doing = || format!("read {path} in {cell}");
             let root = root(init)?;
             // Looked at before it is opened for reading: to open a device or a pipe can do something already.
@@ -169,7 +169,7 @@ pub(crate) fn is_folder(record: &Record, path: &str) -> bool {
     };
     let look =
         || inside(&root(init)?, path, OFlags::PATH | OFlags::DIRECTORY).doing(|| format!("look at {path}"));
-    as_root_of(record.ids, look).is_ok()
+    as_reader_of(record, look).is_ok()
 }
 
 pub(crate) fn foreign(file: &OwnedFd, path: &str) -> CellResult<()> {
@@ -180,23 +180,48 @@ pub(crate) fn foreign(file: &OwnedFd, path: &str) -> CellResult<()> {
     Ok(())
 }
 
+/// What root in a cell can do to its own files; SYS_PTRACE opens /proc/PID/root.
+fn rights_of_root() -> CapabilitySet {
+    CapabilitySet::CHOWN
+        | CapabilitySet::DAC_OVERRIDE
+        | CapabilitySet::FOWNER
+        | CapabilitySet::FSETID
+        | CapabilitySet::SYS_PTRACE
+}
+
 /// Does something in a thread of its own, that has the ids of a cell's root and just enough rights to act for it.
 pub(crate) fn as_root_of<T: Send>(ids: u32, act: impl FnOnce() -> CellResult<T> + Send) -> CellResult<T> {
+    with_rights(ids, rights_of_root(), act)
+}
+
+/// The same, to read. A right of this thread's counts for every file of the node, one of root in the cell only for files whose
+/// owner the cell has. In a cell of the node's directories there are others, which root in the cell cannot read unless everybody
+/// can: so neither may this.
+pub(crate) fn as_reader_of<T: Send>(
+    record: &Record,
+    act: impl FnOnce() -> CellResult<T> + Send,
+) -> CellResult<T> {
+    let rights = match &record.root {
+        RootSource::Image { .. } => rights_of_root(),
+        RootSource::Host { .. } => rights_of_root() - CapabilitySet::DAC_OVERRIDE,
+    };
+    with_rights(record.ids, rights, act)
+}
+
+fn with_rights<T: Send>(
+    ids: u32,
+    rights: CapabilitySet,
+    act: impl FnOnce() -> CellResult<T> + Send,
+) -> CellResult<T> {
     let become_root = || -> rustix::io::Result<()> {
         let (uid, gid) = (Uid::from_raw(ids), Gid::from_raw(ids));
         rustix::thread::set_keep_capabilities(true)?;
         rustix::thread::set_thread_groups(&[])?;
         rustix::thread::set_thread_res_gid(gid, gid, gid)?;
         rustix::thread::set_thread_res_uid(uid, uid, uid)?;
-        // SYS_PTRACE opens /proc/PID/root; the others are what root in the cell could do to its own files.
-        let needed = CapabilitySet::CHOWN
-            | CapabilitySet::DAC_OVERRIDE
-            | CapabilitySet::FOWNER
-            | CapabilitySet::FSETID
-            | CapabilitySet::SYS_PTRACE;
         rustix::thread::set_capabilities(
             None,
-            CapabilitySets { effective: needed, permitted: needed, inheritable: CapabilitySet::empty() },
+            CapabilitySets { effective: rights, permitted: rights, inheritable: CapabilitySet::empty() },
         )
     };
     std::thread::scope(|scope| {

@@ -11,7 +11,7 @@ use tar::{Builder, EntryType, Header};
 use crate::cells::Cells;
 use crate::check;
 use crate::error::{CellError, CellResult, Doing, refused};
-use crate::file::{as_root_of, foreign, inside, root};
+use crate::file::{as_reader_of, foreign, inside, root};
 
 /// No folder is entered deeper than this: a cell can nest them without end.
 const DEEPEST: usize = 100;
@@ -24,7 +24,7 @@ impl Cells {
         check::path(path)?;
         let record = self.record(cell)?;
         let init = record.init.as_ref().filter(|init| init.alive()).ok_or(CellError::NoCell(cell))?;
-        as_root_of(record.ids, || {
+        as_reader_of(&record, || {
             let doing = || format!("read {path} in {cell}");
             let top = inside(&root(init)?, path, OFlags::RDONLY | OFlags::DIRECTORY).doing(doing)?;
             foreign(&top, path)?;

@@ -67,6 +67,21 @@ fn map(pid: u32, on_disk: u32, seen: u32) -> CellResult<OwnedFd> {
     Ok(File::open(&link).doing(|| "open a new user namespace".to_owned())?.into())
 }
 
+/// Attaches an opened folder at `target`, with its ids mapped by `namespace`, to be written. `source` is its name in messages.
+pub(crate) fn attach_folder(
+    folder: &OwnedFd,
+    source: &Path,
+    target: &Path,
+    namespace: &OwnedFd,
+) -> CellResult<()> {
+    let doing = || format!("mount {} at {}", source.display(), target.display());
+    let clone =
+        OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
+    let tree = rustix::mount::open_tree(folder, "", clone).doing(doing)?;
+    mount_attr::set(tree.as_fd(), Access::Private.attributes(), Some(namespace.as_fd())).doing(doing)?;
+    rustix::mount::move_mount(&tree, "", CWD, target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH).doing(doing)
+}
+
 /// Attaches the folder `source` at `target`, with its ids mapped by `namespace` where one is given. What is mounted inside
 /// `source` does not come along.
 pub(crate) fn attach(

@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use muster_ids::CellId;
+use muster_node_api::cell::CellDeath;
 
 use crate::cells::{Cells, lock};
 use crate::document;
@@ -17,11 +18,11 @@ use crate::record::Trace;
 impl Cells {
     /// All that is left of a cell, in words; of one that runs this is all that it has.
     pub fn leftovers(&self, cell: CellId) -> CellResult<Vec<String>> {
-        Ok(self.search(cell)?.0)
+        Ok(self.search(cell)?.left)
     }
 
     /// What is left, and what was looked at.
-    pub(crate) fn search(&self, cell: CellId) -> CellResult<(Vec<String>, Vec<String>)> {
+    pub(crate) fn search(&self, cell: CellId) -> CellResult<Remains> {
         let place = self.place(cell);
         let name = cell.to_string();
         let held = lock(&self.ranges).held()?;
@@ -38,6 +39,7 @@ impl Cells {
 
         let mut left = BTreeSet::new();
         processes(&name, ids, &mut left);
+        let processes = left.len();
         let until = known.as_ref().and_then(|known| known.ended);
         for (kind, number) in &namespaces {
             // Numbers of namespaces are given again: what is in another cell's group is that cell's.
@@ -46,7 +48,9 @@ impl Cells {
                 left.insert(format!("{kind} namespace {number}, held by process {pid}"));
             }
         }
+        let held_namespaces = left.len() - processes;
         mounts(&name, &namespaces, &mut left);
+        let mounts = left.len() - processes - held_namespaces;
         for folder in self.layout.find(&self.settings.cgroup_root, &name) {
             left.insert(format!("control group {}", folder.display()));
         }
@@ -68,7 +72,37 @@ impl Cells {
             "the folders of the cell and of its private layer".to_owned(),
             "the ranges of ids".to_owned(),
         ];
-        Ok((left.into_iter().collect(), checked))
+        Ok(Remains {
+            left: left.into_iter().collect(),
+            checked,
+            processes,
+            namespaces: held_namespaces,
+            mounts,
+        })
+    }
+}
+
+/// What a search for a cell found.
+pub(crate) struct Remains {
+    /// All of it, in words.
+    pub(crate) left: Vec<String>,
+    /// What was looked at.
+    pub(crate) checked: Vec<String>,
+    processes: usize,
+    namespaces: usize,
+    mounts: usize,
+}
+
+impl Remains {
+    /// The counts that prove or disprove the death of the cell, in this boot.
+    pub(crate) fn death(&self) -> CellDeath {
+        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        CellDeath {
+            boot_id: process::boot(),
+            processes: count(self.processes),
+            namespaces: count(self.namespaces),
+            mounts: count(self.mounts),
+        }
     }
 }
 

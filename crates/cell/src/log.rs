@@ -74,6 +74,19 @@ impl Cells {
         read(&self.place(cell).service(service).join("log"), query)
     }
 
+    /// Passes lines of a service's log on one by one, the oldest first, and holds none of them: a log can be longer than the
+    /// memory that an agent may use.
+    pub fn logs_each(
+        &self,
+        cell: CellId,
+        service: &str,
+        query: &LogQuery,
+        each: &mut dyn FnMut(LogLine) -> std::io::Result<()>,
+    ) -> CellResult<()> {
+        check::name(service)?;
+        visit(&self.place(cell).service(service).join("log"), query, each)
+    }
+
     /// The lines that came after `cursor`, and how far that is; from the end of the log if there is no cursor yet.
     pub fn logs_after(
         &self,
@@ -89,17 +102,18 @@ impl Cells {
     pub fn logs_keep(&self, cell: CellId, bytes: usize) -> CellResult<Vec<(String, Vec<LogLine>)>> {
         let record = self.record(cell)?;
         let keep = |name: &String| -> CellResult<(String, Vec<LogLine>)> {
-            let mut lines = self.logs(cell, name, &LogQuery::default())?;
-            let mut room = bytes;
-            let first = lines.iter().rposition(|line| match room.checked_sub(line.text.len() + 1) {
-                Some(rest) => {
-                    room = rest;
-                    false
+            let (mut lines, mut length) = (VecDeque::new(), 0);
+            self.logs_each(cell, name, &LogQuery::default(), &mut |line| {
+                length += line.text.len() + 1;
+                lines.push_back(line);
+                while length > bytes
+                    && let Some(oldest) = lines.pop_front()
+                {
+                    length -= oldest.text.len() + 1;
                 }
-                None => true,
-            });
-            lines.drain(..first.map_or(0, |last_left_out| last_left_out + 1));
-            Ok((name.clone(), lines))
+                Ok(())
+            })?;
+            Ok((name.clone(), lines.into()))
         };
         record.spec.services.iter().map(|service| keep(&service.name)).collect()
     }
@@ -135,26 +149,61 @@ fn open(path: &Path) -> CellResult<Option<File>> {
 }
 
 pub(crate) fn read(log: &Path, query: &LogQuery) -> CellResult<Vec<LogLine>> {
-    let mut lines = VecDeque::new();
-    let mut joined = Joined::default();
+    let mut lines = Vec::new();
+    visit(log, query, &mut |line| {
+        lines.push(line);
+        Ok(())
+    })?;
+    Ok(lines)
+}
+
+fn visit(
+    log: &Path,
+    query: &LogQuery,
+    each: &mut dyn FnMut(LogLine) -> std::io::Result<()>,
+) -> CellResult<()> {
     // Opened before any is read: a log that is put aside meanwhile is still read once and as a whole.
     let opened = files(log).iter().map(|path| open(path)).collect::<CellResult<Vec<_>>>()?;
-    for file in opened.into_iter().flatten() {
+    let opened: Vec<File> = opened.into_iter().flatten().collect();
+    let doing = || format!("read {}", log.display());
+    let (mut left_out, mut count) = (0, usize::MAX);
+    if let Some(tail) = query.tail {
+        // Counted first and passed on then, so that none has to be held.
+        count = 0;
+        scan(&opened, query, &mut |_| {
+            count += 1;
+            Ok(())
+        })
+        .doing(doing)?;
+        left_out = count.saturating_sub(tail);
+    }
+    let mut number = 0;
+    scan(&opened, query, &mut |line| {
+        number += 1;
+        if number > left_out && number <= count { each(line) } else { Ok(()) }
+    })
+    .doing(doing)
+}
+
+fn scan(
+    opened: &[File],
+    query: &LogQuery,
+    each: &mut dyn FnMut(LogLine) -> std::io::Result<()>,
+) -> std::io::Result<()> {
+    let mut joined = Joined::default();
+    for mut file in opened {
+        file.seek(SeekFrom::Start(0))?;
         let mut reader = BufReader::new(file);
-        while let Some((raw, _)) = next(&mut reader).doing(|| format!("read {}", log.display()))? {
+        while let Some((raw, _)) = next(&mut reader)? {
             let Some(line) = joined.add(&raw) else { continue };
-            if query.since.is_some_and(|since| line.at < since)
-                || query.contains.as_ref().is_some_and(|text| !line.text.contains(text.as_str()))
+            if query.since.is_none_or(|since| line.at >= since)
+                && query.contains.as_ref().is_none_or(|text| line.text.contains(text.as_str()))
             {
-                continue;
-            }
-            lines.push_back(line);
-            if query.tail.is_some_and(|tail| lines.len() > tail) {
-                lines.pop_front();
+                each(line)?;
             }
         }
     }
-    Ok(lines.into())
+    Ok(())
 }
 
 /// The last of what was written to each stream, as it was written: a line that was not ended is not ended here either.
@@ -378,6 +427,26 @@ mod tests {
         rotate(&log, folder.path(), limits).unwrap();
         assert!(!log.exists(), "the monitor makes the next");
         assert_eq!(read(&log, &LogQuery::default()).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn lines_are_passed_on_while_the_log_is_read_and_none_is_held() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        fs::write(&log, line(1, "F", "one")).unwrap();
+        let mut passed = Vec::new();
+        visit(&log, &LogQuery::default(), &mut |found| {
+            if passed.len() < 3 {
+                let mut file = OpenOptions::new().append(true).open(&log)?;
+                file.write_all(line(2, "F", &format!("after {}", found.text)).as_bytes())?;
+            }
+            passed.push(found.text);
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(passed, ["one", "after one", "after after one", "after after after one"]);
+        let ended = visit(&log, &LogQuery::default(), &mut |_| Err(std::io::Error::other("nobody listens")));
+        assert!(ended.unwrap_err().to_string().contains("nobody listens"));
     }
 
     #[test]

@@ -17,18 +17,21 @@ impl Cells {
         let record = match self.place(cell).need_record(cell) {
             Ok(record) => record,
             Err(CellError::NoCell(_)) => {
-                let (left, checked) = self.search(cell)?;
-                return Ok(CellFindings { left, checked, ..CellFindings::default() });
+                let remains = self.search(cell)?;
+                let death = Some(remains.death());
+                let (left, checked) = (remains.left, remains.checked);
+                return Ok(CellFindings { left, checked, death, ..CellFindings::default() });
             }
             Err(error) => return Err(error),
         };
         let init = record.init.as_ref().filter(|init| init.alive());
         let Some(init) = init.filter(|_| matches!(record.phase, Phase::Made | Phase::Started)) else {
-            let (left, checked) = self.search(cell)?;
+            let remains = self.search(cell)?;
             return Ok(CellFindings {
                 incarnation: record.incarnation,
-                left,
-                checked,
+                death: Some(remains.death()),
+                left: remains.left,
+                checked: remains.checked,
                 ..CellFindings::default()
             });
         };
@@ -45,6 +48,7 @@ impl Cells {
                 "its device nodes and, where the kernel tells, its device rules".to_owned(),
             ],
             left: Vec::new(),
+            death: None,
         })
     }
 

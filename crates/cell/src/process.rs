@@ -56,7 +56,8 @@ pub(crate) fn stat(pid: u32) -> Option<Stat> {
     })
 }
 
-fn boot() -> String {
+/// The current boot of the machine.
+pub(crate) fn boot() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id")
         .map(|text| text.trim().to_owned())
         .unwrap_or_default()

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::document;
 use crate::error::{CellError, CellResult};
+use crate::lasting::Lasting;
 use crate::process::Process;
 use crate::settings::Settings;
 
@@ -42,10 +43,13 @@ pub struct Share {
 }
 
 impl Share {
-    /// Where a directory of that path lies: by its path, because not all that share name the same ones.
-    pub(crate) fn directory(&self, path: &str) -> PathBuf {
+    /// Where a directory of that path lies: by its path, because not all that share name the same ones. Only the file system
+    /// itself is this node's own; everything on it, the share's folder too, may have been put there by another node.
+    pub(crate) fn directory(&self, path: &str) -> Lasting {
         let name = path.trim_matches('/').replace('%', "%25").replace('/', "%2F");
-        self.folder.join(name)
+        let mut share = Lasting::below_parent(&self.folder);
+        share.names.push(name);
+        share
     }
 }
 

@@ -1,9 +1,8 @@
 //! The root of a cell, as it is mounted on the node before the container is made from it.
 
-use std::fs::{self, DirBuilder, File};
-use std::io::ErrorKind;
+use std::fs::{self, File};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown, symlink};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::CWD;
@@ -12,7 +11,7 @@ use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, U
 use crate::document;
 use crate::error::{CellResult, Doing, refused};
 use crate::idmap::{self, Access};
-use crate::range::SIZE;
+use crate::lasting::Lasting;
 use crate::record::{Place, Record, RootSource};
 use crate::settings::Tools;
 
@@ -41,14 +40,24 @@ const NSSWITCH: &str =
 /// Mounts the root and the state directories of a cell. `at_rest` is the first of the ids that own state on disk.
 pub(crate) fn mount(tools: &Tools, place: &Place, record: &Record, at_rest: u32) -> CellResult<()> {
     let layer = record.layer();
+    // A crash can leave a layer without its record. Its cell may have put links into it, which would lead to directories of the
+    // node, and nothing of it is wanted any more. Removing it follows none of them.
+    document::remove_folder(&layer)?;
     document::folder(&layer, 0o700)?;
     document::folder(&place.rootfs(), 0o711)?;
     match &record.root {
         RootSource::Image { folder, .. } => mount_image(tools, place, record, folder)?,
         RootSource::Host { directories } => mount_directories(place, record, directories)?,
     }
-    let states = (0..record.spec.state.len()).map(|number| (record.state(number), place.state_mount(number)));
-    attach_lasting(tools, states.collect(), at_rest, record.ids)?;
+    let state = |number: usize| {
+        let kept = record.state(number);
+        if let Some(above) = kept.parent().filter(|above| !above.exists()) {
+            document::folder(above, 0o711)?;
+        }
+        Ok((Lasting::below_parent(&kept), place.state_mount(number)))
+    };
+    let states = (0..record.spec.state.len()).map(state).collect::<CellResult<_>>()?;
+    attach_lasting(tools, states, at_rest, record.ids)?;
     let Some(share) = &record.share else {
         return match record.spec.shared.first() {
             Some(path) => refused(format!("it is not said where {path} lies, which it shares with others")),
@@ -67,7 +76,7 @@ pub(crate) fn mount(tools: &Tools, place: &Place, record: &Record, at_rest: u32)
 /// Mounts directories that outlive the cell, each made if it is not there. `at_rest` is the first of the ids that own them on disk.
 fn attach_lasting(
     tools: &Tools,
-    directories: Vec<(PathBuf, PathBuf)>,
+    directories: Vec<(Lasting, PathBuf)>,
     at_rest: u32,
     ids: u32,
 ) -> CellResult<()> {
@@ -76,25 +85,9 @@ fn attach_lasting(
     }
     let namespace = idmap::mapping(tools, at_rest, ids)?;
     for (kept, target) in directories {
-        if let Some(above) = kept.parent().filter(|above| !above.exists()) {
-            document::folder(above, 0o711)?;
-        }
-        // Another node may make it too: whoever was first says who may enter, and the cell may have said otherwise since.
-        match DirBuilder::new().mode(0o755).create(&kept) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            made => {
-                made.doing(|| format!("make {}", kept.display()))?;
-                fs::set_permissions(&kept, fs::Permissions::from_mode(0o755))
-                    .doing(|| format!("make {}", kept.display()))?;
-            }
-        }
-        // The cell may have given it to another of its users; what no cell owns is new, or a crash came in between.
-        let owner = fs::symlink_metadata(&kept).doing(|| format!("look at {}", kept.display()))?.uid();
-        if !(at_rest..at_rest.saturating_add(SIZE)).contains(&owner) {
-            owned(&kept, at_rest)?;
-        }
+        let folder = kept.open(at_rest)?;
         document::folder(&target, 0o711)?;
-        idmap::attach(&kept, &target, Access::Private, Some(&namespace))?;
+        idmap::attach_folder(&folder, &kept.path(), &target, &namespace)?;
     }
     Ok(())
 }

@@ -3,7 +3,10 @@
 //! Left out on purpose, because they reach what the kernel shares between cells or have been the way out of containers before:
 //! mounting (`mount`, `fsopen`, `move_mount`, `open_tree`, `pivot_root`, …), new namespaces (`unshare`, `setns`, `clone` with
 //! such flags), keyrings, `bpf`, `perf_event_open`, `userfaultfd`, `io_uring_*`, modules, `kexec_*`, clocks, swap, quotas,
-//! `open_by_handle_at`, `ptrace`'s privileged cousins (`kcmp`, `process_madvise`), NUMA placement of other processes.
+//! `open_by_handle_at`, `ptrace`'s privileged cousins (`kcmp`, `process_madvise`), NUMA placement of other processes,
+//! `modify_ldt` (old segments of 16 bit programs), `memfd_secret` (memory that no check or dump of the node could read).
+//! `process_vm_readv` and `process_vm_writev` stay: they reach no process that `ptrace` does not, which is allowed inside the
+//! cell, and MPI libraries copy between ranks with them and fail loudly where they are denied.
 //! A refused call is answered with "not permitted"; `clone3` with "no such call", because its flags cannot be looked at and
 //! libraries then use `clone`.
 
@@ -102,6 +105,8 @@ mod tests {
             "reboot",
             "swapon",
             "socket",
+            "modify_ldt",
+            "memfd_secret",
         ] {
             assert!(!names.contains(&never), "{never}");
         }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::error::{CellError, CellResult, refused};
+use crate::tool::PATH;
 
 /// Called with the name of each point of [`POINTS`] as it is reached; a test can end the process there.
 pub type Reach = Arc<dyn Fn(&'static str) + Send + Sync>;
@@ -67,16 +68,35 @@ pub struct Tools {
     pub mount: PathBuf,
 }
 
+/// The programs that cells need: name, package of Debian, purpose.
+pub const PROGRAMS: &[(&str, &str, &str)] = &[
+    ("runc", "runc", "makes cells"),
+    ("conmon", "conmon", "watches services of cells, also while no agent runs"),
+    ("catatonit", "catatonit", "is the first process of every cell"),
+    ("unshare", "util-linux", "makes namespaces"),
+    ("cat", "coreutils", "holds a namespace for a moment"),
+    ("nsenter", "util-linux", "enters namespaces"),
+    ("mount", "mount", "mounts the process list of a check"),
+];
+
 impl Default for Tools {
+    /// Each where the search path has it.
     fn default() -> Self {
+        let find = |name: &str| {
+            let places = PATH.split(':').map(|folder| PathBuf::from(folder).join(name));
+            places
+                .into_iter()
+                .find(|path| path.is_file())
+                .unwrap_or_else(|| PathBuf::from("/usr/bin").join(name))
+        };
         Self {
-            runc: "/usr/sbin/runc".into(),
-            conmon: "/usr/bin/conmon".into(),
-            init: "/usr/bin/catatonit".into(),
-            unshare: "/usr/bin/unshare".into(),
-            cat: "/bin/cat".into(),
-            nsenter: "/usr/bin/nsenter".into(),
-            mount: "/usr/bin/mount".into(),
+            runc: find("runc"),
+            conmon: find("conmon"),
+            init: find("catatonit"),
+            unshare: find("unshare"),
+            cat: find("cat"),
+            nsenter: find("nsenter"),
+            mount: find("mount"),
         }
     }
 }

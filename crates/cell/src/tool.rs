@@ -7,7 +7,8 @@ use std::process::{Command, Stdio};
 
 use crate::error::{CellError, CellResult, Doing};
 
-const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// Where programs are found, whatever the agent's own environment says.
+pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// How much of what a program wrote goes into an error.
 const SAID: usize = 2_000;

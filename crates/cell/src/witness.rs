@@ -10,7 +10,8 @@
 //! or to slow it down: then it ends badly, and is believed to have.
 //!
 //! It has no capabilities, and limits of its own instead of the cell's, so that a cell that has used up its memory or its
-//! processes can still be looked at.
+//! processes can still be checked. All concurrent checks of an allocation share one such limit, so that running many of them
+//! gains an allocation nothing.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,7 +21,7 @@ use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use muster_ids::CellId;
+use muster_ids::{AllocationId, CellId};
 use muster_node_api::task::{ProbeOrder, Ran};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::mount::{MoveMountFlags, OpenTreeFlags};
@@ -29,6 +30,7 @@ use serde_json::{Value, json};
 
 use crate::bundle;
 use crate::cells::{Cells, lock};
+use crate::cgroup::Limits;
 use crate::check;
 use crate::document;
 use crate::error::{CellError, CellResult, Doing, refused};
@@ -43,13 +45,19 @@ use crate::tool;
 
 /// How much of each stream is kept: the last of it.
 const OUTPUT: usize = 16 << 10;
-/// What a check may use, whatever its cell has left.
+/// What a check may use, whatever its cell has left; and what all that run beside the cells of an allocation may together.
 const MEMORY: u64 = 512 << 20;
+const CPUS: u32 = 1;
 const PROCESSES: u64 = 128;
 const CPU_PERIOD: u64 = 100_000;
 /// How long what was killed may take to be gone.
 const GONE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(5);
+
+/// The limits that the checks of an allocation share.
+pub(crate) fn limits() -> CellResult<Limits> {
+    Limits::new(CPUS, MEMORY >> 20)
+}
 
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
@@ -91,7 +99,7 @@ impl Cells {
         check::witness(order)?;
         let record = self.running_as(cell, incarnation)?;
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let stand = self.stand(cell, &format!("w{}-{number}", std::process::id()));
+        let stand = self.stand(record.allocation_id, cell, &format!("w{}-{number}", std::process::id()));
         let ran = self.raise(&record, &stand, order);
         let ran = ran.and_then(|child| self.wait(&stand, child, (order, patience)));
         // However it went, nothing of it stays.
@@ -100,10 +108,10 @@ impl Cells {
         cleared.map(|()| ran)
     }
 
-    fn stand(&self, cell: CellId, name: &str) -> Stand {
+    fn stand(&self, allocation: AllocationId, cell: CellId, name: &str) -> Stand {
         Stand {
             folder: self.place(cell).witnesses().join(name),
-            group: format!("{}/{cell}.{name}", self.settings.cgroup_root),
+            group: format!("{}/{cell}.{name}", self.checks_group(allocation)),
             name: format!("{cell}.{name}"),
         }
     }
@@ -262,8 +270,9 @@ impl Cells {
     /// Removes what an agent that died left of the checks beside a cell, or what runs while the cell goes.
     pub(crate) fn clear_witnesses(&self, cell: CellId) -> CellResult<()> {
         let Ok(entries) = fs::read_dir(self.place(cell).witnesses()) else { return Ok(()) };
+        let Some(trace) = self.trace(cell)? else { return Ok(()) };
         for name in entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()) {
-            self.clear(&self.stand(cell, &name))?;
+            self.clear(&self.stand(trace.allocation_id, cell, &name))?;
         }
         Ok(())
     }

@@ -12,12 +12,13 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::LeftOut;
 use crate::error::refused;
 use crate::mark::Marks;
 use crate::member::{Facts, Kind};
 use crate::name::{Name, shown};
+use crate::room::{ENTRY, Room};
 use crate::root::{Place, Root, names_in, open_directory};
+use crate::{LeftOut, Limits};
 
 /// Of all extended attributes only these are the image's own business: `security.*` and `trusted.*` are the node's, and file
 /// capabilities would mean nothing in a cell, which gains no privileges by starting a program.
@@ -32,17 +33,19 @@ pub(crate) struct Building {
     times: BTreeMap<Name, (i64, u32)>,
     pub(crate) left_out: LeftOut,
     buffer: Vec<u8>,
+    room: Room,
 }
 
 impl Building {
-    pub(crate) fn open(path: &Path, depth: usize) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path, limits: &Limits) -> io::Result<Self> {
         Ok(Self {
-            root: Root::open(path, depth)?,
-            depth,
+            root: Root::open(path, limits.depth)?,
+            depth: limits.depth,
             marks: Marks::default(),
             times: BTreeMap::new(),
             left_out: LeftOut::default(),
             buffer: vec![0; 128 << 10],
+            room: Room::open(path, limits)?,
         })
     }
 
@@ -60,6 +63,8 @@ impl Building {
         content: impl Read,
     ) -> io::Result<()> {
         let Some((parent, last)) = name.split() else { return self.make_root(name, &kind, facts) };
+        // Directories above it are made where they are missing: as many as its name has parts.
+        self.room.take(ENTRY * (parent.len() as u64 + 1))?;
         let place = self.root.find_or_make(parent)?;
         self.mark_way_to(&place)?;
         if kind == Kind::Directory {
@@ -149,7 +154,10 @@ impl Building {
         loop {
             match content.read(&mut self.buffer)? {
                 0 => break,
-                read => file.write_all(&self.buffer[..read])?,
+                read => {
+                    self.room.take(read as u64)?;
+                    file.write_all(&self.buffer[..read])?;
+                }
             }
         }
         self.settle(&file, facts)?;
@@ -197,6 +205,7 @@ impl Building {
                 self.left_out.attributes += 1;
                 continue;
             }
+            self.room.take(value.len() as u64)?;
             match fsetxattr(file, name.as_slice(), value, XattrFlags::empty()) {
                 Ok(()) => {}
                 // A file system without attributes, or one with less room for them, still holds the image.

@@ -3,7 +3,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::Digest;
+use rustix::io::Errno;
+
+use crate::{Digest, Shortage};
 
 /// Why an image is not there.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +54,17 @@ pub enum Error {
         /// What the system answered.
         error: io::Error,
     },
+    /// The node's file system has no room for it. Whatever was written of it is removed.
+    #[error(
+        "the node's disk has no room for {digest}{}: use a smaller image or another node, or free space on the disk of this one",
+        short.map(|short| format!(" ({short})")).unwrap_or_default()
+    )]
+    NoRoom {
+        /// Which image.
+        digest: Digest,
+        /// Which resource is short; not known where the file system itself refused.
+        short: Option<Shortage>,
+    },
     /// An unpacked image was changed on this node. It was set aside, and nobody is given it any more.
     #[error(
         "{digest} was changed on this node after it was unpacked: {what}; it was set aside, and is unpacked anew when it is asked for again"
@@ -73,6 +86,17 @@ pub enum Error {
 }
 
 impl Error {
+    /// Names a lack of room as what it is, whoever noticed it.
+    pub(crate) fn or_no_room(self, digest: &Digest) -> Self {
+        let Self::Node { error, .. } = &self else { return self };
+        let full = [Errno::NOSPC, Errno::DQUOT].map(|errno| Some(errno.raw_os_error()));
+        let short = Shortage::of(error);
+        if short.is_none() && !full.contains(&error.raw_os_error()) {
+            return self;
+        }
+        Self::NoRoom { digest: *digest, short }
+    }
+
     /// For `map_err`: what the node was asked to do when it failed.
     pub(crate) fn node(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let doing = doing.into();

@@ -7,23 +7,26 @@
 //!   sha256-…/rootfs/           an image, complete, since it is only ever moved here whole
 //!   sha256-…/tree              what lies in rootfs
 //!   sha256-…/seal              when each thing in rootfs was changed last, so that a later change is seen
-//!   sha256-…/image.json        what the image is, and the digest of the record of the tree
+//!   sha256-…/image.json        what the image is, and the digest of the record of the tree; changed last when it was used last
 //!   aside/sha256-….N/          images that were changed after they were unpacked: cells may still run from them
 //! ```
 
+use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 use serde::{Deserialize, Serialize};
 
 use crate::digest::{file_name, from_file_name};
 use crate::document::{self, Config};
+use crate::room::Room;
 use crate::seal::{self, Look};
 use crate::tree::{self, Depth};
 use crate::unpack::{LeftOut, unpack};
-use crate::{Digest, Error, Limits, Source};
+use crate::{Digest, Error, Footprint, Limits, Source};
 
 const PARTIAL: &str = "partial";
 const LOCKS: &str = "locks";
@@ -31,7 +34,7 @@ const ROOTFS: &str = "rootfs";
 const TREE: &str = "tree";
 const SEAL: &str = "seal";
 const DRAFT: &str = "seal.new";
-const RECORD: &str = "image.json";
+pub(crate) const RECORD: &str = "image.json";
 const ASIDE: &str = "aside";
 /// So many differences are told of an image that was changed.
 const TOLD: usize = 3;
@@ -39,7 +42,9 @@ const TOLD: usize = 3;
 /// The images that are unpacked on this node.
 #[derive(Debug, Clone)]
 pub struct Images {
-    folder: PathBuf,
+    pub(crate) folder: PathBuf,
+    /// How many holds each image has that must not be evicted.
+    pub(crate) held: Arc<Mutex<HashMap<Digest, usize>>>,
 }
 
 /// An image, unpacked. It is shared by everybody: never write into its root.
@@ -68,12 +73,14 @@ struct Record {
     config: Config,
     tree: Digest,
     left_out: LeftOut,
+    #[serde(default)]
+    footprint: Footprint,
 }
 
 impl Images {
     /// Opens the folder of images, makes it if it is not there, and removes what a crash left unfinished.
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, Error> {
-        let images = Self { folder: folder.into() };
+        let images = Self { folder: folder.into(), held: Arc::default() };
         for part in ["", PARTIAL, LOCKS] {
             let folder = images.folder.join(part);
             fs::create_dir_all(&folder).map_err(Error::at("make", &folder))?;
@@ -100,7 +107,7 @@ impl Images {
         }
         let _lock = self.lock(digest)?;
         if let Some(image) = self.lookup(digest)? {
-            self.inspect(&image)?;
+            self.inspect(&image).map_err(|error| error.or_no_room(digest))?;
             return Ok(image);
         }
         let partial = self.partial(digest);
@@ -111,7 +118,7 @@ impl Images {
         {
             tracing::warn!(%digest, %error, "what is left of an image that could not be unpacked stays until the next start");
         }
-        made?;
+        made.map_err(|error| error.or_no_room(digest))?;
         let image = self.lookup(digest)?.ok_or_else(|| {
             let gone = io::Error::from(io::ErrorKind::NotFound);
             Error::at("find again what was just moved to", &self.home(digest))(gone)
@@ -121,6 +128,18 @@ impl Images {
 
     /// The image, if it is here.
     pub fn lookup(&self, digest: &Digest) -> Result<Option<Image>, Error> {
+        let Some(record) = self.read_record(digest)? else { return Ok(None) };
+        let Record { digest, manifest, config, tree, left_out, footprint: _ } = record;
+        let rootfs = self.rootfs(&digest);
+        Ok(Some(Image { digest, manifest, rootfs, config, tree, left_out, fresh: false }))
+    }
+
+    /// What an image is estimated to take on the disk.
+    pub(crate) fn footprint(&self, digest: &Digest) -> Result<Footprint, Error> {
+        Ok(self.read_record(digest)?.map(|record| record.footprint).unwrap_or_default())
+    }
+
+    fn read_record(&self, digest: &Digest) -> Result<Option<Record>, Error> {
         let home = self.home(digest);
         let path = home.join(RECORD);
         let bytes = match fs::read(&path) {
@@ -133,9 +152,7 @@ impl Images {
         if record.digest != *digest {
             return Err(wrong(format!("it is about {}", record.digest)));
         }
-        let Record { digest, manifest, config, tree, left_out } = record;
-        let rootfs = home.join(ROOTFS);
-        Ok(Some(Image { digest, manifest, rootfs, config, tree, left_out, fresh: false }))
+        Ok(Some(record))
     }
 
     fn look(&self, image: &Image) -> Result<Look, Error> {
@@ -153,7 +170,10 @@ impl Images {
         // something meanwhile is seen at the next look, and who dies meanwhile has sealed nothing.
         let draft = home.join(DRAFT);
         std::thread::sleep(seal::TICK);
-        seal::write(&image.rootfs, &draft, &image.tree)?;
+        // No reserve is asked for: a seal is small, and without it no cell could be checked on a full disk.
+        let limits = Limits { free: Footprint::default(), ..Limits::default() };
+        let mut room = Room::open(&home, &limits).map_err(Error::at("open", &home))?;
+        seal::write(&image.rootfs, &draft, &image.tree, &mut room)?;
         let touched = match self.look(image)? {
             Look::Touched(touched) => Some(touched),
             Look::Whole | Look::Unsealed => None,
@@ -251,11 +271,13 @@ impl Images {
         let plan = document::plan(source, digest, limits)?;
         fs::create_dir(partial).map_err(Error::at("make", partial))?;
         let rootfs = partial.join(ROOTFS);
-        let left_out = unpack(source, &plan, &rootfs, limits)?;
+        let (left_out, footprint) = unpack(source, &plan, &rootfs, limits)?;
         std::thread::sleep(seal::TICK);
-        let tree = tree::record(&rootfs, &partial.join(TREE))?;
-        seal::write(&rootfs, &partial.join(SEAL), &tree)?;
-        let record = Record { digest: *digest, manifest: plan.manifest, config: plan.config, tree, left_out };
+        let mut room = Room::open(partial, limits).map_err(Error::at("open", partial))?;
+        let tree = tree::record(&rootfs, &partial.join(TREE), &mut room)?;
+        seal::write(&rootfs, &partial.join(SEAL), &tree, &mut room)?;
+        let (manifest, config) = (plan.manifest, plan.config);
+        let record = Record { digest: *digest, manifest, config, tree, left_out, footprint };
         let path = partial.join(RECORD);
         let text = serde_json::to_vec_pretty(&record).expect("a record is always JSON");
         let written = File::create_new(&path).and_then(|mut file| file.write_all(&text));
@@ -268,7 +290,7 @@ impl Images {
         sync_folder(&self.folder)
     }
 
-    fn home(&self, digest: &Digest) -> PathBuf {
+    pub(crate) fn home(&self, digest: &Digest) -> PathBuf {
         self.folder.join(file_name(digest))
     }
 
@@ -276,7 +298,7 @@ impl Images {
         self.folder.join(ASIDE).join(format!("{}.{number}", file_name(digest)))
     }
 
-    fn partial(&self, digest: &Digest) -> PathBuf {
+    pub(crate) fn partial(&self, digest: &Digest) -> PathBuf {
         self.folder.join(PARTIAL).join(file_name(digest))
     }
 
@@ -287,7 +309,7 @@ impl Images {
     }
 
     /// Lock files are never removed: whoever removed one could let two others in.
-    fn open_lock(&self, digest: &Digest) -> Result<File, Error> {
+    pub(crate) fn open_lock(&self, digest: &Digest) -> Result<File, Error> {
         let path = self.folder.join(LOCKS).join(file_name(digest));
         let opened = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);
         opened.map_err(Error::at("open", &path))
@@ -304,14 +326,14 @@ fn digests_in(folder: &Path) -> Result<Vec<Digest>, Error> {
     Ok(digests)
 }
 
-fn remove_tree(path: &Path) -> Result<(), Error> {
+pub(crate) fn remove_tree(path: &Path) -> Result<(), Error> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::at("remove", path)(error)),
         _ => Ok(()),
     }
 }
 
-fn sync_folder(folder: &Path) -> Result<(), Error> {
+pub(crate) fn sync_folder(folder: &Path) -> Result<(), Error> {
     let synced = File::open(folder).and_then(|folder| folder.sync_all());
     synced.map_err(Error::at("bring to the disk", folder))
 }

@@ -9,17 +9,40 @@ use crate::building::Building;
 use crate::digest::Metered;
 use crate::document::{Format, Layer};
 use crate::error::refused;
+use crate::limits::Footprint;
 use crate::member::{Kind, Members};
 use crate::name::{Asked, Name, shown};
+use crate::room::ENTRY;
 use crate::source::verify;
 use crate::zstd::Frames;
-use crate::{Digest, Error, Limits, Source};
+use crate::{Digest, Error, Limits, Shortage, Source};
 
 /// What an image has used of its limits so far.
 #[derive(Debug, Default)]
 pub(crate) struct Used {
     pub(crate) bytes: u64,
     pub(crate) entries: u64,
+    /// An estimate of what it takes on the disk, from above: replaced and hidden files count too.
+    pub(crate) footprint: Footprint,
+    /// The largest footprint that is of interest; none while the image is unpacked, where the disk itself decides.
+    pub(crate) most: Option<Footprint>,
+}
+
+impl Used {
+    /// Counts a member.
+    fn count(&mut self, kind: &Kind) -> io::Result<()> {
+        let content = if let Kind::File { size } = kind { size.next_multiple_of(ENTRY) } else { 0 };
+        self.entries += 1;
+        self.footprint.files += 1;
+        self.footprint.bytes = self.footprint.bytes.saturating_add(ENTRY).saturating_add(content);
+        match self.most {
+            Some(most) if self.footprint.bytes > most.bytes || self.footprint.files > most.files => {
+                let (free, needed) = (most.bytes, self.footprint.bytes);
+                Err(io::Error::new(io::ErrorKind::StorageFull, Shortage::Space { free, reserve: 0, needed }))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Where in a layer something went wrong.
@@ -41,12 +64,12 @@ impl fmt::Display for At {
     }
 }
 
-/// Lays the layer over what is there. `number` is its place in the manifest, from 1.
+/// Lays the layer over what is there, or only counts what it holds. `number` is its place in the manifest, from 1.
 pub(crate) fn apply(
     source: &Source,
     layer: &Layer,
     number: usize,
-    building: &mut Building,
+    building: Option<&mut Building>,
     used: &mut Used,
     limits: &Limits,
 ) -> Result<(), Error> {
@@ -76,7 +99,9 @@ pub(crate) fn apply(
             let why = format!("unpacked it is {diff_id}, and the configuration says {}", layer.diff_id);
             Err(refusal(At::End, why))
         }
-        Err((at, error)) if error.raw_os_error().is_none() => Err(refusal(at, error.to_string())),
+        Err((at, error)) if error.raw_os_error().is_none() && Shortage::of(&error).is_none() => {
+            Err(refusal(at, error.to_string()))
+        }
         Err((at, error)) => Err(Error::node(format!("unpack layer {number} ({}), {at}", layer.blob))(error)),
     }
 }
@@ -85,7 +110,7 @@ pub(crate) fn apply(
 fn unpack(
     packed: &mut impl Read,
     format: Format,
-    building: &mut Building,
+    mut building: Option<&mut Building>,
     used: &mut Used,
     limits: &Limits,
 ) -> Result<Digest, (At, io::Error)> {
@@ -98,7 +123,9 @@ fn unpack(
     let left = limits.bytes.saturating_sub(used.bytes);
     let beyond = format!("the image is larger than {} bytes, which is the limit", limits.bytes);
     let mut plain = Metered::new(plain, left, beyond);
-    building.begin_layer();
+    if let Some(building) = &mut building {
+        building.begin_layer();
+    }
     let mut at = At::Beginning;
     lay(&mut BufReader::with_capacity(128 << 10, &mut plain), left, building, used, limits, &mut at)
         .map_err(|error| (at, error))?;
@@ -111,7 +138,7 @@ fn unpack(
 fn lay(
     plain: &mut impl Read,
     left: u64,
-    building: &mut Building,
+    mut building: Option<&mut Building>,
     used: &mut Used,
     limits: &Limits,
     at: &mut At,
@@ -119,8 +146,7 @@ fn lay(
     let mut members = Members::new(plain);
     while let Some(member) = members.next()? {
         *at = At::Member(member.name.clone());
-        used.entries += 1;
-        if used.entries > limits.entries {
+        if used.entries >= limits.entries {
             return Err(refused(format!("the image has more than {} members", limits.entries)));
         }
         if let Kind::File { size } = member.kind
@@ -129,7 +155,9 @@ fn lay(
             let most = limits.bytes;
             return Err(refused(format!("it has {size} bytes, and an image may have {most} in all")));
         }
+        used.count(&member.kind)?;
         let name = Name::parse(&member.name, limits.depth)?;
+        let Some(building) = &mut building else { continue };
         match name.asked()? {
             Asked::Make(name) => building.make(&name, member.kind, &member.facts, &mut members)?,
             Asked::Hide(name) => building.hide(&name)?,

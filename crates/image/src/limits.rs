@@ -1,5 +1,16 @@
 //! How much one image may take of a node.
 
+use serde::{Deserialize, Serialize};
+
+/// Disk space and inodes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Footprint {
+    /// Bytes.
+    pub bytes: u64,
+    /// Files and directories.
+    pub files: u64,
+}
+
 /// How much one image may take of a node. What goes beyond is refused, whoever signed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
@@ -13,6 +24,8 @@ pub struct Limits {
     pub layers: usize,
     /// Bytes of one document: a manifest, an index or a configuration.
     pub document_bytes: u64,
+    /// The reserve: so much of the node's file system stays free, whatever an image holds.
+    pub free: Footprint,
 }
 
 impl Default for Limits {
@@ -24,6 +37,7 @@ impl Default for Limits {
             depth: 128,
             layers: 256, // overlay-based builders stop at 127
             document_bytes: 4 << 20,
+            free: Footprint { bytes: 256 << 20, files: 16 << 10 },
         }
     }
 }

@@ -18,6 +18,7 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, statat};
 
+use crate::room::{Room, Roomed};
 use crate::root::{names_in, open_directory};
 use crate::{Digest, Error};
 
@@ -39,12 +40,12 @@ pub(crate) enum Look {
 }
 
 /// Writes a seal. The digest of the tree's record binds the two together.
-pub(crate) fn write(root: &Path, to: &Path, tree: &Digest) -> Result<(), Error> {
-    let write = || {
-        let mut out = BufWriter::new(File::create(to)?);
+pub(crate) fn write(root: &Path, to: &Path, tree: &Digest, room: &mut Room) -> Result<(), Error> {
+    let mut write = || {
+        let mut out = BufWriter::new(Roomed { inner: File::create(to)?, room });
         writeln!(out, "{tree}")?;
         walk(root, &mut |path, stat| writeln!(out, "{} {path}", facts(stat)))?;
-        out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
+        out.into_inner().map_err(io::IntoInnerError::into_error)?.inner.sync_all()
     };
     write().map_err(Error::at("write", to))
 }

@@ -14,6 +14,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, fgetxattr, flistxattr, fstat, 
 use rustix::io::Errno;
 
 use crate::digest::Metered;
+use crate::room::{Room, Roomed};
 use crate::root::{names_in, open_directory};
 use crate::{Digest, Error};
 
@@ -34,9 +35,9 @@ pub(crate) enum Depth<'p> {
 }
 
 /// Writes down what is there; gives the digest of the record.
-pub(crate) fn record(root: &Path, to: &Path) -> Result<Digest, Error> {
+pub(crate) fn record(root: &Path, to: &Path, room: &mut Room) -> Result<Digest, Error> {
     let file = File::create_new(to).map_err(Error::at("make", to))?;
-    let mut out = BufWriter::new(file);
+    let mut out = BufWriter::new(Roomed { inner: file, room });
     let mut write = |line: &Line| writeln!(out, "{} {}", line.rest, line.path);
     walk(root, Depth::Content, &mut write).map_err(Error::at("write down", root))?;
     out.flush().map_err(Error::at("write", to))?;

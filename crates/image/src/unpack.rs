@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::building::Building;
 use crate::document::Plan;
 use crate::layer::{self, Used};
-use crate::{Error, Limits, Source};
+use crate::{Error, Footprint, Limits, Shortage, Source};
 
 /// What an image holds and a node does not make.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,17 +23,39 @@ pub struct LeftOut {
 }
 
 /// Lays all layers over each other in a folder, which must not exist yet.
-pub(crate) fn unpack(source: &Source, plan: &Plan, root: &Path, limits: &Limits) -> Result<LeftOut, Error> {
+pub(crate) fn unpack(
+    source: &Source,
+    plan: &Plan,
+    root: &Path,
+    limits: &Limits,
+) -> Result<(LeftOut, Footprint), Error> {
     fs::create_dir(root).map_err(Error::at("make", root))?;
     fs::set_permissions(root, fs::Permissions::from_mode(0o755)).map_err(Error::at("open up", root))?;
-    let mut building = Building::open(root, limits.depth).map_err(Error::at("open", root))?;
+    let mut building = Building::open(root, limits).map_err(Error::at("open", root))?;
     let mut used = Used::default();
     for (index, layer) in plan.layers.iter().enumerate() {
-        layer::apply(source, layer, index + 1, &mut building, &mut used, limits)?;
+        layer::apply(source, layer, index + 1, Some(&mut building), &mut used, limits)?;
     }
     let left_out = building.finish().map_err(Error::at("finish", root))?;
     if left_out != LeftOut::default() {
         tracing::info!(manifest = %plan.manifest, ?left_out, "parts of an image were left out");
     }
-    Ok(left_out)
+    Ok((left_out, used.footprint))
+}
+
+/// What the image would take on the disk, or as much of it as goes beyond `most`. Nothing is written.
+pub(crate) fn measure(
+    source: &Source,
+    plan: &Plan,
+    most: Footprint,
+    limits: &Limits,
+) -> Result<Footprint, Error> {
+    let mut used = Used { most: Some(most), ..Used::default() };
+    for (index, layer) in plan.layers.iter().enumerate() {
+        match layer::apply(source, layer, index + 1, None, &mut used, limits) {
+            Err(Error::Node { error, .. }) if Shortage::of(&error).is_some() => break,
+            counted => counted?,
+        }
+    }
+    Ok(used.footprint)
 }

@@ -13,7 +13,14 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use crate::NetworkError;
 
 /// Where the programs are looked for, whatever the agent's own environment says.
-const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// The programs that networks need: name, package of Debian, purpose.
+pub const PROGRAMS: &[(&str, &str, &str)] = &[
+    ("ip", "iproute2", "makes links"),
+    ("bridge", "iproute2", "fills forwarding tables"),
+    ("nft", "nftables", "makes rules"),
+    ("unshare", "util-linux", "makes namespaces"),
+];
 /// None of the programs waits for anything but the kernel, so one that takes this long hangs.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How much of what a program says against itself goes into an error.
@@ -21,6 +28,11 @@ const SAID: u64 = 2048;
 
 /// Runs a program in the namespace of the calling thread, and gives what it wrote.
 pub(crate) fn run(program: &str, args: &[&str], input: Option<&str>) -> Result<String, NetworkError> {
+    debug_assert!(PROGRAMS.iter().any(|(name, ..)| *name == program), "{program} is not in PROGRAMS");
+    run_any(program, args, input)
+}
+
+fn run_any(program: &str, args: &[&str], input: Option<&str>) -> Result<String, NetworkError> {
     let failed =
         |said: String| NetworkError::Program { program: format!("{program} {}", args.join(" ")), said };
     let unable = |error: io::Error| failed(format!("it could not be started: {error}"));
@@ -91,13 +103,13 @@ mod tests {
 
     #[test]
     fn a_program_gets_its_input_and_nothing_of_our_environment() {
-        assert_eq!(run("cat", &[], Some("hello")).unwrap(), "hello");
-        assert_eq!(run("env", &[], None).unwrap(), format!("PATH={PATH}\n"));
+        assert_eq!(run_any("cat", &[], Some("hello")).unwrap(), "hello");
+        assert_eq!(run_any("env", &[], None).unwrap(), format!("PATH={PATH}\n"));
     }
 
     #[test]
     fn what_a_failing_program_says_is_in_the_error() {
-        let error = run("cat", &["/is/not/there"], None).unwrap_err().to_string();
+        let error = run_any("cat", &["/is/not/there"], None).unwrap_err().to_string();
         assert!(error.contains("cat /is/not/there") && error.contains("No such file"), "{error}");
     }
 }

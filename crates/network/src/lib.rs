@@ -29,6 +29,7 @@ mod survey;
 mod uplink;
 
 pub use attach::Attach;
+pub use command::PROGRAMS;
 pub use error::NetworkError;
 pub use fabric::Fabric;
 pub use look::Look;

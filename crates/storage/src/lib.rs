@@ -10,6 +10,7 @@ mod shared;
 
 pub use device::{Found, Unproven, Wiped, leave, plant, search, wipe};
 pub use disk::{
-    DiskFile, DiskId, DiskIdError, DiskState, DiskWiped, Disks, Error, Look, LoopDevice, Mount, Point, Survey,
+    DiskFile, DiskId, DiskIdError, DiskState, DiskWiped, Disks, Error, Look, LoopDevice, Mount, PROGRAMS,
+    Point, Survey,
 };
 pub use shared::SharedFiles;

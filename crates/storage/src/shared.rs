@@ -78,6 +78,10 @@ impl SharedFiles {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => {
                 Err(format!("make {}: {error}", path.display()))
             }
+            // Another node may have put anything there. Cells are given what lies in it without following a link.
+            Err(_) if !fs::symlink_metadata(&path).is_ok_and(|found| found.is_dir()) => {
+                Err(format!("{} is no directory: another node put something else there", path.display()))
+            }
             _ => Ok(path),
         }
     }
@@ -136,7 +140,12 @@ impl SharedFiles {
 fn mark(folder: &Path, mark: &Mark) -> std::io::Result<()> {
     let beside = folder.join(format!(".new-{}", mark.id));
     let text = serde_json::to_string(mark).map_err(std::io::Error::other)?;
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+    // What a node that was killed here left; a link that another node put there is removed, and never followed.
+    match fs::remove_file(&beside) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
     // A link is made only where nothing is, on every file system that has links.
@@ -189,6 +198,14 @@ mod tests {
             assert_eq!(fs::read_to_string(folder.path().join(MARK)).unwrap(), text);
         }
         assert!(SharedFiles::open(&folder.path().join("none"), "one", 1_000_000).is_err());
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_a_share_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = SharedFiles::open(folder.path(), "one", 1_000_000).unwrap();
+        std::os::unix::fs::symlink("/usr", folder.path().join("net_1")).unwrap();
+        assert!(files.share("net_1").unwrap_err().contains("no directory"));
     }
 
     #[test]

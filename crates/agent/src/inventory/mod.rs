@@ -20,11 +20,12 @@ use std::path::Path;
 
 use muster_node_api::inventory::Inventory;
 
+pub use disk::DiskReserve;
 pub use pretended::{Pretend, simulated};
 use tree::Tree;
 
 /// Reads the machine below `root`, which is `/` but in tests. Blocks, as NVML does for up to seconds.
-pub fn read(root: &Path, data_dir: &Path, pretend: Option<Pretend>) -> Inventory {
+pub fn read(root: &Path, data_dir: &Path, reserve: DiskReserve, pretend: Option<Pretend>) -> Inventory {
     let mut notes = Vec::new();
     let tree = Tree::new(root);
     let memory_mb = system::memory_mb(&tree, &mut notes);
@@ -51,7 +52,7 @@ pub fn read(root: &Path, data_dir: &Path, pretend: Option<Pretend>) -> Inventory
         boot_id: tree.needed("proc/sys/kernel/random/boot_id", &mut notes),
         cpus,
         memory_mb,
-        disk_mb: disk::size_mb(data_dir, &mut notes),
+        disk_mb: disk::offered_mb(data_dir, reserve, &mut notes),
         numa,
         network: network::read(&tree),
         pci,

@@ -17,6 +17,7 @@ use tokio::task::spawn_blocking;
 use super::line::{Answer, Line};
 use super::persist::Persistence;
 use super::registry::Registry;
+use super::store::Reserve;
 use crate::driver::{Driver, Undone};
 use crate::link::CallError;
 
@@ -162,6 +163,7 @@ struct Draft {
     length: u64,
     /// Whether some of it is from an earlier life.
     inherited: bool,
+    reserve: Reserve,
 }
 
 enum Finished {
@@ -188,7 +190,7 @@ impl Draft {
             }
             length = file.stream_position()?;
         }
-        let draft = Self { path, file, hash, length, inherited: length > 0 };
+        let draft = Self { path, file, hash, length, inherited: length > 0, reserve: Reserve::default() };
         if length > size { draft.clear() } else { Ok(draft) }
     }
 
@@ -200,7 +202,14 @@ impl Draft {
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.file.write_all(bytes)?;
+        let written = self.reserve.take(&self.file, bytes.len() as u64);
+        if let Err(error) = written.and_then(|()| self.file.write_all(bytes)) {
+            // Half a layer would only keep a full disk full.
+            if error.kind() == io::ErrorKind::StorageFull {
+                let _ = fs::remove_file(&self.path);
+            }
+            return Err(error);
+        }
         self.hash.update(bytes);
         self.length += bytes.len() as u64;
         Ok(())
@@ -223,5 +232,24 @@ impl Draft {
         }
         driver.reach_point("pull:renamed");
         Ok(Finished::Whole)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_blob_that_would_take_the_reserve_is_stopped_and_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("blob");
+        let mut draft = Draft::open(path.clone(), 1 << 30).unwrap();
+        draft.reserve = Reserve::of(0);
+        draft.write(b"some").unwrap();
+        assert!(path.exists());
+        draft.reserve = Reserve::of(u64::MAX);
+        let error = draft.write(b"more").unwrap_err();
+        assert!(error.to_string().contains("MB are reserved"), "{error}");
+        assert!(!path.exists(), "half a layer would only keep the disk full");
     }
 }

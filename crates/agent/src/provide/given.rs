@@ -5,6 +5,7 @@ use std::path::Path;
 
 use http::HeaderValue;
 use muster_cell::Secret;
+use muster_image::ImageHold;
 use zeroize::Zeroizing;
 
 use super::store::Hold;
@@ -49,6 +50,8 @@ impl fmt::Debug for Told {
 #[derive(Debug)]
 pub(crate) struct Pulled {
     pub(super) hold: Hold,
+    /// Keeps what is unpacked of it from being evicted before the cell is made.
+    pub(super) _image: Option<ImageHold>,
 }
 
 impl Pulled {

@@ -33,15 +33,17 @@ pub(super) async fn pull(node: &Running, cell: &CellOrder, pull: &Pull) -> Resul
         _ => return Err(refused(format!("{digest} is to be pulled, and the cell is not made of it"))),
     }
     let registry = Registry::new(node, cell, &pull.repository)?;
+    // Before it is looked for, so that an image that is found here stays.
+    let image = node.driver.hold_image(&digest);
     let supply = node.driver.supply(&digest).map_err(|error| Undone::from(error.to_string()))?;
-    let nothing = || Pulled { hold: node.store.hold(Vec::new()) };
+    let nothing = |image| Pulled { hold: node.store.hold(Vec::new()), _image: image };
     if supply == Supply::Pretended {
         registry.token(None).await.map_err(|error| registry.failed(&error))?;
-        return Ok(Some(nothing()));
+        return Ok(Some(nothing(image)));
     }
     verdict::examine(&registry, &pull.trust, &digest).await?;
     if supply == Supply::There {
-        return Ok(Some(nothing()));
+        return Ok(Some(nothing(image)));
     }
     let (store, now) = (node.store.clone(), node.world.now());
     blocking(move || {
@@ -52,7 +54,16 @@ pub(super) async fn pull(node: &Running, cell: &CellOrder, pull: &Pull) -> Resul
     .await?;
     let layers = documents(&registry, &digest).await?;
     let hold = node.store.hold(layers.iter().map(|layer| layer.digest).collect());
-    node.store.has_room(&layers).map_err(refused)?;
+    if node.store.has_room(&layers).is_err() {
+        let store = node.store.clone();
+        blocking(move || {
+            store.remove_unheld_layers();
+            Ok(())
+        })
+        .await?;
+        node.driver.evict_for(node.store.needed_for(&layers)).await;
+        node.store.has_room(&layers).map_err(refused)?;
+    }
     let mut waiting = layers.iter();
     let mut under_way = FuturesUnordered::new();
     loop {
@@ -67,7 +78,7 @@ pub(super) async fn pull(node: &Running, cell: &CellOrder, pull: &Pull) -> Resul
         }
     }
     drop(under_way);
-    Ok(Some(Pulled { hold }))
+    Ok(Some(Pulled { hold, _image: image }))
 }
 
 /// Fetches index, manifest and configuration; gives the layers, each once.

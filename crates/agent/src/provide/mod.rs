@@ -42,6 +42,8 @@ pub(crate) async fn provide(
         (TaskKind::CellCreate, _) if !runs()? => {
             cell.spec.as_ref().map(|spec| &spec.secrets[..]).unwrap_or_default()
         }
+        // Whatever runs: the image is for what comes after it.
+        (TaskKind::ImagePull, _) => &[],
         // For a cell that does not run nothing is asked: the driver says that it does not.
         (TaskKind::CellFiles, Some(CellAct::Files(files))) if runs()? => &files.secrets[..],
         _ => return Ok(Ok(Given::default())),
@@ -50,7 +52,7 @@ pub(crate) async fn provide(
     let ended = tokio::time::timeout(left, Box::pin(everything(node, cell, secrets))).await;
     Ok(ended.unwrap_or_else(|_| {
         let why = "its image or its secrets did not come in the time that the task has; ask again, and what came is used";
-        let making = order.kind == TaskKind::CellCreate;
+        let making = matches!(order.kind, TaskKind::CellCreate | TaskKind::ImagePull);
         Err(Undone::because(if making { Refusal::ArtifactPull } else { Refusal::Secret }, why))
     }))
 }

@@ -43,7 +43,7 @@ fn may_pass(error: &CallError) -> bool {
     match error {
         CallError::Unreachable(_) | CallError::Lost(_) => true,
         CallError::Refused { status, .. } => *status == 429 || *status >= 500,
-        CallError::Strange(_) => false,
+        CallError::Strange(_) | CallError::TooLong => false,
     }
 }
 

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Layers go as soon as they are unpacked and nobody else waits for them. What a failure left is kept for a day, because
-//! who failed is asked again as a rule.
+//! who failed is asked again as a rule; unless another image needs the space. The reserve of the disk stays free meanwhile.
 
 use std::collections::HashMap;
 use std::fs;
@@ -17,14 +17,14 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use muster_image::{Blob, Digest};
+use muster_image::{Blob, Digest, Limits};
 
 use crate::folder::Folder;
 
 /// So long after its last byte came, what nobody holds is rubbish.
 const KEPT: Duration = Duration::from_secs(24 * 3600);
-/// So much of the disk is left to others.
-const LEFT: u64 = 256 << 20;
+/// The free space is read again after so many bytes.
+const STEP: u64 = 4 << 20;
 
 /// The layout, and who is at work in it. One agent works in a folder, so the locks are in its memory.
 #[derive(Debug)]
@@ -91,46 +91,105 @@ impl Store {
         Hold { store: self.clone(), layers, finished: AtomicBool::new(false) }
     }
 
-    /// Whether the disk has room for what is missing of these, and for as much again when they are unpacked. An error says what
-    /// to do.
-    pub(super) fn has_room(&self, layers: &[Blob]) -> Result<(), String> {
+    /// The space for what is missing of these, and for as much again when they are unpacked.
+    pub(super) fn needed_for(&self, layers: &[Blob]) -> u64 {
         let missing: u64 = layers
             .iter()
             .filter(|blob| !self.has(blob))
             .map(|blob| blob.size.saturating_sub(self.so_far(blob)))
             .sum();
         let unpacked: u64 = layers.iter().map(|blob| blob.size).sum();
-        let needed = missing.saturating_add(unpacked).saturating_add(LEFT);
-        let disk = rustix::fs::statvfs(&self.folder).map_err(|error| error.to_string())?;
-        let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+        missing.saturating_add(unpacked)
+    }
+
+    /// Whether the disk has room for these beside the reserve. An error says what to do.
+    pub(super) fn has_room(&self, layers: &[Blob]) -> Result<(), String> {
+        let needed = self.needed_for(layers).saturating_add(reserve());
+        let free = free_space(&rustix::fs::statvfs(&self.folder).map_err(|error| error.to_string())?);
         if free >= needed {
             return Ok(());
         }
         let megabytes = |bytes: u64| bytes >> 20;
         Err(format!(
-            "the node's disk has {} MB free, and the image needs {} MB: remove something there",
+            "the node's disk has {} MB free, and the image needs {} MB, {} MB of them in reserve: use a smaller image or another node, or remove something there",
             megabytes(free),
-            megabytes(needed)
+            megabytes(needed),
+            megabytes(reserve())
         ))
     }
 
     /// Removes what nobody holds and nobody has come back for.
     pub(super) fn sweep(&self, now: Timestamp) {
+        self.remove_unheld(|facts| {
+            let modified = facts.modified().ok();
+            let age = modified.and_then(|at| std::time::SystemTime::from(now).duration_since(at).ok());
+            age.is_some_and(|age| age > KEPT)
+        });
+    }
+
+    /// Removes layers that failures left, whatever their age. Documents of a pull that is under way are not held, and are short.
+    pub(super) fn remove_unheld_layers(&self) {
+        let most = Limits::default().document_bytes;
+        self.remove_unheld(|facts| facts.len() > most);
+    }
+
+    fn remove_unheld(&self, is_wanted_gone: impl Fn(&fs::Metadata) -> bool) {
         let held = self.held.lock().expect("no holder of this lock can panic");
         let names: Vec<String> = held.keys().map(Digest::hex).collect();
         for folder in [self.blobs(), self.folder.join("partial")] {
             for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
                 let name = entry.file_name();
-                let modified = entry.metadata().and_then(|facts| facts.modified());
-                let age =
-                    modified.ok().and_then(|at| std::time::SystemTime::from(now).duration_since(at).ok());
                 let kept = name.to_str().is_some_and(|name| names.iter().any(|held| held == name));
-                if !kept && age.is_some_and(|age| age > KEPT) {
+                if !kept && entry.metadata().is_ok_and(|facts| is_wanted_gone(&facts)) {
                     let _ = fs::remove_file(entry.path());
                 }
             }
         }
     }
+}
+
+/// Checks while a blob is written that the reserve stays free: its declared size is a stranger's word, and others write too.
+#[derive(Debug)]
+pub(super) struct Reserve {
+    least: u64,
+    granted: u64,
+}
+
+impl Default for Reserve {
+    fn default() -> Self {
+        Self::of(reserve())
+    }
+}
+
+impl Reserve {
+    /// So many bytes stay free.
+    pub(super) fn of(least: u64) -> Self {
+        Self { least, granted: 0 }
+    }
+
+    pub(super) fn take(&mut self, file: &fs::File, bytes: u64) -> io::Result<()> {
+        if self.granted < bytes {
+            let step = STEP.max(bytes);
+            let free = free_space(&rustix::fs::fstatvfs(file)?);
+            if free < self.least.saturating_add(step) {
+                let (free, reserve) = (free >> 20, self.least >> 20);
+                let why = format!("{free} MB of its space are free, and {reserve} MB are reserved");
+                return Err(io::Error::new(io::ErrorKind::StorageFull, why));
+            }
+            self.granted = step;
+        }
+        self.granted -= bytes;
+        Ok(())
+    }
+}
+
+/// So much of the disk is left to others.
+fn reserve() -> u64 {
+    Limits::default().free.bytes
+}
+
+fn free_space(disk: &rustix::fs::StatVfs) -> u64 {
+    disk.f_bavail.saturating_mul(disk.f_frsize)
 }
 
 /// Layers that somebody is about to unpack.
@@ -220,6 +279,21 @@ mod tests {
         assert!(store.partial(&left).exists());
         store.sweep(now + SignedDuration::from_hours(25));
         assert!(!store.partial(&left).exists() && store.partial(&held).exists());
+        drop(holding);
+    }
+
+    #[test]
+    fn layers_that_a_failure_left_give_way_to_another_image() {
+        let parent = tempfile::tempdir().unwrap();
+        let store = store(&parent);
+        let [left, held, document] = [b"left", b"held", b"docu"].map(|name| Digest::of(name));
+        for (digest, length) in [(left, 5 << 20), (held, 5 << 20), (document, 1 << 20)] {
+            std::fs::File::create(store.blob(&digest)).unwrap().set_len(length).unwrap();
+        }
+        let holding = store.hold(vec![held]);
+        store.remove_unheld_layers();
+        let there = [left, held, document].map(|digest| store.blob(&digest).exists());
+        assert_eq!(there, [false, true, true]);
         drop(holding);
     }
 

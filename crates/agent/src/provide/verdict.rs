@@ -11,10 +11,10 @@ use muster_image::Digest;
 use muster_node_api::cell::Trust;
 use muster_node_api::task::Refusal;
 use muster_trust::{
-    MOST_BUNDLE, MOST_PAYLOAD, MOST_SIGNATURES, PublicKey, Signature, Subject, TrustedKey, Verdict, bundle,
-    decide, simple,
+    Examination, MOST_BUNDLE, MOST_PAYLOAD, PublicKey, Signature, TrustedKey, Verdict, bundle, simple,
 };
 use serde::{Deserialize, Serialize};
+use tokio::sync::Semaphore;
 
 use super::line::Line;
 use super::registry::Registry;
@@ -26,8 +26,10 @@ const FILE: &str = "verdicts.json";
 const REMEMBERED: usize = 1_000;
 /// A manifest of signatures, and the list of those that refer to an image.
 const MOST_DOCUMENT: u64 = 4 << 20;
-/// All signatures of an image together. What goes beyond is not looked at.
-const MOST_IN_ALL: usize = 16 << 20;
+/// So many bytes of signatures are held at once.
+const HELD: usize = 1 << 20;
+/// So many images are examined at once, each with a page of the registry and the signatures that it holds: some 10 MB.
+const AT_ONCE: usize = 4;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Known {
@@ -41,11 +43,12 @@ struct Known {
 pub(crate) struct Verdicts {
     folder: Folder,
     known: Mutex<Option<Vec<Known>>>,
+    turns: Semaphore,
 }
 
 impl Verdicts {
     pub(crate) fn new(folder: &Folder) -> Self {
-        Self { folder: folder.clone(), known: Mutex::default() }
+        Self { folder: folder.clone(), known: Mutex::default(), turns: Semaphore::new(AT_ONCE) }
     }
 
     fn lookup(&self, digest: &Digest, policy: &str) -> Option<Verdict> {
@@ -86,12 +89,13 @@ pub(super) async fn examine(registry: &Registry<'_>, trust: &Trust, digest: &Dig
     if known.is_some_and(|verdict| refusal(&verdict, trust, digest).is_none()) {
         return Ok(());
     }
-    let signatures = collect(registry, digest).await?;
-    let keys = keys(trust);
-    let manifest_digest = same(digest);
-    let judging = move || decide(&Subject { manifest_digest, files: None }, &signatures, &keys);
-    let verdict = tokio::task::spawn_blocking(judging).await;
-    let verdict = verdict.map_err(|error| Undone::from(error.to_string()))?;
+    let _turn = verdicts.turns.acquire().await;
+    let examination = Examination::new(same(digest), None, keys(trust));
+    let line = Line::new(&registry.node.dial);
+    let mut examiner = Examiner { registry, line, examination, waiting: Vec::new() };
+    let examined = examiner.examine_all(digest).await;
+    examined.map_err(|error| registry.failed(&error))?;
+    let verdict = examiner.examination.verdict();
     match refusal(&verdict, trust, digest) {
         Some(why) => Err(Undone::because(Refusal::ArtifactUntrusted, why)),
         None => {
@@ -131,30 +135,24 @@ fn same(digest: &Digest) -> muster_trust::Digest {
     digest.to_string().parse().expect("a digest is a digest")
 }
 
-/// All signatures beside an image, by the tag that cosign gives them and as what refers to the image.
-async fn collect(registry: &Registry<'_>, digest: &Digest) -> Result<Vec<Signature>, Undone> {
-    let mut found =
-        Found { registry, line: Line::new(&registry.node.dial), signatures: Vec::new(), bytes: 0 };
-    found.simple(digest).await.map_err(|error| registry.failed(&error))?;
-    found.referring(digest).await.map_err(|error| registry.failed(&error))?;
-    Ok(found.signatures)
-}
-
-struct Found<'r> {
+/// Examines the signatures beside an image, until one of them is good.
+struct Examiner<'r> {
     registry: &'r Registry<'r>,
     line: Line,
-    signatures: Vec<Signature>,
-    bytes: usize,
+    examination: Examination,
+    waiting: Vec<Signature>,
 }
 
 type Heard<T> = Result<T, crate::link::CallError>;
 
-impl Found<'_> {
-    fn is_full(&self) -> bool {
-        self.signatures.len() >= MOST_SIGNATURES || self.bytes > MOST_IN_ALL
+impl Examiner<'_> {
+    async fn examine_all(&mut self, digest: &Digest) -> Heard<()> {
+        self.examine_tagged(digest).await?;
+        self.examine_bundles(digest).await
     }
 
-    async fn simple(&mut self, digest: &Digest) -> Heard<()> {
+    /// Those under the tag that cosign gives them.
+    async fn examine_tagged(&mut self, digest: &Digest) -> Heard<()> {
         let what = format!("manifests/{}", simple::tag(&same(digest)));
         let Some(manifest) = self.registry.lookup(&mut self.line, &what, MOST_DOCUMENT).await? else {
             return Ok(());
@@ -162,42 +160,77 @@ impl Found<'_> {
         let Ok(layers) = simple::layers(&manifest) else {
             // A signature that cannot be read is still one: what has it is not unsigned.
             let digest = muster_trust::Digest::of(&manifest);
-            self.signatures.push(Signature::Simple { payload: Vec::new(), signature: Vec::new(), digest });
-            return Ok(());
+            self.add(Signature::Simple { payload: Vec::new(), signature: Vec::new(), digest }).await?;
+            return self.examine_waiting().await;
         };
         for layer in layers {
-            if self.is_full() {
+            if !self.examination.wants_simple() {
                 break;
             }
             let payload = self.blob(&layer.digest, layer.size, MOST_PAYLOAD).await?;
             let (signature, digest) = (layer.signature, layer.digest);
-            self.signatures.push(Signature::Simple { payload, signature, digest });
+            self.add(Signature::Simple { payload, signature, digest }).await?;
+        }
+        self.examine_waiting().await
+    }
+
+    /// Those that refer to the image. All of them, page by page: anybody who may push adds bad ones, in any order.
+    async fn examine_bundles(&mut self, digest: &Digest) -> Heard<()> {
+        let kind = bundle::MEDIA_TYPE.replace('+', "%2B").replace('/', "%2F");
+        let mut after: Option<Digest> = None;
+        while self.examination.wants_bundles() {
+            let last = after.map(|digest| format!("&last={digest}")).unwrap_or_default();
+            let what = format!("referrers/{digest}?artifactType={kind}{last}");
+            let Some(list) = self.registry.lookup(&mut self.line, &what, MOST_DOCUMENT).await? else {
+                break;
+            };
+            let mut page = serde_json::from_slice::<Referring>(&list).unwrap_or_default().manifests;
+            // Pages are in the order of digests. A registry that repeats itself has nothing more.
+            page.retain(|one| one.artifact_type == bundle::MEDIA_TYPE && Some(one.digest) > after);
+            let Some(furthest) = page.iter().map(|one| one.digest).max() else { break };
+            after = Some(furthest);
+            for referring in page {
+                if !self.examination.wants_bundles() {
+                    break;
+                }
+                self.read_bundle(&referring.digest).await?;
+            }
+            self.examine_waiting().await?;
         }
         Ok(())
     }
 
-    async fn referring(&mut self, digest: &Digest) -> Heard<()> {
-        let kind = bundle::MEDIA_TYPE.replace('+', "%2B").replace('/', "%2F");
-        let what = format!("referrers/{digest}?artifactType={kind}");
-        let Some(list) = self.registry.lookup(&mut self.line, &what, MOST_DOCUMENT).await? else {
-            return Ok(());
+    async fn read_bundle(&mut self, referring: &Digest) -> Heard<()> {
+        let what = format!("manifests/{referring}");
+        let manifest = self.registry.lookup(&mut self.line, &what, MOST_DOCUMENT).await?;
+        let manifest = manifest.filter(|bytes| Digest::of(bytes) == *referring);
+        let layers = manifest.and_then(|bytes| bundle::layers(&bytes).ok()).unwrap_or_default();
+        let (json, digest) = match layers.first() {
+            Some(layer) => (self.blob(&layer.digest, layer.size, MOST_BUNDLE).await?, layer.digest),
+            None => (Vec::new(), same(referring)),
         };
-        let list: Referring = serde_json::from_slice(&list).unwrap_or_default();
-        let bundles = list.manifests.into_iter().filter(|one| one.artifact_type == bundle::MEDIA_TYPE);
-        for referring in bundles.take(MOST_SIGNATURES) {
-            if self.is_full() {
-                break;
-            }
-            let what = format!("manifests/{}", referring.digest);
-            let manifest = self.registry.lookup(&mut self.line, &what, MOST_DOCUMENT).await?;
-            let manifest = manifest.filter(|bytes| Digest::of(bytes) == referring.digest);
-            let layers = manifest.and_then(|bytes| bundle::layers(&bytes).ok()).unwrap_or_default();
-            let (json, digest) = match layers.first() {
-                Some(layer) => (self.blob(&layer.digest, layer.size, MOST_BUNDLE).await?, layer.digest),
-                None => (Vec::new(), same(&referring.digest)),
-            };
-            self.signatures.push(Signature::Bundle { json, digest });
+        self.add(Signature::Bundle { json, digest }).await
+    }
+
+    async fn add(&mut self, signature: Signature) -> Heard<()> {
+        self.waiting.push(signature);
+        let bytes: usize = self.waiting.iter().map(Signature::len).sum();
+        if bytes < HELD { Ok(()) } else { self.examine_waiting().await }
+    }
+
+    async fn examine_waiting(&mut self) -> Heard<()> {
+        let waiting = std::mem::take(&mut self.waiting);
+        if waiting.is_empty() {
+            return Ok(());
         }
+        let empty = Examination::new(muster_trust::Digest::of(b""), None, Vec::new());
+        let mut examination = std::mem::replace(&mut self.examination, empty);
+        let examined = tokio::task::spawn_blocking(move || {
+            waiting.iter().for_each(|signature| examination.examine(signature));
+            examination
+        });
+        let failed = |error: tokio::task::JoinError| crate::link::CallError::Strange(error.to_string());
+        self.examination = examined.await.map_err(failed)?;
         Ok(())
     }
 
@@ -213,7 +246,6 @@ impl Found<'_> {
             Err(crate::link::CallError::Strange(_)) => Vec::new(),
             Err(error) => return Err(error),
         };
-        self.bytes += bytes.len();
         Ok(bytes)
     }
 }

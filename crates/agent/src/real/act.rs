@@ -28,6 +28,7 @@ impl From<CellError> for Why {
     fn from(error: CellError) -> Self {
         match error {
             CellError::GivenUp => Self::Unknown(error),
+            CellError::Dead(_) => Self::Undone(Undone::because(Refusal::CellDead, error)),
             error => Self::Undone(said(error).into()),
         }
     }

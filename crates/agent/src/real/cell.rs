@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use muster_cell::{DestroyOptions, LogLine, Make, RootSource, Secret, Stream};
+use muster_cell::{CellError, DestroyOptions, LogLine, Make, RootSource, Secret, Stream};
 use muster_ids::{AllocationId, CellId};
-use muster_image::{Digest, Error, Limits, Source};
+use muster_image::{Digest, Error, Source};
 use muster_network::Attach;
 use muster_node_api::cell::{CellFindings, CellOrder, CellPlace, CellSpec, Root, ServiceState};
 use muster_node_api::task::{Findings, KeptLog, Place, Refusal};
@@ -54,10 +54,25 @@ impl Driver {
         Ok(Findings { cell: Some(self.look(order.cell_id)?), ..Findings::default() })
     }
 
+    /// Unpacks the image that a cell is to be made of later. Nothing that runs notices.
+    pub(super) fn image_pull(
+        &self,
+        order: &CellOrder,
+        given: &Result<Given, Undone>,
+    ) -> Result<Findings, Undone> {
+        let given = given.as_ref().map_err(Undone::clone)?;
+        let spec = order.spec.as_ref().ok_or_else(|| "it is not said what it is made of".to_owned())?;
+        let _hold = self.hold_root(spec);
+        self.root(spec, given)?;
+        Ok(Findings::default())
+    }
+
     fn make(&self, place: &Place, order: &CellOrder, given: &Given) -> Result<(), Undone> {
         let spec = order.spec.as_ref().ok_or_else(|| "it is not said what it is made of".to_owned())?;
-        let devices = self.devices_for(place, spec)?;
+        let _hold = self.hold_root(spec);
+        let devices = self.devices_for(place, spec).map_err(unsupported)?;
         let disk = disk_id(place.allocation_id)?;
+        self.disks.repair(&disk).map_err(said)?;
         // Where the disk should be there is a folder without it, and what the cell writes would fill the node's memory.
         if !self.disks.look(&disk).map_err(said)?.is_some_and(|look| look.mounted) {
             return Err("the disk of its allocation is not mounted: restart the allocation"
@@ -85,7 +100,10 @@ impl Driver {
                 hosts: &hosts,
                 secrets: &secrets,
             })
-            .map_err(said)?;
+            .map_err(|error| match error {
+                CellError::Refused(why) => unsupported(why),
+                error => said(error).into(),
+            })?;
         if let Some(attachment) = network {
             let attach = Attach {
                 cell_id: order.cell_id,
@@ -118,15 +136,18 @@ impl Driver {
                 let of_operator =
                     images.filter(|layout| layout.join("blobs/sha256").join(digest.hex()).is_file());
                 let layout = pulled.map(|pulled| pulled.layout()).or(of_operator).ok_or_else(|| {
-                    format!(
+                    unsupported(format!(
                         "neither the project's registry nor the node's operator has {digest}: push it to a repository of the project"
-                    )
+                    ))
                 })?;
                 let source = Source::Layout(layout.to_owned());
-                let image = self.images.ensure(&source, &digest, &Limits::default()).map_err(unusable)?;
-                if let Some(pulled) = pulled {
+                let unpacked = self.unpack_image(&source, &digest);
+                // Layers of an image that has no room would only keep the disk full.
+                let no_room = |undone: &Undone| undone.refusal == Some(Refusal::ArtifactPull);
+                if let Some(pulled) = pulled.filter(|_| unpacked.as_ref().err().is_none_or(no_room)) {
                     pulled.unpacked();
                 }
+                let image = unpacked?;
                 let working_directory =
                     Some(image.config.working_dir).filter(|directory| !directory.is_empty());
                 let (folder, environment) = (image.rootfs, image.config.env);
@@ -138,7 +159,7 @@ impl Driver {
                     let allowed = if allowed.is_empty() { "none".to_owned() } else { allowed.join(", ") };
                     let why =
                         format!("cells may not have {refused} of this node; its operator allows: {allowed}");
-                    return Err(why.into());
+                    return Err(unsupported(why));
                 }
                 Ok(RootSource::Host { directories: wanted.iter().map(Into::into).collect() })
             }
@@ -207,7 +228,21 @@ impl Driver {
 
     /// Stops what runs in a cell and destroys it, with its state directories unless it is to be made anew.
     pub(super) fn take_down(&self, cell: CellId, keep_state: bool) -> Done<()> {
-        self.cells.destroy(cell, DestroyOptions { keep_state }).map_err(said)?;
+        let image = self.image_of(cell);
+        let destroy = || self.cells.destroy(cell, DestroyOptions { keep_state });
+        match destroy() {
+            // An error made its disk read-only, so its files could not be removed. Nothing of the cell uses the disk any more.
+            Err(error) if error.is_read_only() => {
+                for disk in self.disks.read_only().map_err(said)? {
+                    self.disks.repair(&disk).map_err(|why| format!("{error}; {why}"))?;
+                }
+                destroy().map_err(said)?;
+            }
+            ended => ended.map_err(said)?,
+        }
+        if let Some(image) = image {
+            self.mark_image_used(&image);
+        }
         self.clear_aside();
         self.fabric.detach(cell).map_err(said)
     }
@@ -236,8 +271,14 @@ impl Driver {
 pub(super) fn unusable(error: Error) -> Undone {
     match error {
         Error::Changed { .. } | Error::Damaged { .. } => Undone::because(Refusal::ArtifactDamaged, error),
+        Error::NoRoom { .. } => Undone::because(Refusal::ArtifactPull, error),
         error => said(error).into(),
     }
+}
+
+/// A refusal that no retry changes.
+fn unsupported(why: String) -> Undone {
+    Undone::because(Refusal::Unsupported, why)
 }
 
 /// The last whole lines of a text that are not longer than this together.

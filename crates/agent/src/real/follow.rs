@@ -34,8 +34,8 @@ impl Driver {
         {
             self.cells.write_hosts(cell, &hosts).map_err(said)?;
         }
-        if let Some(found) = wanted.people.iter().find(|people| people.cell_id == cell) {
-            self.cells.write_people(cell, &found.people).map_err(said)?;
+        if let Some(people) = wanted.people_of(cell) {
+            self.cells.write_people(cell, &people).map_err(said)?;
         }
         Ok(())
     }

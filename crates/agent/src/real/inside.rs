@@ -84,9 +84,10 @@ impl Inside for Shared {
                 // How far it has come before what is there is read: what comes in between is read twice at the worst.
                 let (_, cursor) = driver.cells.logs_after(cell, service, None).map_err(said)?;
                 cursors.insert(service.clone(), cursor);
-                for found in driver.cells.logs(cell, service, &query).map_err(said)? {
-                    write(&mut output, service, line(&found))?;
-                }
+                let mut pass = |found: muster_cell::LogLine| {
+                    write(&mut output, service, line(&found)).map_err(std::io::Error::other)
+                };
+                driver.cells.logs_each(cell, service, &query, &mut pass).map_err(said)?;
             }
             while follow && output.is_wanted() && driver.only(cell, incarnation).is_ok() {
                 std::thread::sleep(FOLLOW);

@@ -91,7 +91,9 @@ impl Journal {
                 std::fs::rename(&self.path, self.path.with_extension("old.jsonl"))?;
                 *file = append(&self.path).map_err(std::io::Error::other)?;
             }
-            file.write_all(text.as_bytes())?;
+            let whole = file.metadata()?.len();
+            // Half a line, where the disk is full, would spoil the next one too.
+            file.write_all(text.as_bytes()).inspect_err(|_| drop(file.set_len(whole)))?;
             file.sync_data()
         })();
         written.map_err(|error| AgentError::file(&self.path, format!("it cannot be written: {error}")))

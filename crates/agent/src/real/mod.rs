@@ -11,23 +11,25 @@ mod follow;
 mod inside;
 mod journal;
 mod place;
+mod room;
 mod settings;
 mod share;
 mod survey;
 
+use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use muster_cell::Cells;
+use muster_cell::{CellStatus, Cells};
 use muster_ids::{CellId, World};
 use muster_image::{Digest, Images};
 use muster_network::Fabric;
 use muster_node_api::cell::{CellPlace, Wanted};
 use muster_node_api::task::{Findings, Place, TaskKind};
-use muster_storage::{Disks, SharedFiles};
+use muster_storage::{DiskId, Disks, SharedFiles};
 
 use crate::AgentError;
 use crate::driver::{Order, Outcome, Supply, Undone};
@@ -37,7 +39,8 @@ use place::Places;
 
 pub use device::{Node, nodes as devices};
 use settings::disk_point;
-pub use settings::{DISK_POINTS, Settings, key, missing_tools};
+pub use settings::{DISK_POINTS, Settings, key, missing_of, missing_tools, outdated_tools};
+pub use survey::Cleaned;
 
 /// How often what runs is looked after.
 pub(crate) const LOOK: Duration = Duration::from_millis(250);
@@ -58,6 +61,10 @@ pub struct Driver {
     wanted: Mutex<Wanted>,
     /// Whether its agent ends, and waits for nothing any more.
     left: AtomicBool,
+    /// When disks were last looked after, and which were read-only then.
+    disks_seen: Mutex<(Option<Timestamp>, BTreeSet<DiskId>)>,
+    /// When the free space was last compared with the reserve.
+    reserve_checked: Mutex<Option<Timestamp>>,
 }
 
 impl std::fmt::Debug for Driver {
@@ -102,6 +109,8 @@ impl Driver {
             journal,
             wanted: Mutex::default(),
             left: AtomicBool::new(false),
+            disks_seen: Mutex::default(),
+            reserve_checked: Mutex::default(),
         };
         driver.remount();
         driver.clear_aside();
@@ -126,9 +135,7 @@ impl Driver {
 
     /// Removes images that were set aside and from which no cell runs any more.
     fn clear_aside(&self) {
-        // One that cannot be looked up may be in use.
-        let used = |digest: &Digest| self.cells.uses_image(&self.images.rootfs(digest)).unwrap_or(true);
-        if let Err(error) = self.images.clear_aside(used) {
+        if let Err(error) = self.images.clear_aside(|digest| self.is_image_used(digest)) {
             tracing::warn!(%error, "images that were set aside are still there");
         }
     }
@@ -146,6 +153,11 @@ impl Driver {
     /// Every cell on the node.
     pub(crate) fn cells(&self) -> Result<Vec<CellPlace>, AgentError> {
         self.cells.list().map_err(|error| AgentError::Refused(error.to_string()))
+    }
+
+    /// The status of every cell that was started.
+    pub(crate) fn observe(&self) -> Result<Vec<CellStatus>, AgentError> {
+        self.cells.observe().map_err(|error| AgentError::Refused(error.to_string()))
     }
 
     /// The cells that must not go on without the platform.
@@ -189,6 +201,7 @@ impl Driver {
             TaskKind::Survey => self.survey(),
             TaskKind::Sweep => self.sweep(&order.details.things),
             TaskKind::CellCreate => return self.cell_create(place()?, cell()?, &order.given),
+            TaskKind::ImagePull => return self.image_pull(cell()?, &order.given),
             TaskKind::CellInspect => self.cell_inspect(cell()?),
             TaskKind::CellDestroy => self.cell_destroy(cell()?),
             TaskKind::KeepLogs => self.keep_logs(place()?, order.details.cell.as_ref()),
@@ -213,6 +226,8 @@ impl Driver {
 
     /// Looks after what runs: restarts, probes, logs.
     pub(crate) fn supervise(&self, now: Timestamp) {
+        self.look_after_disks(now);
+        self.look_after_images(now);
         for (cell, error) in self.cells.supervise(now) {
             tracing::warn!(%cell, %error, "a cell could not be looked after; it is tried again");
         }

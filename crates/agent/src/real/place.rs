@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::{SignedDuration, Timestamp};
 use muster_cell::Limits;
 use muster_ids::AllocationId;
+use muster_node_api::cell::CellPlace;
 use muster_node_api::task::{Amount, Details, Findings, Place};
 use muster_storage::DiskId;
 use serde::{Deserialize, Serialize};
@@ -13,6 +15,8 @@ use crate::AgentError;
 use crate::folder::Folder;
 
 const FILE: &str = "places.json";
+/// How often disks are looked after.
+const DISKS_EVERY: SignedDuration = SignedDuration::from_secs(5);
 /// How the disk is called among what is not wiped.
 const DISK: &str = "disk";
 
@@ -104,8 +108,8 @@ impl Places {
     }
 }
 
-fn limits(amount: &Amount) -> Limits {
-    Limits { cpus: u32::try_from(amount.cpus).unwrap_or(0), memory_mb: megabytes(amount.memory_mb) }
+fn limits(amount: &Amount) -> Done<Limits> {
+    Limits::new(u32::try_from(amount.cpus).unwrap_or(0), megabytes(amount.memory_mb)).map_err(said)
 }
 
 /// The name of an allocation's disk.
@@ -150,11 +154,38 @@ impl Driver {
                 let disk = disk_id(id)?;
                 let there = self.disks.look(&disk).map_err(said)?.map_or(0, |look| look.size_mb);
                 self.disks.make(&disk, there.max(megabytes(kept.amount.disk_mb))).map_err(said)?;
-                self.cells.group_make(id, limits(&kept.amount)).map_err(said)
+                self.cells.group_make(id, limits(&kept.amount)?).map_err(said)
             })();
             // One place that cannot be had again keeps no other back; whoever looks at it sees that it is not there.
             if let Err(why) = again {
                 tracing::error!(allocation = %id, why, "the place could not be set up again after a start");
+            }
+        }
+    }
+
+    /// Tells of disks that an error made read-only, and has each take the room on the node that it was promised.
+    pub(super) fn look_after_disks(&self, now: Timestamp) {
+        let mut seen = self.disks_seen.lock().expect("no holder of this lock can panic");
+        if seen.0.is_some_and(|last| now.duration_since(last) < DISKS_EVERY) {
+            return;
+        }
+        seen.0 = Some(now);
+        let read_only: BTreeSet<DiskId> = match self.disks.read_only() {
+            Ok(found) => found.into_iter().collect(),
+            Err(error) => return tracing::warn!(%error, "disks could not be looked at; it is tried again"),
+        };
+        for disk in read_only.difference(&seen.1) {
+            tracing::error!(%disk, "an error made the disk of an allocation read-only: restart the allocation");
+        }
+        seen.1 = read_only;
+        for place in self.held().list() {
+            let kept = disk_id(place.allocation_id).and_then(|disk| {
+                let look = self.disks.look(&disk).map_err(said)?;
+                let sparse = look.is_some_and(|look| look.mounted && look.taken_mb < look.size_mb);
+                if sparse { self.disks.reserve(&disk).map_err(said) } else { Ok(()) }
+            });
+            if let Err(why) = kept {
+                tracing::warn!(allocation = %place.allocation_id, why, "the disk has not all the room that it was promised");
             }
         }
     }
@@ -191,8 +222,9 @@ impl Driver {
             }
         }
         let made = (|| {
-            self.disks.make(&disk_id(id)?, megabytes(details.amount.disk_mb)).map_err(said)?;
-            self.cells.group_make(id, limits(&details.amount)).map_err(said)
+            let (disk, mb) = (disk_id(id)?, megabytes(details.amount.disk_mb));
+            self.with_room_for_disk(mb, || self.disks.make(&disk, mb))?;
+            self.cells.group_make(id, limits(&details.amount)?).map_err(said)
         })();
         if let Err(why) = made {
             // "Surely not done" means that nothing of it is left.
@@ -214,14 +246,20 @@ impl Driver {
         if let Some(why) = self.held().untouchable(id, &devices) {
             return Err(format!("violation: {why}"));
         }
+        let limits = limits(&details.amount)?;
+        if let Some(why) = self.uses_more_memory(id, before.amount.memory_mb, details.amount.memory_mb) {
+            return Err(why);
+        }
         // A disk is never made smaller: one that grew for a change that was taken back stays as it is, and holds what was promised.
         if details.amount.disk_mb > before.amount.disk_mb {
             if !self.cells_of(id)?.is_empty() && !may_grow_in_use() {
                 return Err("a disk in use can only grow where the agent has CAP_SYS_RESOURCE: destroy its cells first".to_owned());
             }
-            self.disks.grow(&disk_id(id)?, megabytes(details.amount.disk_mb)).map_err(said)?;
+            let (disk, mb) = (disk_id(id)?, megabytes(details.amount.disk_mb));
+            let more = mb.saturating_sub(megabytes(before.amount.disk_mb));
+            self.with_room_for_disk(more, || self.disks.grow(&disk, mb))?;
         }
-        self.cells.group_resize(id, limits(&details.amount)).map_err(said)?;
+        self.cells.group_resize(id, limits).map_err(said)?;
         self.held().change(|held| {
             held.give(&devices, id);
             if let Some(kept) = held.places.get_mut(&id) {
@@ -229,6 +267,18 @@ impl Driver {
             }
         })?;
         self.inspect(place, details)
+    }
+
+    /// Why its memory cannot be made smaller, if it cannot: the kernel would end what runs in its cells.
+    fn uses_more_memory(&self, id: AllocationId, before_mb: i64, wanted_mb: i64) -> Option<String> {
+        if wanted_mb >= before_mb {
+            return None;
+        }
+        let used_mb =
+            i64::try_from(self.cells.group_look(id).memory_used.div_ceil(1 << 20)).unwrap_or(i64::MAX);
+        (used_mb > wanted_mb).then(|| {
+            format!("its cells use {used_mb} MiB of memory, and {wanted_mb} MiB were asked for: stop something first")
+        })
     }
 
     /// Destroys every cell in it, and gives its disk and its control group up. What was on the disk stays there until it is
@@ -240,12 +290,24 @@ impl Driver {
         {
             return Err(format!("its place is of incarnation {}", kept.incarnation));
         }
-        for cell in self.cells_of(id)? {
-            // An allocation that is restarted finds its cells' state again; one that is given back is wiped as a whole.
-            self.take_down(cell.cell_id, true)?;
+        // An allocation that is restarted finds its cells' state again; one that is given back is wiped as a whole.
+        let take_down = |cell: &CellPlace| self.take_down(cell.cell_id, true);
+        let cells = self.cells_of(id)?;
+        let disk = disk_id(id)?;
+        if self.disks.look(&disk).map_err(said)?.is_some_and(|look| look.read_only) {
+            // Each cell keeps the disk in use for the one before it. When all of them are stopped it can be repaired, and if not,
+            // it is detached without having their files removed: the wipe reaches them.
+            let stopped: Vec<Done<()>> = cells.iter().map(take_down).collect();
+            if stopped.iter().any(Result::is_err)
+                && let Err(error) = self.disks.repair(&disk)
+            {
+                tracing::error!(allocation = %id, %error, "a read-only disk cannot be repaired; it is detached as it is");
+                self.disks.detach(&disk).map_err(said)?;
+            }
         }
+        cells.iter().try_for_each(take_down)?;
         self.cells.group_remove(id).map_err(said)?;
-        self.disks.detach(&disk_id(id)?).map_err(said)?;
+        self.disks.detach(&disk).map_err(said)?;
         self.held().change(|held| {
             held.places.remove(&id);
         })?;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,19 +13,6 @@ use super::device::Node;
 use crate::AgentError;
 use crate::folder::Folder;
 use crate::sim::KillPoints;
-
-/// The programs it calls, and what for.
-const TOOLS: &[(&str, &str)] = &[
-    ("runc", "makes cells"),
-    ("conmon", "watches what runs in cells, also while no agent does"),
-    ("catatonit", "is the first process of every cell"),
-    ("ip", "makes links"),
-    ("nft", "makes rules"),
-    ("nsenter", "looks into namespaces"),
-    ("mkfs.ext4", "makes the disks of allocations"),
-    ("losetup", "presents disks"),
-    ("mount", "mounts disks"),
-];
 
 /// What it is told.
 #[derive(Debug, Clone)]
@@ -125,10 +113,69 @@ pub fn missing_tools() -> Vec<String> {
     if !rustix::process::geteuid().is_root() {
         missing.push("root: namespaces, mounts and rules need it".to_owned());
     }
-    let path = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
-    let found = |tool: &str| path.iter().any(|folder| Path::new(folder).join(tool).exists());
-    missing.extend(
-        TOOLS.iter().filter(|(tool, _)| !found(tool)).map(|(tool, does)| format!("`{tool}`, which {does}")),
-    );
+    let programs = [muster_cell::PROGRAMS, muster_network::PROGRAMS, muster_storage::PROGRAMS].concat();
+    missing.extend(missing_programs(&programs, &SEARCHED));
     missing
+}
+
+/// Which programs of this machine are too old for real cells, a sentence for each. What is there already can be removed with them.
+pub fn outdated_tools() -> Vec<String> {
+    muster_cell::outdated_runc(&muster_cell::Tools::default()).into_iter().collect()
+}
+
+/// Where programs are found, whatever the environment says.
+const SEARCHED: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+
+/// Those of the programs (name, package of Debian, purpose) that are in none of the folders, each once.
+fn missing_programs(programs: &[(&str, &str, &str)], folders: &[&str]) -> Vec<String> {
+    let found = |name: &str| folders.iter().any(|folder| is_executable(&Path::new(folder).join(name)));
+    let mut missing: Vec<&(&str, &str, &str)> = programs.iter().filter(|(name, ..)| !found(name)).collect();
+    missing.sort_unstable();
+    missing.dedup_by_key(|(name, ..)| *name);
+    let sentence = |(name, package, purpose): &&(&str, &str, &str)| {
+        format!("`{name}`, which {purpose} (Debian: apt-get install {package})")
+    };
+    missing.iter().map(sentence).collect()
+}
+
+fn is_executable(path: &Path) -> bool {
+    path.metadata().is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0)
+}
+
+/// What of these programs this machine lacks, a sentence for each.
+pub fn missing_of(programs: &[(&str, &str, &str)]) -> Vec<String> {
+    missing_programs(programs, &SEARCHED)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::missing_programs;
+
+    #[test]
+    fn every_missing_program_is_listed_once_with_its_package() {
+        let folder = tempfile::tempdir().unwrap();
+        let there = |name: &str, mode: u32| {
+            let path = folder.path().join(name);
+            fs::write(&path, "").unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        };
+        there("ip", 0o755);
+        there("nft", 0o644);
+        let programs = [
+            ("ip", "iproute2", "makes links"),
+            ("bridge", "iproute2", "fills tables"),
+            ("nft", "nftables", "makes rules"),
+            ("bridge", "iproute2", "fills tables"),
+        ];
+        assert_eq!(
+            missing_programs(&programs, &[folder.path().to_str().unwrap()]),
+            [
+                "`bridge`, which fills tables (Debian: apt-get install iproute2)",
+                "`nft`, which makes rules (Debian: apt-get install nftables)"
+            ]
+        );
+    }
 }

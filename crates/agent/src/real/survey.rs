@@ -22,6 +22,15 @@ fn thing(kind: ThingKind, name: String) -> Thing {
     Thing { kind, allocation_id, cell_id, network_id: None, name }
 }
 
+/// What became of everything that was on a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cleaned {
+    /// How many things are removed.
+    pub removed: usize,
+    /// What could not be removed.
+    pub left: Vec<String>,
+}
+
 impl Driver {
     pub(super) fn survey(&self) -> Done<Findings> {
         let places = self.places.lock().expect("no holder of this lock can panic").list();
@@ -114,14 +123,15 @@ impl Driver {
 
     /// Removes everything of ours, without a server: for a machine that is the platform's no more. Everything is tried, and what
     /// could not be removed is said.
-    pub fn clean(&self) -> Result<Vec<String>, AgentError> {
+    pub fn clean(&self) -> Result<Cleaned, AgentError> {
         let mut left = Vec::new();
+        let found = self.things().map_or(0, |things| things.len());
         let mut tried = |done: Done<()>| left.extend(done.err());
-        for cell in self.cells()? {
-            tried(self.take_down(cell.cell_id, false));
-        }
         for place in self.places()? {
             tried(self.destroy(&place, &muster_node_api::task::Details::default()).map(drop));
+        }
+        for cell in self.cells()? {
+            tried(self.take_down(cell.cell_id, false));
         }
         match self.disks.survey() {
             Err(error) => tried(Err(error.to_string())),
@@ -141,7 +151,7 @@ impl Driver {
         if left.is_empty() {
             self.remove_groups(&mut left);
         }
-        Ok(left)
+        Ok(Cleaned { removed: found.saturating_sub(left.len()), left })
     }
 
     /// Removes the control groups in which those of allocations were. They hold nothing by themselves.

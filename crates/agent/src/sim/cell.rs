@@ -13,6 +13,7 @@ use muster_node_api::task::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::holdings::counted_dead;
 use super::journal::Effect;
 use super::program::{Program, View, run};
 
@@ -34,6 +35,9 @@ pub(super) struct HeldCell {
     files: BTreeMap<String, String>,
     /// How the last commands ended, by the task that asked for them.
     ran: BTreeMap<TaskId, Ran>,
+    /// Why nothing runs in it any more, if it ended.
+    #[serde(default)]
+    pub(super) ended: Option<String>,
     /// So many seconds it may go on without the platform.
     #[serde(default)]
     pub(super) stop_after_partition: Option<u32>,
@@ -66,6 +70,8 @@ pub(super) enum ActPlan {
     Change(Effect, Box<HeldCell>),
     /// It cannot be done as things are.
     Refuse(String),
+    /// Nothing can be done in it any more.
+    Dead,
 }
 
 impl HeldCell {
@@ -87,12 +93,21 @@ impl HeldCell {
             told: told.into_iter().collect(),
             files: spec.files.iter().map(|file| (file.path.clone(), file.text.clone())).collect(),
             ran: BTreeMap::new(),
+            ended: None,
             stop_after_partition: spec.stop_after_partition,
         }
     }
 
     /// What there is to see of it: what runs is ready at once.
     pub(super) fn look(&self) -> CellFindings {
+        if self.ended.is_some() {
+            return CellFindings {
+                incarnation: self.incarnation,
+                checked: vec!["the records of the simulated node".to_owned()],
+                death: Some(counted_dead()),
+                ..CellFindings::default()
+            };
+        }
         let service = |service: &HeldService| {
             let running = service.state == HeldState::Running;
             ServiceFindings {
@@ -121,7 +136,11 @@ impl HeldCell {
 
     /// What an act would do. `told` is what the server told for it.
     pub(super) fn plan(&self, act: &CellAct, task: Option<TaskId>, told: Vec<String>) -> ActPlan {
+        let stops = |order: &ServiceOrder| order.action == ServiceAction::Stop;
         match act {
+            // Whatever ran in it ended with its first process.
+            CellAct::Service(order) if self.ended.is_some() && stops(order) => ActPlan::Nothing,
+            _ if self.ended.is_some() => ActPlan::Dead,
             CellAct::Files(order) => self.plan_files(order, told),
             CellAct::Service(order) => self.plan_service(order, task),
             CellAct::Command(order) => self.plan_command(order, task),
@@ -243,6 +262,23 @@ impl HeldCell {
             held.state == HeldState::Running && service.is_none_or(|name| name == held.name)
         };
         next.services.iter_mut().filter(meant).for_each(|held| held.state = HeldState::Ended);
+        (next != *self).then_some(next)
+    }
+
+    /// Has its first process end, and every other with it; `None` if it did already.
+    pub(super) fn die(&self) -> Option<Self> {
+        self.ended
+            .is_none()
+            .then(|| Self { ended: Some("its first process ended".to_owned()), ..self.clone() })
+    }
+
+    /// Has its services end and be restarted by their supervisor, or the one that is named; `None` if that changes nothing.
+    pub(super) fn crash(&self, service: Option<&str>) -> Option<Self> {
+        let mut next = self.clone();
+        let meant = |held: &&mut HeldService| {
+            held.state == HeldState::Running && service.is_none_or(|name| name == held.name)
+        };
+        next.services.iter_mut().filter(meant).for_each(|held| held.restarts += 1);
         (next != *self).then_some(next)
     }
 

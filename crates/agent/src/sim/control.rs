@@ -11,6 +11,8 @@ pub enum Word {
     Die(String),
     /// They start again.
     Revive(String),
+    /// Their machines start anew: nothing runs in their cells any more.
+    Reboot(String),
     /// Nothing gets from or to them.
     Partition(String),
     /// It does again.
@@ -19,6 +21,8 @@ pub enum Word {
     Fail(String, f64),
     /// The services of this cell on them end by themselves, or the one that is named.
     End(String, CellId, Option<String>),
+    /// The first process of this cell on them ends, and every other with it.
+    Kill(String, CellId),
     /// The whole fleet stops in order.
     Stop,
 }
@@ -31,6 +35,7 @@ impl std::str::FromStr for Word {
         Ok(match words[..] {
             ["die", who] => Self::Die(who.to_owned()),
             ["revive", who] => Self::Revive(who.to_owned()),
+            ["reboot", who] => Self::Reboot(who.to_owned()),
             ["partition", who] => Self::Partition(who.to_owned()),
             ["heal", who] => Self::Heal(who.to_owned()),
             ["fail", who, part] => {
@@ -41,10 +46,14 @@ impl std::str::FromStr for Word {
                 let cell = cell.parse().map_err(|error| format!("{cell} is no cell: {error}"))?;
                 Self::End(who.to_owned(), cell, words.get(3).map(|service| (*service).to_owned()))
             }
+            ["kill", who, cell] => {
+                let cell = cell.parse().map_err(|error| format!("{cell} is no cell: {error}"))?;
+                Self::Kill(who.to_owned(), cell)
+            }
             ["stop"] => Self::Stop,
             _ => {
                 return Err(
-                    "say die, revive, partition or heal NAME, fail NAME P, end NAME CELL [SERVICE], or stop"
+                    "say die, revive, reboot, partition or heal NAME, fail NAME P, end NAME CELL [SERVICE], kill NAME CELL, or stop"
                         .to_owned(),
                 );
             }
@@ -58,10 +67,12 @@ impl Word {
         let (word, who) = match self {
             Self::Die(who) => ("die", who),
             Self::Revive(who) => ("revive", who),
+            Self::Reboot(who) => ("reboot", who),
             Self::Partition(who) => ("partition", who),
             Self::Heal(who) => ("heal", who),
             Self::Fail(who, _) => ("fail", who),
             Self::End(who, ..) => ("end", who),
+            Self::Kill(who, _) => ("kill", who),
             Self::Stop => {
                 fleet.stop().await;
                 return "ok stop".to_owned();
@@ -80,6 +91,11 @@ impl Word {
                         return format!("error {error}");
                     }
                 }
+                Self::Reboot(_) => {
+                    if let Err(error) = fleet.reboot(*at).await {
+                        return format!("error {error}");
+                    }
+                }
                 Self::Partition(_) => fleet.partition(*at, true),
                 Self::Heal(_) => fleet.partition(*at, false),
                 Self::Fail(_, part) => fleet.set_fail(*at, *part),
@@ -87,11 +103,15 @@ impl Word {
                     Ok(one) => ended |= one,
                     Err(error) => return format!("error {error}"),
                 },
+                Self::Kill(_, cell) => match fleet.kill_cell(*at, *cell) {
+                    Ok(one) => ended |= one,
+                    Err(error) => return format!("error {error}"),
+                },
                 Self::Stop => {}
             }
         }
-        if matches!(self, Self::End(..)) && !ended {
-            return "error no such service runs there".to_owned();
+        if matches!(self, Self::End(..) | Self::Kill(..)) && !ended {
+            return "error no such service or cell runs there".to_owned();
         }
         let names: Vec<&str> = chosen.iter().map(|at| fleet.name(*at)).collect();
         format!("ok {word} {}", names.join(" "))
@@ -105,12 +125,15 @@ mod tests {
     #[test]
     fn what_is_no_word_is_answered_with_the_words() {
         assert_eq!("die sim-0001".parse(), Ok(Word::Die("sim-0001".into())));
+        assert_eq!("reboot *".parse(), Ok(Word::Reboot("*".into())));
         assert_eq!("fail 50% 0.25".parse(), Ok(Word::Fail("50%".into(), 0.25)));
         let cell: muster_ids::CellId = muster_ids::World::for_tests(1).id();
         let end = |service: Option<&str>| Ok(Word::End("0".into(), cell, service.map(str::to_owned)));
         assert_eq!(format!("end 0 {cell}").parse(), end(None));
         assert_eq!(format!("end 0 {cell} web").parse(), end(Some("web")));
-        for wrong in ["", "die", "fail * 2", "sing a song", "end 0", "end 0 cell", "end 0 a b c d"] {
+        assert_eq!(format!("kill 0 {cell}").parse(), Ok(Word::Kill("0".into(), cell)));
+        for wrong in ["", "die", "kill 0", "fail * 2", "sing a song", "end 0", "end 0 cell", "end 0 a b c d"]
+        {
             assert!(wrong.parse::<Word>().is_err(), "{wrong}");
         }
     }

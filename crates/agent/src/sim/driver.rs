@@ -3,9 +3,10 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use muster_cell::CellStatus;
 use muster_ids::{CellId, TaskId, World};
 use muster_node_api::cell::CellPlace;
-use muster_node_api::task::{CellAct, Findings, Place, TaskKind};
+use muster_node_api::task::{CellAct, Findings, Place, Refusal, TaskKind};
 
 use super::faults::Faults;
 use super::holdings::{Holdings, Plan};
@@ -100,6 +101,35 @@ impl Driver {
         self.holdings.lock().expect("no holder of this lock can panic").cells()
     }
 
+    /// Which start of the simulated machine this is.
+    pub(crate) fn boot_id(&self) -> String {
+        let boots = self.holdings.lock().expect("no holder of this lock can panic").boots;
+        match boots {
+            // As the simulated machine itself has it.
+            0 => format!("simulated-{}", self.node),
+            again => format!("simulated-{}-{again}", self.node),
+        }
+    }
+
+    /// Whether this incarnation of a cell runs.
+    pub(crate) fn runs(&self, cell: CellId, incarnation: i64) -> bool {
+        let runs =
+            |one: CellStatus| one.alive && one.cell.cell_id == cell && one.cell.incarnation == incarnation;
+        self.observe().into_iter().any(runs)
+    }
+
+    /// The machine starts anew: its places and the files of its cells are there, and nothing runs in them. Its agent must not run.
+    pub(super) fn reboot(&self) -> Result<(), AgentError> {
+        let mut holdings = self.holdings.lock().expect("no holder of this lock can panic");
+        let next = holdings.rebooted();
+        self.write(&mut holdings, next)
+    }
+
+    /// The status of every cell.
+    pub(crate) fn observe(&self) -> Vec<CellStatus> {
+        self.holdings.lock().expect("no holder of this lock can panic").observe()
+    }
+
     /// The cells that must not go on without the platform.
     pub(crate) fn stop_alone(&self) -> Vec<(CellPlace, u32)> {
         self.holdings.lock().expect("no holder of this lock can panic").stop_alone()
@@ -132,6 +162,7 @@ impl Driver {
             }
             Plan::Nothing => {}
             Plan::Refuse(why) => return Ok(Err(why.into())),
+            Plan::CellDead(why) => return Ok(Err(Undone::because(Refusal::CellDead, why))),
             Plan::Violation(why) => {
                 tracing::error!(node = %self.node, %allocation, why, "violation: this was not done");
                 self.note(&holdings, Effect::Violation, (order, place), &why)?;
@@ -194,6 +225,25 @@ impl Driver {
 
     /// Has the services of a cell end by themselves, all of them or the one that is named. Says whether one did.
     pub fn end_services(&self, cell: CellId, service: Option<&str>) -> Result<bool, AgentError> {
+        self.by_chance(cell, |holdings, place| holdings.plan_end(place, cell, service, false))
+    }
+
+    /// The same, and their supervisor restarts them at once.
+    pub fn crash_services(&self, cell: CellId, service: Option<&str>) -> Result<bool, AgentError> {
+        self.by_chance(cell, |holdings, place| holdings.plan_end(place, cell, service, true))
+    }
+
+    /// Has the first process of a cell end. Says whether it did.
+    pub fn kill_cell(&self, cell: CellId) -> Result<bool, AgentError> {
+        self.by_chance(cell, |holdings, place| holdings.plan_die(place, cell))
+    }
+
+    /// Applies a fault that no task asked for. Returns whether it changed anything.
+    fn by_chance(
+        &self,
+        cell: CellId,
+        plan: impl FnOnce(&Holdings, &Place) -> Plan,
+    ) -> Result<bool, AgentError> {
         let mut holdings = self.holdings.lock().expect("no holder of this lock can panic");
         self.catch_up(&holdings)?;
         let Some(found) = holdings.cells().into_iter().find(|found| found.cell_id == cell) else {
@@ -202,7 +252,7 @@ impl Driver {
         let allocation_id = found.allocation_id;
         let incarnation = holdings.incarnation(allocation_id).unwrap_or_default();
         let place = Place { allocation_id, incarnation };
-        let Plan::Change(effect, _, mut next) = holdings.plan_end(&place, cell, service) else {
+        let Plan::Change(effect, _, mut next) = plan(&holdings, &place) else {
             return Ok(false);
         };
         next.last = Some(Line {

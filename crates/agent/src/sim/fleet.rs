@@ -156,6 +156,15 @@ impl Fleet {
         Ok(())
     }
 
+    /// Starts a node's machine anew: its agent and everything in its cells end, and the agent starts again.
+    pub async fn reboot(&mut self, at: usize) -> Result<(), AgentError> {
+        self.die(at).await;
+        if let Some(driver) = &self.nodes[at].driver {
+            driver.reboot()?;
+        }
+        self.revive(at)
+    }
+
     /// Cuts a node off, or joins it up again.
     pub fn partition(&self, at: usize, cut: bool) {
         self.nodes[at].cut.send_replace(cut);
@@ -169,6 +178,16 @@ impl Fleet {
     /// Has the services of a cell on a node end by themselves, all of them or the one that is named. Says whether one did.
     pub fn end_services(&self, at: usize, cell: CellId, service: Option<&str>) -> Result<bool, AgentError> {
         self.nodes[at].driver.as_ref().map_or(Ok(false), |driver| driver.end_services(cell, service))
+    }
+
+    /// Has the first process of a cell end on a node. Says whether it did.
+    pub fn kill_cell(&self, at: usize, cell: CellId) -> Result<bool, AgentError> {
+        self.nodes[at].driver.as_ref().map_or(Ok(false), |driver| driver.kill_cell(cell))
+    }
+
+    /// The same, and their supervisor restarts them at once.
+    pub fn crash_services(&self, at: usize, cell: CellId, service: Option<&str>) -> Result<bool, AgentError> {
+        self.nodes[at].driver.as_ref().map_or(Ok(false), |driver| driver.crash_services(cell, service))
     }
 
     /// Stops every node in order: what runs is finished and reported.

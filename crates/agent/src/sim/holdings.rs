@@ -6,8 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use muster_cell::CellStatus;
 use muster_ids::{AllocationId, CellId, TaskId};
-use muster_node_api::cell::{CellFindings, CellPlace};
+use muster_node_api::cell::{CellDeath, CellFindings, CellPlace};
 use muster_node_api::task::{Amount, Details, Findings, Place, TaskKind};
 use serde::{Deserialize, Serialize};
 
@@ -38,6 +39,9 @@ pub(super) struct Holdings {
     dirty_disks: BTreeSet<AllocationId>,
     /// How many effects there were.
     pub(super) effects: u64,
+    /// How often the machine was started anew.
+    #[serde(default)]
+    pub(super) boots: u64,
     /// The last of them, as the journal should have it: what is missing there was cut off by a crash.
     pub(super) last: Option<Line>,
 }
@@ -51,6 +55,8 @@ pub(super) enum Plan {
     Change(Effect, BTreeSet<String>, Box<Holdings>),
     /// It cannot be done as things are.
     Refuse(String),
+    /// Its cell is dead.
+    CellDead(String),
     /// It would let one tenant see what another left, or take from another what it has.
     Violation(String),
 }
@@ -74,6 +80,27 @@ impl Holdings {
             cells.collect::<Vec<_>>()
         };
         self.places.iter().flat_map(cells).collect()
+    }
+
+    /// The holdings after a reboot of the machine. No effect is recorded: nothing was made or removed.
+    pub(super) fn rebooted(&self) -> Self {
+        let mut next = self.clone();
+        next.boots += 1;
+        for cell in next.places.values_mut().flat_map(|held| held.cells.values_mut()) {
+            cell.ended = Some("its node was rebooted".to_owned());
+        }
+        next
+    }
+
+    /// The status of every cell: in a simulated one nothing ends but by a start of the machine, or where a test has it end.
+    pub(super) fn observe(&self) -> Vec<CellStatus> {
+        let status = |cell: CellPlace| {
+            let held = self.places.get(&cell.allocation_id)?.cells.get(&cell.cell_id)?;
+            let found = held.look();
+            let message = held.ended.clone();
+            Some(CellStatus { cell, alive: found.present, services: found.services, message })
+        };
+        self.cells().into_iter().filter_map(status).collect()
     }
 
     pub(super) fn stop_alone(&self) -> Vec<(CellPlace, u32)> {
@@ -147,6 +174,7 @@ impl Holdings {
             | TaskKind::KeepLogs
             | TaskKind::Stream
             | TaskKind::Sweep
+            | TaskKind::ImagePull
             | TaskKind::ShareRemove => Plan::Nothing,
         }
     }
@@ -275,6 +303,7 @@ impl Holdings {
         match there.plan(act, task, told) {
             ActPlan::Nothing => Plan::Nothing,
             ActPlan::Refuse(why) => Plan::Refuse(why),
+            ActPlan::Dead => Plan::CellDead(format!("{} is dead: its first process ended", order.cell_id)),
             ActPlan::Change(effect, cell) => self.change(effect, BTreeSet::new(), |next| {
                 next.put_cell(place.allocation_id, order.cell_id, *cell);
             }),
@@ -282,12 +311,31 @@ impl Holdings {
     }
 
     /// Has services of a cell end, all of them or the one that is named. It is nobody's order, but the chance of a simulated world.
-    pub(super) fn plan_end(&self, place: &Place, cell: CellId, service: Option<&str>) -> Plan {
+    /// Where a supervisor restarts them, they run again at once.
+    pub(super) fn plan_end(
+        &self,
+        place: &Place,
+        cell: CellId,
+        service: Option<&str>,
+        restarted: bool,
+    ) -> Plan {
         let held = self.places.get(&place.allocation_id).and_then(|held| held.cells.get(&cell));
-        match held.and_then(|held| held.end(service)) {
+        let next = held.and_then(|held| if restarted { held.crash(service) } else { held.end(service) });
+        match next {
             None => Plan::Nothing,
             Some(ended) => self.change(Effect::ServiceEnded, BTreeSet::new(), |next| {
                 next.put_cell(place.allocation_id, cell, ended);
+            }),
+        }
+    }
+
+    /// Has the first process of a cell end. It is the chance of a simulated world, too.
+    pub(super) fn plan_die(&self, place: &Place, cell: CellId) -> Plan {
+        let held = self.places.get(&place.allocation_id).and_then(|held| held.cells.get(&cell));
+        match held.and_then(HeldCell::die) {
+            None => Plan::Nothing,
+            Some(dead) => self.change(Effect::CellDied, BTreeSet::new(), |next| {
+                next.put_cell(place.allocation_id, cell, dead);
             }),
         }
     }
@@ -355,12 +403,18 @@ impl Holdings {
     }
 }
 
+/// Nothing is alive of a simulated cell that does not run.
+pub(super) fn counted_dead() -> CellDeath {
+    CellDeath { boot_id: "simulated".to_owned(), processes: 0, namespaces: 0, mounts: 0 }
+}
+
 /// What there is to see of a cell, or that it is not there.
 fn look_at_cell(held: Option<&Held>, cell: CellId) -> CellFindings {
     match held.and_then(|held| held.cells.get(&cell)) {
         Some(there) => there.look(),
         None => CellFindings {
             checked: vec!["the records of the simulated node".to_owned()],
+            death: Some(counted_dead()),
             ..CellFindings::default()
         },
     }

@@ -41,6 +41,8 @@ pub enum Effect {
     ServiceRestarted,
     /// A service of a cell ended by itself.
     ServiceEnded,
+    /// The first process of a cell ended by itself, and every other with it.
+    CellDied,
     /// A command ran in a cell.
     CommandRan,
     /// Something was asked for that would have let one tenant reach another's; it was not done.

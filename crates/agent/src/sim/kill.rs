@@ -59,6 +59,7 @@ const KINDS: &[TaskKind] = &[
     TaskKind::CellService,
     TaskKind::CellCommand,
     TaskKind::CellProbe,
+    TaskKind::ImagePull,
     TaskKind::ShareRemove,
 ];
 
@@ -156,6 +157,7 @@ fn word(kind: TaskKind) -> &'static str {
         TaskKind::CellService => "cell_service",
         TaskKind::CellCommand => "cell_command",
         TaskKind::CellProbe => "cell_probe",
+        TaskKind::ImagePull => "image_pull",
         TaskKind::ShareRemove => "share_remove",
     }
 }

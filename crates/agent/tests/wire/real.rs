@@ -149,7 +149,7 @@ async fn an_image_is_pulled_unpacked_and_guarded_and_secrets_are_in_the_cell_alo
     let cell_of = |report: &Report| report.findings.cell.clone().unwrap();
     assert_eq!(cell_of(&repeated[0]).pid, pid);
     let (refused, why) = refusal(&nowhere[0]);
-    assert_eq!(refused, None, "{why}");
+    assert_eq!(refused, Some(Refusal::Unsupported), "{why}");
     assert!(why.contains(NOWHERE) && why.ends_with("push it to a repository of the project"), "{why}");
     let (refused, why) = refusal(&damaged[1]);
     assert_eq!(refused, Some(Refusal::ArtifactDamaged), "{why}");

@@ -18,8 +18,8 @@ use muster_ids::{NodeId, TaskId, World};
 use muster_node_api::cell::{CellPlace, Wanted};
 use muster_node_api::task::{Place, Report, Task};
 use muster_node_api::wire::{
-    Heard, Hello, Join, Joined, Noted, Poll, Renew, Renewed, Reports, SecretAsk, SecretTold, SecretWhat,
-    Welcome, Work,
+    CellObservation, Heard, Hello, Join, Joined, Noted, Observations, Observed, Poll, Renew, Renewed,
+    Reports, SecretAsk, SecretTold, SecretWhat, Welcome, Work,
 };
 use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, SanType};
 use rustls_pki_types::PrivateKeyDer;
@@ -48,6 +48,8 @@ pub(crate) struct State {
     pub(crate) hellos: Vec<Hello>,
     pub(crate) joins: Vec<Join>,
     pub(crate) reports: Vec<Report>,
+    /// What was reported of cells, oldest first.
+    pub(crate) observed: Vec<CellObservation>,
     pub(crate) renewals: usize,
     /// What is done instead, by the request's last word, one time each.
     pub(crate) instead: BTreeMap<&'static str, VecDeque<Instead>>,
@@ -293,7 +295,10 @@ async fn carry_out(
                     let notified = changed.notified();
                     let (tasks, wanted) = {
                         let mut state = state.lock().unwrap();
-                        (state.work.pop_front(), state.wanted.pop_front())
+                        (
+                            state.work.pop_front(),
+                            if poll.tasks_only { None } else { state.wanted.pop_front() },
+                        )
                     };
                     if tasks.is_some() || wanted.is_some() {
                         return Work { tasks: tasks.unwrap_or_default(), wanted };
@@ -330,6 +335,15 @@ async fn carry_out(
                 Some(told) => ok(&SecretTold { value: STANDARD.encode(told) }),
                 None => refuse(404, "there is no such secret"),
             }
+        }
+        "observe" => {
+            let Observations { session, cells } = serde_json::from_slice(body).unwrap();
+            let mut state = state.lock().unwrap();
+            if state.sessions.get(who) != Some(&session) {
+                return refuse(409, "that session is over");
+            }
+            state.observed.extend(cells);
+            ok(&Observed { refused: Vec::new() })
         }
         "inventory" => ok(&Noted { needs_approval: true }),
         other => panic!("nobody asks for {other}"),

@@ -1,5 +1,7 @@
 //! Signatures: who signed an image is found out on the node before anything of it is unpacked, once for each policy.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use muster_ids::AllocationId;
 use muster_node_api::cell::{Trust, TrustKey};
@@ -48,22 +50,32 @@ fn sign(server: &Server, image: &str, key: &PrivateKey) {
 
 /// Signs as cosign 3 does, by what refers to the image.
 fn sign_by_bundle(server: &Server, image: &str, key: &PrivateKey) {
+    sign_by_bundles(server, image, vec![bundle::sign_manifest(key, &image.parse().unwrap())]);
+}
+
+/// These bundles refer to the image, in the order of their digests.
+fn sign_by_bundles(server: &Server, image: &str, bundles: Vec<Vec<u8>>) {
     let digest: muster_trust::Digest = image.parse().unwrap();
     server.script(|state| {
         let registry = &mut state.registry;
         let size = registry.holds[&path("manifests", image)].len() as u64;
         let media_type = "application/vnd.oci.image.manifest.v1+json".to_owned();
         let subject = Descriptor { media_type, digest, size };
-        let attachment = bundle::attach(&subject, bundle::sign_manifest(key, &digest)).unwrap();
-        for blob in attachment.blobs {
-            registry.blob(blob.bytes);
+        let mut referring = BTreeMap::new();
+        for bundle in bundles {
+            let attachment = bundle::attach(&subject, bundle).unwrap();
+            for blob in attachment.blobs {
+                registry.blob(blob.bytes);
+            }
+            let manifest = attachment.manifest;
+            let (digest, size) = (manifest.descriptor.digest.to_string(), manifest.descriptor.size);
+            registry.holds.insert(path("manifests", &digest), Bytes::from(manifest.bytes));
+            let descriptor = json!({"mediaType": "application/vnd.oci.image.manifest.v1+json", "digest": digest,
+                "size": size, "artifactType": bundle::MEDIA_TYPE});
+            referring.insert(digest, descriptor);
         }
-        let manifest = attachment.manifest;
-        let (digest, size) = (manifest.descriptor.digest.to_string(), manifest.descriptor.size);
-        registry.holds.insert(path("manifests", &digest), Bytes::from(manifest.bytes));
-        let list = json!({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": [
-            {"mediaType": "application/vnd.oci.image.manifest.v1+json", "digest": digest, "size": size,
-             "artifactType": bundle::MEDIA_TYPE}]});
+        let list = json!({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json",
+            "manifests": referring.into_values().collect::<Vec<_>>()});
         registry.holds.insert(path("referrers", image), Bytes::from(list.to_string()));
     });
 }
@@ -183,7 +195,8 @@ async fn an_image_with_a_signature_that_does_not_count_never_runs() {
 
 #[tokio::test]
 async fn a_verdict_is_found_out_once_for_each_digest_and_policy_also_across_starts() {
-    for way in [sign, sign_by_bundle] {
+    // A good signature under the tag is enough, and no other one is read.
+    for (way, lists) in [(sign as fn(&Server, &str, &PrivateKey), 0), (sign_by_bundle, 1)] {
         let (server, machine, a) = scene().await;
         let image = image(&server);
         let (publisher, second) = (PrivateKey::generate(), PrivateKey::generate());
@@ -194,7 +207,7 @@ async fn a_verdict_is_found_out_once_for_each_digest_and_policy_also_across_star
         for start in 0..4 {
             let report = made(&server, &machine, a, &image, trusted.clone()).await;
             assert_eq!(report.ending, Ending::Done, "{report:?}");
-            assert_eq!((asked(&server, ".sig"), asked(&server, "/referrers/")), (1, 1));
+            assert_eq!((asked(&server, ".sig"), asked(&server, "/referrers/")), (1, lists));
             if start == 1 {
                 kill(running).await;
                 running = machine.start();
@@ -215,4 +228,25 @@ async fn a_verdict_is_found_out_once_for_each_digest_and_policy_also_across_star
         assert_eq!(asked(&server, ".sig"), 3);
         kill(running).await;
     }
+}
+
+/// Whoever may push adds bad signatures. Their order is that of digests, so the good one is anywhere among them.
+#[tokio::test]
+async fn a_thousand_bad_signatures_keep_no_signed_image_from_running() {
+    let (server, machine, a) = scene().await;
+    let image = image(&server);
+    let (publisher, stranger) = (PrivateKey::generate(), PrivateKey::generate());
+    let junk = |n: u32| bundle::sign_manifest(&stranger, &muster_trust::Digest::of(&n.to_le_bytes()));
+    let mut bundles: Vec<Vec<u8>> = (0..1000).map(junk).collect();
+    let running = machine.start();
+    reported(&server, vec![prepare(&machine, a)]).await;
+    let required = trust("p1", vec![key("k1", &publisher, false)]);
+    sign_by_bundles(&server, &image, bundles.clone());
+    let (refused, why) = refusal(&made(&server, &machine, a, &image, required.clone()).await);
+    assert_eq!(refused, Some(Refusal::ArtifactUntrusted), "{why}");
+    assert!(asked(&server, "/manifests/") > 1000, "all of them were read");
+    bundles.push(bundle::sign_manifest(&publisher, &image.parse().unwrap()));
+    sign_by_bundles(&server, &image, bundles);
+    assert_eq!(made(&server, &machine, a, &image, required).await.ending, Ending::Done);
+    kill(running).await;
 }

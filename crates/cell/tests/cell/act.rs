@@ -207,12 +207,12 @@ fn a_service_that_does_not_become_ready_is_ended_and_what_was_the_matter_is_said
     assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
     assert!(error.contains("it ended 4 times, last with 1; its last words: no such disk"), "{error}");
     assert_eq!(service(&site.cells.look(cell).unwrap(), "again").state, ServiceState::Idle);
-    let error = ask(&site.cells, cell, "mute", "start", "t2", 2).unwrap_err().to_string();
-    assert!(error.contains("not become ready in 2 s") && error.contains("port 81"), "{error}");
+    let error = ask(&site.cells, cell, "mute", "start", "t2", 6).unwrap_err().to_string();
+    assert!(error.contains("not become ready in 6 s") && error.contains("port 81"), "{error}");
     assert!(!site.say(cell, "ps").contains("sleep 1003"), "what failed does not come about later");
     assert_eq!(service(&site.cells.look(cell).unwrap(), "mute").state, ServiceState::Idle);
     assert!(
-        ask(&site.cells, cell, "mute", "start", "t2", 2).is_err(),
+        ask(&site.cells, cell, "mute", "start", "t2", 6).is_err(),
         "the same task failed, and does not begin anew"
     );
     ask(&site.cells, cell, "once", "start", "t3", 10).unwrap();

@@ -24,7 +24,7 @@ fn spec() -> Value {
 fn agent(site: &Site, point: &str) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "crash::the_agent_of_these_tests", "--nocapture"])
-        .env("MUSTER_TEST_FOLDER", site.folder.path())
+        .env("MUSTER_CELL_TEST_FOLDER", site.folder.path())
         .env("MUSTER_TEST_NUMBER", site.number.to_string())
         .env("MUSTER_TEST_POINT", point)
         .process_group(0)
@@ -37,7 +37,7 @@ fn agent(site: &Site, point: &str) -> Child {
 /// No test by itself: the others start it as a process of its own, to kill it.
 #[test]
 fn the_agent_of_these_tests() {
-    let Ok(folder) = std::env::var("MUSTER_TEST_FOLDER") else { return };
+    let Ok(folder) = std::env::var("MUSTER_CELL_TEST_FOLDER") else { return };
     let number = std::env::var("MUSTER_TEST_NUMBER").unwrap().parse().unwrap();
     let point = std::env::var("MUSTER_TEST_POINT").unwrap();
     let mut settings = crate::site::settings(Path::new(&folder), number);

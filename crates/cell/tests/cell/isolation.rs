@@ -1,7 +1,8 @@
 //! What a cell cannot do, though its programs are root in it.
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::io::Read as _;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
@@ -106,6 +107,14 @@ fn directories_of_the_node_show_root_in_a_cell_nothing_that_is_roots_alone() {
         site.shell(cell, &format!("cat {shared}/root; chmod 777 {shared}/root; cat {shared}/root"));
     assert!(code != 0 && !text.contains("TOP-SECRET"), "{text}");
     assert_ne!(site.shell(cell, &format!("echo x > {shared}/all")).0, 0);
+    // Nor does a copy out of the cell, which the agent makes.
+    let mut text = String::new();
+    site.cells.file_read(cell, &format!("{shared}/all")).unwrap().read_to_string(&mut text).unwrap();
+    assert_eq!(text, "public");
+    assert!(site.cells.file_read(cell, &format!("{shared}/root")).is_err());
+    let mut archive = Vec::new();
+    let _ = site.cells.folder_read(cell, &shared.to_string(), &mut archive);
+    assert!(!String::from_utf8_lossy(&archive).contains("TOP-SECRET"));
 }
 
 #[test]
@@ -317,4 +326,41 @@ fn a_process_in_the_agents_group_is_no_process_of_the_cell() {
     assert!(child.try_wait().unwrap().is_none(), "{text}");
     child.kill().unwrap();
     child.wait().unwrap();
+}
+
+/// What a cell wrote can outlive the cell's record, on a disk that outlives both. The next cell must not be made through its links.
+#[test]
+fn links_in_a_layer_that_outlived_its_record_are_not_followed() {
+    let site = Site::new();
+    let victim = site.folder.path().join("victim");
+    fs::create_dir(&victim).unwrap();
+    fs::write(victim.join("passwd"), "untouched").unwrap();
+    let upper = site.storage().join("layer").join(site.cell_id(1).to_string()).join("upper");
+    fs::create_dir_all(upper.join("etc")).unwrap();
+    for (link, to) in
+        [("home", victim.clone()), ("etc/passwd", victim.join("passwd")), ("usr", victim.clone())]
+    {
+        symlink(to, upper.join(link)).unwrap();
+    }
+    let spec = spec_of(json!({"root": {"host": ["/usr"]}}));
+    let made = site.cells.make(&Make {
+        cell_id: site.cell_id(1),
+        allocation_id: site.allocation,
+        incarnation: 1,
+        name: "cell-1",
+        spec: &spec,
+        root: RootSource::Host { directories: vec!["/usr".into()] },
+        storage: &site.storage(),
+        share: None,
+        devices: Vec::new(),
+        hosts: "127.0.0.1 localhost\n",
+        secrets: &[],
+    });
+    let owner = |path: &Path| fs::metadata(path).unwrap().uid();
+    assert_eq!((owner(&victim), owner(&victim.join("passwd"))), (0, 0));
+    assert_eq!(fs::read_to_string(victim.join("passwd")).unwrap(), "untouched");
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    assert!(!mounts.contains(victim.to_str().unwrap()), "{mounts}");
+    made.unwrap();
+    assert!(upper.join("home").symlink_metadata().unwrap().is_dir());
 }

@@ -158,3 +158,44 @@ fn a_service_with_the_longest_name_starts() {
     let cell = site.run(1, json!({ "services": [{ "name": name, "command": ["/bin/sleep", "1000"], "uid": 1000, "gid": 1000 }] }));
     site.until(cell, |seen| service(seen, &name).ready);
 }
+
+#[test]
+fn a_probe_goes_on_for_as_long_as_its_service_runs() {
+    let site = Site::new();
+    let ready = json!({ "by": { "command": ["/bin/test", "-f", "/tmp/ok"] } });
+    let spec = json!({ "services": [{ "name": "web", "command": ["/bin/sleep", "1000"], "ready": ready }] });
+    let cell = site.run(1, spec);
+    let of_web = || site.cells.observe().unwrap().remove(0).services.remove(0);
+    site.say(cell, "echo >/tmp/ok");
+    site.until(cell, |seen| service(seen, "web").ready);
+    assert!(of_web().ready);
+    site.say(cell, "busybox rm /tmp/ok");
+    let since = Instant::now();
+    let seen = site.until(cell, |seen| !service(seen, "web").ready);
+    assert!(since.elapsed() < std::time::Duration::from_secs(5), "{:?}", since.elapsed());
+    assert_eq!(service(&seen, "web").state, ServiceState::Running, "it runs, and is not ready");
+    assert!(!of_web().ready && of_web().message.is_some(), "and that is what is reported");
+    site.say(cell, "echo >/tmp/ok");
+    let seen = site.until(cell, |seen| service(seen, "web").ready);
+    assert_eq!(service(&seen, "web").restarts, 0);
+}
+
+#[test]
+fn a_cell_of_another_start_of_the_machine_is_reported_as_ended_with_the_reason() {
+    let mut site = Site::new();
+    let cell = site.run(1, json!({ "services": [{ "name": "web", "command": ["/bin/sleep", "1000"] }] }));
+    let status = site.cells.observe().unwrap().remove(0);
+    assert!(status.alive && status.message.is_none());
+    // As its record would be after a reboot: of a process that ran under another start of the machine.
+    let file = site.settings.folder.join("cells").join(cell.to_string()).join("record.json");
+    let own = std::fs::read_to_string(&file).unwrap();
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    std::fs::write(&file, own.replace(boot.trim(), "00000000-0000-0000-0000-000000000000")).unwrap();
+    site.reopen();
+    let status = site.cells.observe().unwrap().remove(0);
+    assert!(!status.alive && status.services.is_empty());
+    assert_eq!(status.message.as_deref(), Some("its node was rebooted"));
+    std::fs::write(&file, own).unwrap();
+    site.reopen();
+    assert!(site.cells.observe().unwrap().remove(0).alive);
+}

@@ -75,7 +75,7 @@ impl Site {
         let cells = Cells::open(settings.clone()).unwrap();
         let allocation: AllocationId = id("alc", number, 0).parse().unwrap();
         let site = Self { cells, settings, folder, allocation, number, share: None };
-        site.cells.group_make(allocation, Limits { cpus: 2, memory_mb: 256 }).unwrap();
+        site.cells.group_make(allocation, Limits::new(2, 256).unwrap()).unwrap();
         site
     }
 

@@ -33,7 +33,10 @@ fn assert_cleared(site: &Site, cell: CellId) {
     assert!(!site.settings.run.join(format!("cells/{cell}/witness")).exists());
     for name in ["cpu", "memory", "pids", "unified", "."] {
         let folder = Path::new("/sys/fs/cgroup").join(name).join(&site.settings.cgroup_root);
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let checks = folder.join(format!("checks.{}", site.allocation));
+        for entry in
+            [folder, checks].into_iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten()
+        {
             assert!(!entry.file_name().to_string_lossy().contains(".w"), "{:?}", entry.path());
         }
     }
@@ -359,6 +362,22 @@ fn what_kept_the_program_from_beginning_is_never_taken_for_its_end() {
     site.settings.tools.runc = runc;
     site.reopen();
     assert_eq!(witness(&site, cell, &["/bin/sh", "-c", "exit 1"], &[]).unwrap().exit, 1);
+    assert_cleared(&site, cell);
+}
+
+/// An allocation would otherwise have as much memory as it runs checks.
+#[test]
+fn checks_of_an_allocation_that_run_at_once_share_one_limit() {
+    let site = Site::new();
+    let cell = site.run(1, json!({}));
+    let hog = ["/bin/sh", "-c", "dd if=/dev/zero of=/dev/null bs=300M count=12"];
+    assert_eq!(witness(&site, cell, &hog, &[]).unwrap().exit, 0, "one alone has room");
+    let ends = std::thread::scope(|scope| {
+        let running: Vec<_> =
+            (0..4).map(|_| scope.spawn(|| witness(&site, cell, &hog, &[]).unwrap().exit)).collect();
+        running.into_iter().map(|one| one.join().unwrap()).collect::<Vec<_>>()
+    });
+    assert!(ends.contains(&137), "four at once do not: {ends:?}");
     assert_cleared(&site, cell);
 }
 

@@ -7,5 +7,6 @@ mod layout;
 mod ordinary;
 mod property;
 mod refusal;
+mod room;
 mod seal;
 mod together;

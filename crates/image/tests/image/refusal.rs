@@ -9,7 +9,14 @@ use crate::layout::{Header, Layout, Packing, Tar, gzip};
 
 /// Tries a manifest that must be refused, with limits that are quick to reach, and gives what is said.
 fn refused(layout: &Layout, images: &Images, digest: &Digest) -> String {
-    let limits = Limits { bytes: 1 << 20, entries: 100, depth: 16, layers: 4, document_bytes: 64 << 10 };
+    let limits = Limits {
+        bytes: 1 << 20,
+        entries: 100,
+        depth: 16,
+        layers: 4,
+        document_bytes: 64 << 10,
+        ..Limits::default()
+    };
     let error = images.ensure(&layout.source(), digest, &limits).expect_err("it must be refused");
     assert!(!matches!(error, Error::Node { .. }), "it is not the node's fault: {error}");
     assert_eq!(images.list().unwrap(), []);

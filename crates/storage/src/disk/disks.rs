@@ -14,8 +14,7 @@ use super::{DiskId, Error};
 pub(super) const MIB: u64 = 1 << 20;
 
 /// The smallest disk. An allocation that asks for none still has cells, and each has a private layer over its image; a file
-/// system of 64 MiB keeps about 55 of them for files, room for configuration, sockets and logs, and costs the node nothing
-/// until it is used.
+/// system of 64 MiB keeps about 55 of them for files: room for configuration, sockets and logs.
 pub(super) const SMALLEST_MB: u64 = 64;
 
 /// File systems that write elsewhere instead of over: a wipe would leave the old blocks where they are.
@@ -108,6 +107,8 @@ pub struct Look {
     pub state: DiskState,
     /// Whether it is mounted at its place.
     pub mounted: bool,
+    /// Whether it is mounted and takes no writes: the kernel does that to a file system after an error.
+    pub read_only: bool,
     /// Its size.
     pub size_mb: u64,
     /// How much of it is used, the file system's own books included; it is known only while it is mounted.
@@ -150,7 +151,9 @@ impl Disks {
     pub fn look(&self, id: &DiskId) -> Result<Option<Look>, Error> {
         let Some((state, path)) = self.state(id)? else { return Ok(None) };
         let facts = fs::metadata(&path).map_err(Error::at("look at", &path))?;
-        let used = match self.mounted(id)? {
+        let mounted = self.mounted(id)?;
+        let read_only = mounted.as_ref().is_some_and(MountLine::is_read_only);
+        let used = match mounted {
             Some(mount) => {
                 let system = rustix::fs::statvfs(&mount.at);
                 let system: StatVfs =
@@ -162,6 +165,7 @@ impl Disks {
         Ok(Some(Look {
             state,
             mounted: used.is_some(),
+            read_only,
             size_mb: facts.len() / MIB,
             used_mb: used.map(|used| used.div_ceil(MIB)),
             taken_mb: (facts.blocks() * 512).div_ceil(MIB),

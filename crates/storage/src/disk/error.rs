@@ -69,6 +69,16 @@ pub enum Error {
         /// Its file system.
         kind: &'static str,
     },
+    /// The node's file system has no room for it.
+    #[error(
+        "the node's disk has no room for disk {id} with {mb} MiB: remove files from it, or have the node offer less (--reserve-disk-mb)"
+    )]
+    NoSpace {
+        /// The disk.
+        id: DiskId,
+        /// The size that was asked for.
+        mb: u64,
+    },
     /// A program failed.
     #[error("{program} failed ({status}): {said}")]
     Program {

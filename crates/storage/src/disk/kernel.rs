@@ -18,6 +18,14 @@ pub(super) struct MountLine {
     pub(super) options: String,
 }
 
+impl MountLine {
+    /// Whether the file system takes no writes, whatever this mount of it allows.
+    pub(super) fn is_read_only(&self) -> bool {
+        // Kernels since 6.14 say of an error that it is an emergency, and leave "rw" there.
+        self.options.split(',').any(|option| matches!(option, "ro" | "emergency_ro" | "shutdown"))
+    }
+}
+
 /// A loop device that has a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Loop {
@@ -123,5 +131,8 @@ mod tests {
         assert_eq!(mounts.len(), 2);
         assert_eq!((mounts[0].device.as_str(), mounts[0].at.as_path()), ("7:3", Path::new("/run/a b")));
         assert!(mounts[1].options.contains("upperdir=/run/a b/upper"));
+        assert!(!mounts[0].is_read_only());
+        let after_error = b"36 35 7:3 / /run/a rw,nosuid - ext4 /dev/loop3 ro,errors=remount-ro\n";
+        assert!(parse_mounts(after_error)[0].is_read_only());
     }
 }

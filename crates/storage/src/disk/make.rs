@@ -6,6 +6,7 @@ use std::path::Path;
 
 use rustix::mount::MountFlags;
 
+use super::allocate::allocate;
 use super::disks::{DiskState, Disks, MIB, Point, SMALLEST_MB, sync_folder};
 use super::kernel::{self, Loop};
 use super::program::run;
@@ -29,6 +30,7 @@ impl Disks {
                 return Err(Error::State { id: id.clone(), state, what });
             }
         }
+        self.reserve(id)?;
         let device = self.attach(id)?;
         self.mount(id, &device)?;
         // Where a crash came between the two steps of growing.
@@ -44,9 +46,11 @@ impl Disks {
         }
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
         let file = file.map_err(Error::at("make", &path))?;
-        file.set_len(mb * MIB).map_err(Error::at("lengthen", &path))?;
-        self.reach(Point::FileMade);
-        format(&path)?;
+        if let Err(error) = self.fill_file(id, &file, &path, mb) {
+            // Nothing of a tenant's is in it, and the room is needed.
+            let _ = fs::remove_file(&path);
+            return Err(error);
+        }
         file.sync_all().map_err(Error::at("bring to the disk", &path))?;
         self.reach(Point::Formatted);
         let ready = self.path(id, DiskState::Ready);
@@ -54,6 +58,14 @@ impl Disks {
         sync_folder(&self.folder)?;
         self.reach(Point::Named);
         Ok(())
+    }
+
+    fn fill_file(&self, id: &DiskId, file: &File, path: &Path, mb: u64) -> Result<(), Error> {
+        allocate(id, file, path, mb * MIB)?;
+        self.reach(Point::FileMade);
+        format(path)?;
+        // Formatting gives back what it only zeroes.
+        allocate(id, file, path, mb * MIB)
     }
 
     /// A loop device for the file: the one that it has, or a new one.
@@ -77,8 +89,8 @@ impl Disks {
 
     /// Neither devices nor set-user-id programs work from here: overlays over it and binds of it have flags of their own,
     /// cells gain no privileges by starting a program, and nobody on the node should find either under this path. Programs
-    /// may be started, since a tenant's state may hold some. No discards. Inode tables need no zeroing: the file began as a
-    /// hole, and zeroing would take room of the node for nothing.
+    /// may be started, since a tenant's state may hold some. No discards. Inode tables need no zeroing: the file reads
+    /// as zeros from the start, and the wipe would have to overwrite them.
     pub(super) fn mount(&self, id: &DiskId, device: &Loop) -> Result<(), Error> {
         let at = self.mount_point(id);
         match self.mounted(id)? {
@@ -100,7 +112,7 @@ impl Disks {
     }
 }
 
-/// ext4, made for a file that begins as one large hole. No blocks are reserved for root, who is not who runs out of room here.
+/// ext4, made for a file that reads as zeros. No blocks are reserved for root, who is not who runs out of room here.
 /// It has a journal, since a tenant's state must survive the node's crash; the smallest one where the disk is small. Nothing
 /// is written that reads as zero anyway, so it takes as long for a terabyte as for a gigabyte, or nearly.
 fn format(path: &Path) -> Result<(), Error> {

@@ -8,11 +8,23 @@ use super::Error;
 /// How much of what a program says goes into an error.
 const SAID_MAX: usize = 2000;
 
+/// The programs that disks need: name, package of Debian, purpose.
+pub const PROGRAMS: &[(&str, &str, &str)] = &[
+    ("losetup", "mount", "attaches disks"),
+    ("mkfs.ext4", "e2fsprogs", "formats disks"),
+    ("e2fsck", "e2fsprogs", "checks disks before their size changes"),
+    ("resize2fs", "e2fsprogs", "changes the size of disks"),
+];
+
 /// Runs a program to its end and gives what it wrote.
 pub(super) fn run<A: AsRef<OsStr>>(program: &str, arguments: &[A]) -> Result<String, Error> {
+    debug_assert!(PROGRAMS.iter().any(|(name, ..)| *name == program), "{program} is not in PROGRAMS");
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null());
-    command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("LC_ALL", "C");
+    command
+        .env_clear()
+        .env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+        .env("LC_ALL", "C");
     let line = || {
         let words = arguments.iter().map(|word| word.as_ref().to_string_lossy());
         format!("{program} {}", words.collect::<Vec<_>>().join(" "))

@@ -2,6 +2,7 @@
 
 use std::fs::OpenOptions;
 
+use super::allocate::allocate;
 use super::disks::{DiskState, Disks, MIB, Point, SMALLEST_MB};
 use super::extent::zero;
 use super::kernel::Loop;
@@ -24,7 +25,7 @@ impl Disks {
             if mounted && !may_resize_mounted() {
                 self.let_go(id)?;
             }
-            file.set_len(mb * MIB).map_err(Error::at("lengthen", &path))?;
+            allocate(id, &file, &path, mb * MIB)?;
             file.sync_all().map_err(Error::at("bring to the disk", &path))?;
         }
         self.reach(Point::Lengthened);

@@ -41,16 +41,85 @@ fn a_tenant_that_writes_more_than_its_disk_fills_its_own_and_not_the_nodes() {
 }
 
 #[test]
-fn an_allocation_without_a_disk_has_a_small_one_that_costs_little() {
+fn an_allocation_without_a_disk_has_a_small_one() {
     let node = Node::new();
     let id = id("alc_none");
     assert_eq!(node.disks.make(&id, 0).unwrap(), 64);
     let (written, _) = fill(&node.disks.mount_point(&id).join("layer"));
     assert!(written >= 50 << 20, "{written}");
-    let other = crate::node::id("alc_unused");
-    node.disks.make(&other, 0).unwrap();
-    let look = node.disks.look(&other).unwrap().unwrap();
-    assert!(look.taken_mb <= 8, "{look:?}");
+}
+
+#[test]
+fn a_disk_has_all_its_blocks_from_the_start_and_keeps_them_and_the_wipe_skips_what_was_never_written() {
+    let node = Node::new();
+    let id = id("alc_blocks");
+    node.disks.make(&id, 256).unwrap();
+    let taken = || node.disks.look(&id).unwrap().unwrap().taken_mb;
+    assert!(taken() >= 256, "{}", taken());
+    node.disks.grow(&id, 300).unwrap();
+    assert!(taken() >= 300, "{}", taken());
+    fs::write(node.disks.mount_point(&id).join("file"), vec![7; 5 << 20]).unwrap();
+    node.disks.detach(&id).unwrap();
+    let wiped = node.disks.wipe(&id).unwrap();
+    assert!((5 << 20..40 << 20).contains(&wiped.overwritten), "{wiped:?}");
+    assert!(wiped.read_again >= wiped.overwritten, "{wiped:?}");
+    assert!(fs::read(node.file(&id, DiskState::Wiped)).unwrap().iter().all(|byte| *byte == 0));
+}
+
+#[test]
+fn a_node_without_room_refuses_a_disk_in_a_sentence_and_nothing_of_it_is_left() {
+    let node = Node::small(200);
+    let id = id("alc_no_room");
+    let error = node.disks.make(&id, 300).unwrap_err();
+    assert!(matches!(error, Error::NoSpace { mb: 300, .. }), "{error}");
+    assert!(error.to_string().contains("the node's disk has no room"), "{error}");
+    assert_eq!(node.disks.survey().unwrap(), muster_storage::Survey::default());
+    node.disks.make(&id, 64).unwrap();
+    assert!(matches!(node.disks.grow(&id, 300), Err(Error::NoSpace { .. })));
+    assert_eq!(node.disks.look(&id).unwrap().unwrap().size_mb, 64);
+    assert_eq!(node.disks.grow(&id, 100).unwrap(), 100, "what did not fit is free again");
+}
+
+#[test]
+fn a_full_node_fails_no_write_of_a_disk() {
+    let node = Node::small(200);
+    let id = id("alc_full_node");
+    node.disks.make(&id, 80).unwrap();
+    fill(&node.own().join("everything"));
+    let at = node.disks.mount_point(&id);
+    let mut file = File::create(at.join("state")).unwrap();
+    file.write_all(&vec![0xa5; 60 << 20]).unwrap();
+    file.sync_all().unwrap();
+    rustix::fs::syncfs(File::open(&at).unwrap()).unwrap();
+    drop(file);
+    let look = node.disks.look(&id).unwrap().unwrap();
+    assert!(!look.read_only, "{look:?}");
+    fs::write(at.join("more"), "it goes on").unwrap();
+    node.disks.detach(&id).unwrap();
+    node.disks.wipe(&id).unwrap();
+    assert!(node.disks.remove(&id).unwrap());
+}
+
+#[test]
+fn a_disk_that_an_error_made_read_only_is_seen_and_repaired_when_nobody_uses_it() {
+    let node = Node::new();
+    let id = id("alc_read_only");
+    node.disks.make(&id, 64).unwrap();
+    let at = node.disks.mount_point(&id);
+    fs::write(at.join("state"), "kept").unwrap();
+    rustix::fs::syncfs(File::open(&at).unwrap()).unwrap();
+    let open = File::open(at.join("state")).unwrap();
+    node.make_read_only(&at);
+    assert!(fs::write(at.join("more"), "").is_err());
+    assert!(node.disks.look(&id).unwrap().unwrap().read_only);
+    assert_eq!(node.disks.read_only().unwrap(), std::slice::from_ref(&id));
+    assert!(matches!(node.disks.repair(&id), Err(Error::Busy { .. })));
+    drop(open);
+    node.disks.repair(&id).unwrap();
+    assert!(!node.disks.look(&id).unwrap().unwrap().read_only);
+    fs::write(at.join("more"), "it goes on").unwrap();
+    assert_eq!(fs::read_to_string(at.join("state")).unwrap(), "kept");
+    node.disks.repair(&id).unwrap();
 }
 
 #[test]

@@ -10,6 +10,8 @@ use muster_storage::{DiskId, DiskState, Disks};
 /// Folders for disks, gone with the test, however it ends.
 pub(crate) struct Node {
     folder: tempfile::TempDir,
+    /// Where the file system is that the disks lie on.
+    own: PathBuf,
     pub(crate) disks: Disks,
 }
 
@@ -19,7 +21,35 @@ impl Node {
         let own = fs::metadata(folder.path()).unwrap().uid();
         assert_eq!(own, 0, "these tests make loop devices and mounts: run them as root");
         let disks = Disks::open(folder.path().join("disks"), folder.path().join("run")).unwrap();
-        Self { folder, disks }
+        Self { own: folder.path().to_owned(), folder, disks }
+    }
+
+    /// A node whose own file system has this size.
+    pub(crate) fn small(mb: u64) -> Self {
+        let mut node = Self::new();
+        let (file, own) = (node.folder().join("file-system"), node.folder().join("own"));
+        fs::File::create(&file).unwrap().set_len(mb << 20).unwrap();
+        fs::create_dir(&own).unwrap();
+        let formatted = Command::new("mkfs.ext4").args(["-q", "-F", "-m", "0"]).arg(&file).status().unwrap();
+        let mounted = Command::new("mount").args(["-o", "loop"]).args([&file, &own]).status().unwrap();
+        assert!(formatted.success() && mounted.success());
+        node.disks = Disks::open(own.join("disks"), node.folder().join("run")).unwrap();
+        node.own = own;
+        node
+    }
+
+    /// Where the disks' own file system is mounted.
+    pub(crate) fn own(&self) -> &Path {
+        &self.own
+    }
+
+    /// As the kernel leaves a disk after an error.
+    pub(crate) fn make_read_only(&self, at: &Path) {
+        let device = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let device = device.lines().find(|line| line.contains(at.to_str().unwrap())).unwrap();
+        let device = device.rsplit_once("/dev/").unwrap().1.split(' ').next().unwrap().to_owned();
+        let trigger = format!("/sys/fs/ext4/{device}/trigger_fs_error");
+        fs::write(trigger, "a test's own error").unwrap();
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -34,7 +64,7 @@ impl Node {
             DiskState::Wiping => "wiping",
             DiskState::Wiped => "wiped",
         };
-        self.folder().join(format!("disks/{id}.{suffix}"))
+        self.own.join(format!("disks/{id}.{suffix}"))
     }
 
     /// Loop devices and mounts that belong to this folder, by the system's own tools.

@@ -42,6 +42,7 @@ impl Case {
         let effect = match self.cell.plan(act, Some(task), Vec::new()) {
             ActPlan::Nothing => None,
             ActPlan::Refuse(why) => panic!("{act:?}: {why}"),
+            ActPlan::Dead => panic!("{act:?}: the cell is dead"),
             ActPlan::Change(effect, next) => {
                 self.cell = *next;
                 Some(effect)
@@ -152,4 +153,22 @@ fn a_forged_program_deceives_a_command_and_no_check() {
     assert_eq!(case.probes(&["/bin/cat", "/state/a"], &["/stat"]).exit, 1);
     assert_eq!(case.probes(&["/bin/write", "/state/a", "x"], &["/state"]).exit, 127);
     assert_eq!(case.probes(&["/bin/hostname"], &[]).stdout, "m-1\n");
+}
+
+#[test]
+fn a_dead_cell_does_nothing_and_its_services_count_as_stopped() {
+    let mut case = case();
+    case.cell = case.cell.die().unwrap();
+    assert_eq!(case.cell.die(), None, "it dies once");
+    for refused in [
+        act(json!({"command": {"command": ["/bin/true"]}})),
+        act(json!({"files": {"write": [{"path": "/etc/x", "text": ""}]}})),
+        act(json!({"probe": {"command": ["/bin/true"]}})),
+        act(json!({"service": {"name": "main", "action": "start"}})),
+    ] {
+        assert_eq!(case.cell.plan(&refused, Some(case.world.id()), Vec::new()), ActPlan::Dead, "{refused:?}");
+    }
+    assert_eq!(case.does(&act(json!({"service": {"name": "main", "action": "stop"}}))), None);
+    let found = case.cell.look();
+    assert!(!found.present && found.death.is_some_and(|death| death.is_proved()));
 }

@@ -1,0 +1,117 @@
+//! Directories that outlive a cell, opened so that nothing on the way to them is a link.
+//!
+//! Every node writes to a shared file system. Root on one of them can replace a share by a link; a path that followed the link
+//! would make this node change the owner of its own directories and mount them writable. So only
+//! the folder that the operator named is opened by its path. Everything below is opened name by name from there, beneath it, on
+//! the same file system and through no link, and what is changed or mounted is that very directory, by its descriptor.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, Gid, Mode, OFlags, ResolveFlags, Uid};
+use rustix::io::Errno;
+
+use crate::error::{CellResult, Doing};
+use crate::range::SIZE;
+
+/// Where a directory lies that outlives the cell.
+pub(crate) struct Lasting {
+    /// A folder of this node's own, which is there.
+    pub(crate) trusted: PathBuf,
+    /// The names that lead from there to the directory; each is made if it is missing.
+    pub(crate) names: Vec<String>,
+}
+
+impl Lasting {
+    /// Opens the directory, made if it is not there, owned by one of the ids from `at_rest` on.
+    pub(crate) fn open(&self, at_rest: u32) -> CellResult<OwnedFd> {
+        let doing = || format!("open {} without following a link", self.path().display());
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let mut folder = rustix::fs::openat(CWD, &self.trusted, flags, Mode::empty()).doing(doing)?;
+        let mut is_new = false;
+        for (number, name) in self.names.iter().enumerate() {
+            // Others pass through the folders above it and read none of them.
+            let is_last = number + 1 == self.names.len();
+            let mode = Mode::from_raw_mode(if is_last { 0o755 } else { 0o711 });
+            is_new = match rustix::fs::mkdirat(&folder, name.as_str(), mode) {
+                Ok(()) => true,
+                Err(Errno::EXIST) => false,
+                Err(error) => return Err(error).doing(doing),
+            };
+            let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
+            folder =
+                rustix::fs::openat2(&folder, name.as_str(), flags, Mode::empty(), beneath).doing(doing)?;
+            if is_new {
+                // Whatever the umask says. What another node made, the cell may have changed since.
+                rustix::fs::fchmod(&folder, mode).doing(doing)?;
+            }
+        }
+        // The cell may have given it to another of its users; what no cell owns is new, or a crash came in between.
+        let owner = rustix::fs::fstat(folder.as_fd()).doing(doing)?.st_uid;
+        if is_new || !(at_rest..at_rest.saturating_add(SIZE)).contains(&owner) {
+            let (user, group) = (Uid::from_raw(at_rest), Gid::from_raw(at_rest));
+            rustix::fs::fchown(&folder, Some(user), Some(group)).doing(doing)?;
+        }
+        Ok(folder)
+    }
+
+    /// For messages.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.names.iter().fold(self.trusted.clone(), |path, name| path.join(name))
+    }
+
+    /// The last name of a path, below the folder that holds it.
+    pub(crate) fn below_parent(path: &Path) -> Self {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        Self {
+            trusted: path.parent().unwrap_or(Path::new("/")).to_owned(),
+            names: name.into_iter().collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt as _, symlink};
+
+    use super::*;
+
+    /// Root on another node puts links to directories of this node in the place of a share, and of a directory in one.
+    #[test]
+    fn a_link_in_the_place_of_a_share_is_refused_and_what_it_leads_to_keeps_its_owner() {
+        let folder = tempfile::tempdir().unwrap();
+        let (shared, victim) = (folder.path().join("shared"), folder.path().join("usr"));
+        fs::create_dir(&shared).unwrap();
+        fs::create_dir_all(victim.join("home")).unwrap();
+        let before = fs::metadata(&victim).unwrap().uid();
+        let lasting = |names: &[&str]| Lasting {
+            trusted: shared.clone(),
+            names: names.iter().map(|&name| name.to_owned()).collect(),
+        };
+        symlink(&victim, shared.join("net_a")).unwrap();
+        fs::create_dir(shared.join("net_b")).unwrap();
+        symlink(&victim, shared.join("net_b/home")).unwrap();
+        for names in [&["net_a", "home"], &["net_b", "home"]] {
+            assert!(lasting(names).open(1_000_000).is_err(), "{names:?}");
+        }
+        for path in [&victim, &victim.join("home")] {
+            assert_eq!(fs::metadata(path).unwrap().uid(), before, "{}", path.display());
+        }
+    }
+
+    #[test]
+    fn a_directory_is_made_once_with_the_ids_that_own_it_and_keeps_what_the_cell_changed() {
+        let folder = tempfile::tempdir().unwrap();
+        let lasting =
+            Lasting { trusted: folder.path().to_owned(), names: vec!["net_a".into(), "home".into()] };
+        lasting.open(1_000_000).expect("run the tests of cells as root");
+        let path = lasting.path();
+        let found = fs::metadata(&path).unwrap();
+        assert_eq!((found.uid(), found.gid(), found.mode() & 0o7777), (1_000_000, 1_000_000, 0o755));
+        assert_eq!(fs::metadata(path.parent().unwrap()).unwrap().mode() & 0o7777, 0o711);
+        std::os::unix::fs::chown(&path, Some(1_000_007), Some(1_000_007)).unwrap();
+        lasting.open(1_000_000).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().uid(), 1_000_007, "one of the cell's users owns it");
+    }
+}

@@ -1,0 +1,42 @@
+//! Room on the node for a disk: a write to a disk must never fail because the node's own file system is full. ext4 would make the
+//! disk read-only then, for every cell on it.
+
+use std::fs::{File, OpenOptions};
+use std::path::Path;
+
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
+
+use super::disks::{DiskState, Disks, MIB};
+use super::{DiskId, Error};
+
+/// Allocates every block of the first `length` bytes of a file, and gives it at least that length. What was not written reads as
+/// zeros, and is no data for the wipe.
+pub(super) fn allocate(id: &DiskId, file: &File, path: &Path, length: u64) -> Result<(), Error> {
+    let before = file.metadata().map_err(Error::at("look at", path))?.len();
+    // The length changes last: it is what a retry after a crash believes.
+    match fallocate(file, FallocateFlags::KEEP_SIZE, 0, length) {
+        Ok(()) => {}
+        Err(Errno::NOSPC | Errno::DQUOT) => {
+            // Blocks beyond the end go back to the node.
+            file.set_len(before).map_err(Error::at("shorten", path))?;
+            return Err(Error::NoSpace { id: id.clone(), mb: length / MIB });
+        }
+        Err(error) => return Err(Error::at("allocate the blocks of", path)(error.into())),
+    }
+    if before < length {
+        file.set_len(length).map_err(Error::at("lengthen", path))?;
+    }
+    Ok(())
+}
+
+impl Disks {
+    /// Allocates what a complete disk gave back to the node since: the kernel may do that where it zeroes a range. Repeated, it
+    /// finds nothing to do.
+    pub fn reserve(&self, id: &DiskId) -> Result<(), Error> {
+        let Some((DiskState::Ready, path)) = self.state(id)? else { return Ok(()) };
+        let file = OpenOptions::new().write(true).open(&path).map_err(Error::at("open", &path))?;
+        let length = file.metadata().map_err(Error::at("look at", &path))?.len();
+        allocate(id, &file, &path, length)
+    }
+}
