@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::{Arg, ArgMatches, Command, value_parser};
 use muster_agent::AgentError;
+use muster_agent::inventory::DiskReserve;
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::{agent_clean, agent_inventory, agent_join, agent_run, agent_simulate, agent_wipe_device};
@@ -79,6 +80,19 @@ pub(crate) fn pretend_gpus() -> Arg {
         .value_name("N")
         .value_parser(value_parser!(u32).range(0..=64))
         .help("Report N invented GPUs in place of real ones, for machines that have none")
+}
+
+pub(crate) fn reserve_disk() -> Arg {
+    Arg::new("reserve-disk-mb")
+        .long("reserve-disk-mb")
+        .value_name("MIB")
+        .value_parser(value_parser!(u64))
+        .help("Disk not offered to allocations, for images, logs and the agent [default: a tenth; 2 to 100 GiB, a quarter at most]")
+}
+
+/// What `--reserve-disk-mb` says.
+pub(crate) fn reserve(matches: &ArgMatches) -> DiskReserve {
+    matches.get_one::<u64>("reserve-disk-mb").map_or(DiskReserve::Default, |mib| DiskReserve::Mib(*mib))
 }
 
 pub(crate) fn with_logs(command: Command, level: &'static str) -> Command {

@@ -5,12 +5,16 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{ArgMatches, Command};
+use muster_agent::inventory::DiskReserve;
 use muster_agent::{Folder, Identity, Machine, pretence, real};
 use muster_ids::World;
 
 use crate::agent::{data_dir, start_logs, with_logs};
 use crate::agent_driver;
 use crate::agent_knobs::kill_points;
+
+/// What stands before the number of removed things.
+pub(crate) const REMOVED: &str = "removed things: ";
 
 pub(crate) fn command() -> Command {
     let clean = Command::new("clean")
@@ -41,10 +45,12 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     agent_driver::check_driver(matches)?;
     let _lock = folder.lock()?;
     let pretend = pretence(&folder, None, &identity.node.name, &world)?;
-    let machine = Machine::This { data_dir: folder.path().to_owned(), pretend };
+    let machine =
+        Machine::This { data_dir: folder.path().to_owned(), reserve: DiskReserve::Default, pretend };
     let settings = agent_driver::settings(matches, &identity, &folder, &machine, kill_points()?).await?;
     let clean = move || real::Driver::open(settings, &world)?.clean();
-    let left = tokio::task::spawn_blocking(clean).await??;
+    let real::Cleaned { removed, left } = tokio::task::spawn_blocking(clean).await??;
+    println!("{REMOVED}{removed}");
     if left.is_empty() {
         println!("nothing of {} is left on this machine", identity.node.name);
         return Ok(ExitCode::SUCCESS);

@@ -65,13 +65,12 @@ pub(crate) fn check_driver(matches: &ArgMatches) -> anyhow::Result<()> {
     if is_simulated(matches) {
         return Ok(());
     }
-    let missing = real::missing_tools();
+    let missing = [real::missing_tools(), real::outdated_tools()].concat();
     if missing.is_empty() {
         return Ok(());
     }
     bail!(
-        "this machine lacks what real cells need: {}. On Debian: apt-get install runc conmon catatonit nftables iproute2 \
-         e2fsprogs. Without, `--driver simulated` keeps records and isolates nothing",
+        "this machine lacks what real cells need: {}. Without, `--driver simulated` keeps records and isolates nothing",
         missing.join("; ")
     )
 }

@@ -8,7 +8,7 @@ use clap::{Arg, ArgMatches, Command};
 use muster_agent::inventory::{Pretend, read};
 use muster_node_api::inventory::Inventory;
 
-use crate::agent::{data_dir, pretend_gpus};
+use crate::agent::{data_dir, pretend_gpus, reserve, reserve_disk};
 
 pub(crate) fn command() -> Command {
     Command::new("inventory")
@@ -24,13 +24,14 @@ pub(crate) fn command() -> Command {
         )
         .arg(data_dir())
         .arg(pretend_gpus())
+        .arg(reserve_disk())
 }
 
 pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let data_dir = matches.get_one::<PathBuf>("data-dir").context("--data-dir")?;
     let pretend = matches.get_one::<u32>("pretend-gpus");
     let pretend = pretend.map(|gpus| Pretend { gpus: *gpus, seed: "here".to_owned() });
-    let inventory = read(Path::new("/"), data_dir, pretend);
+    let inventory = read(Path::new("/"), data_dir, reserve(matches), pretend);
     match matches.get_one::<String>("output").map(String::as_str) {
         Some("json") => println!("{}", serde_json::to_string_pretty(&inventory)?),
         _ => print!("{}", table(&inventory)),
@@ -44,7 +45,7 @@ fn table(inventory: &Inventory) -> String {
         format!("host       {}, {}, kernel {}", inventory.hostname, inventory.os, inventory.kernel),
         format!("cpus       {} in {} socket(s), {}", cpus.count, cpus.sockets, cpus.model),
         format!("memory     {} MiB", inventory.memory_mb),
-        format!("disk       {} MiB", inventory.disk_mb),
+        format!("disk       {} MiB for allocations", inventory.disk_mb),
         format!("digest     {}", inventory.hardware_digest()),
     ];
     for node in &inventory.numa {

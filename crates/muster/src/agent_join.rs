@@ -8,7 +8,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use muster_agent::{Folder, Invitation, Machine, Trust, authority_fingerprint, check_fresh, join, pretence};
 use muster_ids::World;
 
-use crate::agent::{data_dir, pretend_gpus, start_logs, with_logs};
+use crate::agent::{data_dir, pretend_gpus, reserve, reserve_disk, start_logs, with_logs};
 use crate::{agent_driver, agent_run};
 
 pub(crate) fn command() -> Command {
@@ -71,7 +71,7 @@ pub(crate) fn command() -> Command {
         )
         .arg(Arg::new("run").long("run").action(ArgAction::SetTrue).help("Go on as `muster agent run` would"));
     // The rest of what `run` takes, for --run.
-    agent_driver::with_driver(with_logs(join.arg(data_dir()).arg(pretend_gpus()), "info"))
+    agent_driver::with_driver(with_logs(join.arg(data_dir()).arg(pretend_gpus()).arg(reserve_disk()), "info"))
 }
 
 pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
@@ -99,7 +99,7 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     };
     let gpus = matches.get_one::<u32>("pretend-gpus").copied();
     let pretend = pretence(&folder, gpus, &name, &world)?;
-    let machine = Machine::This { data_dir: folder.path().to_owned(), pretend };
+    let machine = Machine::This { data_dir: folder.path().to_owned(), reserve: reserve(matches), pretend };
     let server = matches.get_one::<String>("server").context("--server")?.parse()?;
     let invitation = Invitation { server, token: token(matches)?, trust, name };
     let inventory = machine.look().await;

@@ -10,7 +10,7 @@ use muster_ids::World;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use crate::agent::{data_dir, pretend_gpus, start_logs, with_logs};
+use crate::agent::{data_dir, pretend_gpus, reserve, reserve_disk, start_logs, with_logs};
 use crate::agent_driver::{self, check_driver, with_driver};
 
 pub(crate) fn command() -> Command {
@@ -22,7 +22,8 @@ pub(crate) fn command() -> Command {
              starting it again does not help then, `muster agent join --force` does.",
         )
         .arg(data_dir())
-        .arg(pretend_gpus());
+        .arg(pretend_gpus())
+        .arg(reserve_disk());
     with_driver(with_logs(run, "info"))
 }
 
@@ -44,10 +45,10 @@ pub(crate) async fn serve(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
             folder.path().display()
         );
     };
-    let _lock = folder.lock()?;
+    folder.lock()?.keep_until_exit();
     let name = identity.node.name.clone();
     let pretend = pretence(&folder, matches.get_one::<u32>("pretend-gpus").copied(), &name, &world)?;
-    let machine = Machine::This { data_dir: folder.path().to_owned(), pretend };
+    let machine = Machine::This { data_dir: folder.path().to_owned(), reserve: reserve(matches), pretend };
     let driver = agent_driver::open(matches, &identity, &folder, &machine, &world).await?;
     let (stop, stopped) = watch::channel(false);
     let (_switch, cut) = watch::channel(false);

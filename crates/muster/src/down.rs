@@ -11,10 +11,11 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use futures::future::join_all;
 use muster_agent::{Folder, real};
 
+use crate::agent_clean::REMOVED;
 use crate::server::settings;
 use crate::up_block::Blocks;
 use crate::up_ground::Ground;
-use crate::up_nodes::free;
+use crate::up_idle::{agent_ended, server_ended};
 use crate::up_program::{PATH, inside};
 use crate::up_record::{Kind, Nodes, Record, names};
 
@@ -26,8 +27,9 @@ pub(crate) fn command() -> Command {
         .about("Remove from this machine what `muster up --nodes` made: cells, disks, networks, namespaces")
         .long_about(
             "Remove from this machine what `muster up --nodes` made: cells, disks, networks, namespaces. Nothing may run any \
-             more with the data folder. It may be repeated, also after a crash and when nothing is there. The exit code is 1 \
-             when something could not be removed, and what that is is listed.",
+             more with the data folder; agents and a server that are about to end are waited for. It may be repeated, also \
+             after a crash, and looks again each time. The exit code is 1 when something could not be removed, and what that \
+             is is listed.",
         )
         .arg(
             Arg::new("config")
@@ -56,8 +58,11 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let mut said = Vec::new();
     if let Some(nodes) = Nodes::find(&data)? {
         match nodes.read()? {
-            Some(Record { nodes: count, kind: Kind::Cells(ground) }) if ground.raised => {
-                let left = clear(&nodes, count, &ground).await;
+            // A second time too: something may have been made after the first look.
+            Some(Record { nodes: count, kind: Kind::Cells(ground) })
+                if ground.raised || real::missing_tools().is_empty() =>
+            {
+                let (removed, left) = clear(&nodes, count, &ground).await;
                 if !left.is_empty() {
                     for thing in &left {
                         eprintln!("muster: {thing}");
@@ -66,22 +71,32 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
                         "the above could not be removed, and the data folder stays as it is: mend it, then repeat `muster down`"
                     );
                 }
-                let block = ground.block;
-                nodes
-                    .write(&Record { nodes: count, kind: Kind::Cells(Ground { raised: false, ..ground }) })?;
-                Blocks::machine().give_back(block, &data.canonicalize()?)?;
-                said.push(format!(
-                    "cells, disks and networks of {count} node(s), their namespaces and their wire"
-                ));
+                if ground.raised || removed > 0 {
+                    said.push(format!(
+                        "cells, disks and networks of {count} node(s), their namespaces and their wire"
+                    ));
+                }
+                if ground.raised {
+                    let block = ground.block;
+                    let kind = Kind::Cells(Ground { raised: false, ..ground });
+                    nodes.write(&Record { nodes: count, kind })?;
+                    Blocks::machine().give_back(block, &data.canonicalize()?)?;
+                }
             }
-            Some(Record { kind: Kind::Simulated, .. }) => {
+            Some(Record { nodes: count, kind: Kind::Simulated }) => {
+                for name in names(count).filter(|name| nodes.node(name).is_dir()) {
+                    agent_ended(&Folder::new(nodes.node(&name))).await?;
+                }
                 println!("the nodes of {} are simulated: nothing of them is on the machine", data.display());
             }
             _ => {}
         }
     }
-    if matches.get_flag("delete-data") && delete(&data)? {
-        said.push(format!("the data folder {}", data.display()));
+    if matches.get_flag("delete-data") {
+        server_ended(&data).await?;
+        if delete(&data)? {
+            said.push(format!("the data folder {}", data.display()));
+        }
     }
     match said.as_slice() {
         [] => println!("nothing is there to remove"),
@@ -90,33 +105,40 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Removes everything of all nodes, and says what could not be. The namespace of a node that is not clean stays, and the wire
-/// with it, so that it can be tried again.
-async fn clear(nodes: &Nodes, count: u8, ground: &Ground) -> Vec<String> {
+/// Removes everything of all nodes, and says how much that was and what could not be removed. The namespace of a node that is not
+/// clean stays, and the wire with it, so that it can be tried again.
+async fn clear(nodes: &Nodes, count: u8, ground: &Ground) -> (usize, Vec<String>) {
     let missing = real::missing_tools();
     if !missing.is_empty() {
-        return vec![format!("anything, because this machine lacks {}", missing.join("; "))];
+        return (0, vec![format!("anything, because this machine lacks {}", missing.join("; "))]);
     }
     let cleaned = join_all((1..=count).zip(names(count)).map(|(number, name)| async move {
-        let cleaned = clean(nodes, ground, number, &name).await.and_then(|()| ground.remove_node(&name));
+        let removed = clean(nodes, ground, number, &name).await;
+        let cleaned = removed.and_then(|removed| ground.remove_node(&name).map(|()| removed));
         cleaned.map_err(|error| format!("{name}: {error:#}"))
     }));
-    let mut left: Vec<String> = cleaned.await.into_iter().filter_map(Result::err).collect();
+    let (mut removed, mut left) = (0, Vec::new());
+    for cleaned in cleaned.await {
+        match cleaned {
+            Ok(things) => removed += things,
+            Err(error) => left.push(error),
+        }
+    }
     if left.is_empty()
         && let Err(error) = ground.remove_wire()
     {
         left.push(format!("the wire: {error:#}"));
     }
-    left
+    (removed, left)
 }
 
-/// Has a node's own program clean it, in its namespace.
-async fn clean(nodes: &Nodes, ground: &Ground, number: u8, name: &str) -> anyhow::Result<()> {
+/// Has a node's own program clean it, in its namespace; how many things that removed.
+async fn clean(nodes: &Nodes, ground: &Ground, number: u8, name: &str) -> anyhow::Result<usize> {
     let folder = nodes.node(name);
     if !folder.is_dir() {
-        return Ok(());
+        return Ok(0);
     }
-    free(&Folder::new(&folder)).await?;
+    agent_ended(&Folder::new(&folder)).await?;
     let namespace = ground.shelter(name)?;
     let mut words: Vec<OsString> = inside(&namespace).into();
     words.push(std::env::current_exe()?.into());
@@ -130,7 +152,8 @@ async fn clean(nodes: &Nodes, ground: &Ground, number: u8, name: &str) -> anyhow
         let said = ended.stderr.get(..SAID).unwrap_or(&ended.stderr);
         bail!("`muster agent clean` failed ({}): {}", ended.status, String::from_utf8_lossy(said).trim());
     }
-    Ok(())
+    let said = String::from_utf8_lossy(&ended.stdout);
+    Ok(said.lines().filter_map(|line| line.strip_prefix(REMOVED)?.parse::<usize>().ok()).sum())
 }
 
 /// Deletes a data folder; whether there was one. One that does not look like ours is refused: what is deleted is gone.

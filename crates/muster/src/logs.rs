@@ -7,6 +7,13 @@ use tracing_subscriber::EnvFilter;
 /// Starts logging as the settings say.
 pub(crate) fn start(settings: &Settings) -> anyhow::Result<()> {
     let level = settings.text("log.level");
+    // A single word that is no level would be taken for the name of a module, and nothing at all would be logged.
+    let is_word = level.chars().all(|letter| letter.is_ascii_alphanumeric());
+    if is_word && level.parse::<tracing::level_filters::LevelFilter>().is_err() {
+        anyhow::bail!(
+            "log.level = `{level}`: it should be error, warn, info, debug, trace or off, or a tracing filter"
+        );
+    }
     let filter = EnvFilter::try_new(level).with_context(|| format!("log.level = `{level}`"))?;
     let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     match settings.text("log.format") {

@@ -19,14 +19,20 @@ mod up;
 mod up_agent;
 mod up_block;
 mod up_ground;
+mod up_idle;
 mod up_nodes;
 mod up_program;
 mod up_record;
 mod up_server;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::ArgMatches;
+
+/// How long an agent waits at its end for blocking work. With the ten seconds in which it finishes its tasks, it is less than
+/// `muster up` grants before it kills an agent.
+const AGENT_SETTLES_WITHIN: Duration = Duration::from_secs(3);
 
 /// The whole command line: what the contract gives, and what runs on this machine.
 fn command() -> clap::Command {
@@ -41,6 +47,11 @@ fn main() -> ExitCode {
     // One cryptography library for everything; reqwest and sqlx take the default that is installed first.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let is_agent = std::env::args_os().nth(1).is_some_and(|word| word == "agent");
+    if is_agent {
+        // Programs that an agent runs create directories in cells without setting modes: a stricter umask would hide a cell's
+        // secrets from all users but root. Files that are private to the agent have explicit modes.
+        rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+    }
     let matches = if is_agent { agent::alone() } else { command() }.get_matches();
     let mut builder = if agent::on_one_thread(&matches) {
         tokio::runtime::Builder::new_current_thread()
@@ -51,7 +62,12 @@ fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return failed(&anyhow::Error::from(error)),
     };
-    runtime.block_on(run(&matches))
+    let code = runtime.block_on(run(&matches));
+    if is_agent {
+        // Blocking work that takes longer is cut off as by a crash: a stopping agent must end, and the server asks again.
+        runtime.shutdown_timeout(AGENT_SETTLES_WITHIN);
+    }
+    code
 }
 
 async fn run(matches: &ArgMatches) -> ExitCode {

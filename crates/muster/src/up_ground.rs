@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File};
 use std::io::ErrorKind;
 use std::net::Ipv4Addr;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
@@ -160,8 +160,14 @@ impl Ground {
     fn make_folder(&self) -> anyhow::Result<()> {
         let folder = self.folder().join("net");
         // Cells pass through it to what is mounted for them, and find nothing that they can list.
-        let made = DirBuilder::new().recursive(true).mode(0o711).create(&folder);
-        made.with_context(|| format!("the folder {} cannot be made", folder.display()))
+        let make = || {
+            DirBuilder::new().recursive(true).mode(0o711).create(&folder)?;
+            // Set explicitly, because the umask of the caller may be stricter.
+            let passable = || fs::Permissions::from_mode(0o711);
+            fs::set_permissions(self.folder(), passable())?;
+            fs::set_permissions(&folder, passable())
+        };
+        make().with_context(|| format!("the folder {} cannot be made", folder.display()))
     }
 
     fn look(&self) -> anyhow::Result<Sight> {

@@ -1,5 +1,6 @@
 //! The nodes of `muster up --nodes`: what stands under them, how they join, and when they are ready.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
@@ -8,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
+use muster_agent::inventory::DiskReserve;
 use muster_agent::{Folder, Identity, Invitation, Machine, Trust, join, pretence, real};
 use muster_ids::World;
 use muster_server::Settings;
@@ -16,6 +18,8 @@ use crate::agent_enrolment::Operator;
 use crate::up_agent::Agent;
 use crate::up_block::{Blocks, Claim};
 use crate::up_ground::{Ground, MOST_NODES, free_block};
+use crate::up_idle::agent_ended;
+use crate::up_program::PROGRAMS;
 use crate::up_record::{Kind, Nodes, Record, names};
 
 /// The port of the server on the wire. Each ground has an address of its own, so no two collide.
@@ -122,6 +126,13 @@ impl Fleet {
             }
         };
         let shared_files = match matches.get_one::<PathBuf>("shared-files") {
+            // Said here and at once: an agent would say it in its log, and be started again and again.
+            Some(folder) if !folder.is_dir() => {
+                bail!(
+                    "--shared-files {} is no directory: name one on the file system to share",
+                    folder.display()
+                )
+            }
             Some(folder) => std::path::absolute(folder)?,
             None => nodes.shared_files()?,
         };
@@ -155,6 +166,11 @@ impl Fleet {
         }
     }
 
+    /// All nodes lie on one file system, and share what one node would offer of it.
+    fn reserve(&self) -> DiskReserve {
+        DiskReserve::among(self.count, &self.nodes.node(""))
+    }
+
     /// The agents, by the nodes' names.
     pub(crate) fn agents(&self) -> Vec<Agent> {
         (1..=self.count).zip(names(self.count)).map(|(number, name)| self.agent(number, name)).collect()
@@ -165,6 +181,9 @@ impl Fleet {
         let mut arguments: Vec<OsString> = vec!["--data-dir".into(), folder.clone().into()];
         arguments.extend(["--log-format", "text", "--pretend-gpus"].map(OsString::from));
         arguments.push(self.gpus.to_string().into());
+        if let DiskReserve::Mib(mib) = self.reserve() {
+            arguments.extend(["--reserve-disk-mb".into(), mib.to_string().into()]);
+        }
         let mut flag = |name: &str, value: OsString| arguments.extend([format!("--{name}").into(), value]);
         let namespace = match &self.kind {
             Kind::Simulated => {
@@ -194,12 +213,14 @@ impl Fleet {
         for name in names(self.count) {
             let folder = Folder::new(self.nodes.node(&name));
             folder.make()?;
-            free(&folder).await?;
+            agent_ended(&folder).await?;
             if Identity::lookup(&folder)?.is_some() {
                 continue;
             }
             let pretend = pretence(&folder, Some(self.gpus), &name, &self.world)?;
-            let inventory = Machine::This { data_dir: folder.path().to_owned(), pretend }.look().await;
+            let machine =
+                Machine::This { data_dir: folder.path().to_owned(), reserve: self.reserve(), pretend };
+            let inventory = machine.look().await;
             let enrolment = operator.enrol(&name).await.with_context(|| format!("enrolling {name}"))?;
             let invitation = Invitation {
                 server: self.server.parse()?,
@@ -250,19 +271,6 @@ async fn settled(operator: &Operator, node: &str) -> anyhow::Result<(i64, String
     }
 }
 
-/// Waits until no agent works in a folder: one whose `up` was killed takes some seconds to finish.
-pub(crate) async fn free(folder: &Folder) -> anyhow::Result<()> {
-    let mut left = 150;
-    loop {
-        match folder.lock() {
-            Ok(_) => return Ok(()),
-            Err(error) if left == 0 => return Err(error.into()),
-            Err(_) => left -= 1,
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-}
-
 /// Simulated agents dial the server where it listens anyway, and must find it there again.
 fn check_simulated(settings: &Settings) -> anyhow::Result<()> {
     if settings.parsed::<std::net::SocketAddr>("nodes.listen")?.port() == 0 {
@@ -273,7 +281,9 @@ fn check_simulated(settings: &Settings) -> anyhow::Result<()> {
 
 /// Whether this machine can have real nodes. Nothing is made before that is known.
 fn check_machine(settings: &Settings, count: u8) -> anyhow::Result<()> {
-    let missing = real::missing_tools();
+    let all =
+        real::missing_tools().into_iter().chain(real::outdated_tools()).chain(real::missing_of(PROGRAMS));
+    let missing: Vec<String> = all.collect::<BTreeSet<_>>().into_iter().collect();
     if !missing.is_empty() {
         bail!(
             "this machine lacks what real cells need: {}. `muster up --nodes {count} --simulated` works without",

@@ -8,6 +8,14 @@ use anyhow::{Context as _, bail};
 
 /// Where programs are looked for, whatever our own environment says.
 pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// The programs that nodes on one machine need beside those of agents: name, package of Debian, purpose.
+pub(crate) const PROGRAMS: &[(&str, &str, &str)] = &[
+    ("setpriv", "util-linux", "ties agents to `muster up`"),
+    ("nsenter", "util-linux", "enters namespaces"),
+    ("unshare", "util-linux", "makes namespaces"),
+    ("ip", "iproute2", "makes links"),
+    ("umount", "mount", "removes namespaces"),
+];
 /// How much of what a program says against itself goes into an error.
 const SAID: usize = 2048;
 

@@ -127,6 +127,9 @@ pub mod types {
         ///Why it failed: the adapter's own word.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub reason: ::std::option::Option<::std::string::String>,
+        ///The reports on members that were not taken, in the answer to `complete`.
+        #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
+        pub refused_reports: ::std::vec::Vec<RefusedReport>,
         pub state: AdapterStepState,
         pub verb: AdapterVerb,
     }
@@ -359,6 +362,8 @@ pub mod types {
         pub queued_at: ::jiff::Timestamp,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub ran: ::std::option::Option<Ran>,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub reason: ::std::option::Option<AdapterTaskReason>,
         pub state: AdapterTaskState,
     }
     ///What is to be done in a member's cell.
@@ -366,14 +371,84 @@ pub mod types {
     #[serde(deny_unknown_fields)]
     pub struct AdapterTaskCreate {
         pub act: CellTask,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub effect: ::std::option::Option<TaskEffect>,
         ///The generation of the lease.
         pub generation: i64,
-        ///What it is for: who asks again with the same key under the same step is told of the same task.
+        /**What it is for: who asks again with the same key under the same step is told of the same task. Under a later lease it is done again
+if another task may have undone it since.*/
         pub key: ::std::string::String,
         pub member_id: MemberId,
         ///How long to wait for its end; not at all if not given.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub wait_seconds: ::std::option::Option<i64>,
+    }
+    ///Why a task failed: a closed list.
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Copy,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    pub enum AdapterTaskReason {
+        #[serde(rename = "cell_dead")]
+        CellDead,
+        #[serde(rename = "secret_unavailable")]
+        SecretUnavailable,
+        #[serde(rename = "image_damaged")]
+        ImageDamaged,
+        #[serde(rename = "refused")]
+        Refused,
+        /// A word that this client is too old to know.
+        #[serde(rename = "unrecognised", other)]
+        Unrecognised,
+    }
+    impl ::std::fmt::Display for AdapterTaskReason {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            match *self {
+                Self::CellDead => f.write_str("cell_dead"),
+                Self::SecretUnavailable => f.write_str("secret_unavailable"),
+                Self::ImageDamaged => f.write_str("image_damaged"),
+                Self::Refused => f.write_str("refused"),
+                Self::Unrecognised => f.write_str("unrecognised"),
+            }
+        }
+    }
+    impl ::std::str::FromStr for AdapterTaskReason {
+        type Err = self::error::ConversionError;
+        fn from_str(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            match value {
+                "cell_dead" => Ok(Self::CellDead),
+                "secret_unavailable" => Ok(Self::SecretUnavailable),
+                "image_damaged" => Ok(Self::ImageDamaged),
+                "refused" => Ok(Self::Refused),
+                _ => Err("invalid value".into()),
+            }
+        }
+    }
+    impl ::std::convert::TryFrom<&str> for AdapterTaskReason {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    impl ::std::convert::TryFrom<::std::string::String> for AdapterTaskReason {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: ::std::string::String,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
     }
     ///What a task is.
     #[derive(
@@ -574,17 +649,6 @@ pub mod types {
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub wait_until: ::std::option::Option<::jiff::Timestamp>,
     }
-    ///Why something is asked of an allocation.
-    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
-    #[serde(deny_unknown_fields)]
-    pub struct AllocationAct {
-        ///Only show the plan.
-        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-        pub dry_run: ::std::option::Option<bool>,
-        ///For the audit.
-        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-        pub reason: ::std::option::Option<::std::string::String>,
-    }
     ///An operator's word.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
@@ -679,6 +743,23 @@ pub mod types {
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub next_page_token: ::std::option::Option<::std::string::String>,
     }
+    ///How an allocation is given back.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+    #[serde(deny_unknown_fields)]
+    pub struct AllocationRelease {
+        ///Remove the members of instances in it first. Without it an allocation that holds members is not released.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub cascade: ::std::option::Option<bool>,
+        ///Only show the plan.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub dry_run: ::std::option::Option<bool>,
+        ///With `cascade`: remove them without draining, and also where their instance needs them.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub force: ::std::option::Option<bool>,
+        ///For the audit.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub reason: ::std::option::Option<::std::string::String>,
+    }
     ///Another size.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
     #[serde(deny_unknown_fields)]
@@ -692,12 +773,32 @@ pub mod types {
         ///Only show the plan.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub dry_run: ::std::option::Option<bool>,
+        ///With `restart`: do not drain the members in it first, and restart them also where their component's quorum is lost.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub force: ::std::option::Option<bool>,
         ///GPUs; as before if not given, like the others.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub gpus: ::std::option::Option<i64>,
         ///Memory in MiB.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub memory_mb: ::std::option::Option<i64>,
+        ///Restart the cells in it, which a change of its GPUs needs: a cell has the GPUs that it was made with.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub restart: ::std::option::Option<bool>,
+    }
+    ///How an allocation is made anew.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+    #[serde(deny_unknown_fields)]
+    pub struct AllocationRestart {
+        ///Only show the plan.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub dry_run: ::std::option::Option<bool>,
+        ///Do not drain the members in it first, and restart them also where their component's quorum is lost meanwhile.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub force: ::std::option::Option<bool>,
+        ///For the audit.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub reason: ::std::option::Option<::std::string::String>,
     }
     ///What kind of place an allocation is.
     #[derive(
@@ -903,8 +1004,9 @@ pub mod types {
         ///What it is.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub description: ::std::option::Option<::std::string::String>,
-        ///Its name for people.
-        pub display_name: ::std::string::String,
+        ///Name for people; default: the slug.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub display_name: ::std::option::Option<::std::string::String>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub labels: ::std::option::Option<Labels>,
         ///Its name in the catalog, of which there is one.
@@ -1469,12 +1571,18 @@ pub mod types {
         pub chain: ::std::string::String,
         ///Its hash. Keep it elsewhere, and a later export can be checked against it.
         pub hash: ::std::string::String,
+        ///The fingerprint of the key that signed it, which is not in the database.
+        pub key_id: ::std::string::String,
         ///That entry's hash, which the first kept entry builds on.
         pub pruned_hash: ::std::string::String,
         ///The last number that retention removed.
         pub pruned_sequence: i64,
         ///The last number.
         pub sequence: i64,
+        ///The signature over chain, number, hash and time, base 64.
+        pub signature: ::std::string::String,
+        ///When the head was signed: now.
+        pub signed_at: ::jiff::Timestamp,
     }
     ///`AuditId`
     #[derive(
@@ -1631,6 +1739,18 @@ pub mod types {
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub name: ::std::option::Option<::std::string::String>,
     }
+    ///A blocked child operation, without which its parent cannot continue.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct BlockedChild {
+        ///`noun.verb`.
+        pub kind: ::std::string::String,
+        pub operation_id: OperationId,
+        pub parked: Parked,
+        ///What the child works on: `allocation`, `cell`, `instance`, `member` or `node`.
+        pub subject_kind: ::std::string::String,
+        ///Name of what the child works on.
+        pub subject_name: ::std::string::String,
+    }
     ///The answer, with its reason.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct CanI {
@@ -1693,8 +1813,14 @@ pub mod types {
         NoWholeNode,
         #[serde(rename = "gpus")]
         Gpus,
-        #[serde(rename = "beside")]
-        Beside,
+        #[serde(rename = "cpus")]
+        Cpus,
+        #[serde(rename = "memory_mb")]
+        MemoryMb,
+        #[serde(rename = "disk_mb")]
+        DiskMb,
+        #[serde(rename = "apart")]
+        Apart,
         /// A word that this client is too old to know.
         #[serde(rename = "unrecognised", other)]
         Unrecognised,
@@ -1706,7 +1832,10 @@ pub mod types {
                 Self::NoNode => f.write_str("no_node"),
                 Self::NoWholeNode => f.write_str("no_whole_node"),
                 Self::Gpus => f.write_str("gpus"),
-                Self::Beside => f.write_str("beside"),
+                Self::Cpus => f.write_str("cpus"),
+                Self::MemoryMb => f.write_str("memory_mb"),
+                Self::DiskMb => f.write_str("disk_mb"),
+                Self::Apart => f.write_str("apart"),
                 Self::Unrecognised => f.write_str("unrecognised"),
             }
         }
@@ -1721,7 +1850,10 @@ pub mod types {
                 "no_node" => Ok(Self::NoNode),
                 "no_whole_node" => Ok(Self::NoWholeNode),
                 "gpus" => Ok(Self::Gpus),
-                "beside" => Ok(Self::Beside),
+                "cpus" => Ok(Self::Cpus),
+                "memory_mb" => Ok(Self::MemoryMb),
+                "disk_mb" => Ok(Self::DiskMb),
+                "apart" => Ok(Self::Apart),
                 _ => Err("invalid value".into()),
             }
         }
@@ -1751,7 +1883,7 @@ pub mod types {
         ///Whether it could be had now: there is a node for it, and the quota allows it.
         pub fits_now: bool,
         pub largest: Capacity,
-        ///The same in a sentence.
+        ///The same in a sentence, with the resource that is short and the most of it there is.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub message: ::std::option::Option<::std::string::String>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
@@ -1777,6 +1909,10 @@ pub mod types {
         pub allocation_id: AllocationId,
         ///When it was asked for.
         pub created_at: ::jiff::Timestamp,
+        pub health: Health,
+        ///Why, where it is not healthy.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub health_message: ::std::option::Option<::std::string::String>,
         pub id: CellId,
         ///Raised whenever it is made.
         pub incarnation: i64,
@@ -1798,6 +1934,8 @@ pub mod types {
         pub reason: ::std::option::Option<::std::string::String>,
         pub spec: CellSpec,
         pub state: CellState,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub status: ::std::option::Option<CellStatus>,
         pub tenant_id: TenantId,
         ///When it last changed.
         pub updated_at: ::jiff::Timestamp,
@@ -1917,6 +2055,65 @@ pub mod types {
         ///What it is.
         pub state: ::std::string::String,
     }
+    ///What happens when a cell ends by itself.
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Copy,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    pub enum CellRestart {
+        #[serde(rename = "never")]
+        Never,
+        #[serde(rename = "always")]
+        Always,
+        /// A word that this client is too old to know.
+        #[serde(rename = "unrecognised", other)]
+        Unrecognised,
+    }
+    impl ::std::fmt::Display for CellRestart {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            match *self {
+                Self::Never => f.write_str("never"),
+                Self::Always => f.write_str("always"),
+                Self::Unrecognised => f.write_str("unrecognised"),
+            }
+        }
+    }
+    impl ::std::str::FromStr for CellRestart {
+        type Err = self::error::ConversionError;
+        fn from_str(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            match value {
+                "never" => Ok(Self::Never),
+                "always" => Ok(Self::Always),
+                _ => Err("invalid value".into()),
+            }
+        }
+    }
+    impl ::std::convert::TryFrom<&str> for CellRestart {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    impl ::std::convert::TryFrom<::std::string::String> for CellRestart {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: ::std::string::String,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
     ///What a cell is made of. It never changes: another one is another incarnation.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
@@ -1946,6 +2143,8 @@ pub mod types {
 `/etc/muster/authorized_keys`. Whoever runs a command in it is then who they are, and not root, unless they say otherwise.*/
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub people: ::std::option::Option<bool>,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub restart: ::std::option::Option<CellRestart>,
         pub root: Root,
         ///Secrets that it is given, each as a file in `/run/muster/secrets` that is kept in memory and nowhere else.
         #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
@@ -2038,6 +2237,18 @@ of an app's members have them, as its manifest says; they are removed when the a
         ) -> ::std::result::Result<Self, self::error::ConversionError> {
             value.parse()
         }
+    }
+    ///The status of a cell, as its node's agent reported it.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct CellStatus {
+        ///Whether its first process runs.
+        pub alive: bool,
+        ///When the agent reported last that something changed.
+        pub observed_at: ::jiff::Timestamp,
+        ///Its services.
+        pub services: ::std::vec::Vec<ServiceStatus>,
+        ///Since when that is so.
+        pub since: ::jiff::Timestamp,
     }
     ///Something to be done in a cell that is there, or beside it.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
@@ -2145,6 +2356,10 @@ of an app's members have them, as its manifest says; they are removed when the a
         QuotaExceeded,
         #[serde(rename = "fenced")]
         Fenced,
+        #[serde(rename = "member_step_running")]
+        MemberStepRunning,
+        #[serde(rename = "too_many_tasks")]
+        TooManyTasks,
         #[serde(rename = "incompatible")]
         Incompatible,
         #[serde(rename = "last_operator")]
@@ -2175,6 +2390,8 @@ of an app's members have them, as its manifest says; they are removed when the a
         Internal,
         #[serde(rename = "unavailable")]
         Unavailable,
+        #[serde(rename = "storage_full")]
+        StorageFull,
         /// A word that this client is too old to know.
         #[serde(rename = "unrecognised", other)]
         Unrecognised,
@@ -2199,6 +2416,8 @@ of an app's members have them, as its manifest says; they are removed when the a
                 Self::InvalidState => f.write_str("invalid_state"),
                 Self::QuotaExceeded => f.write_str("quota_exceeded"),
                 Self::Fenced => f.write_str("fenced"),
+                Self::MemberStepRunning => f.write_str("member_step_running"),
+                Self::TooManyTasks => f.write_str("too_many_tasks"),
                 Self::Incompatible => f.write_str("incompatible"),
                 Self::LastOperator => f.write_str("last_operator"),
                 Self::VersionMismatch => f.write_str("version_mismatch"),
@@ -2214,6 +2433,7 @@ of an app's members have them, as its manifest says; they are removed when the a
                 Self::ExternalRegistry => f.write_str("external_registry"),
                 Self::Internal => f.write_str("internal"),
                 Self::Unavailable => f.write_str("unavailable"),
+                Self::StorageFull => f.write_str("storage_full"),
                 Self::Unrecognised => f.write_str("unrecognised"),
             }
         }
@@ -2241,6 +2461,8 @@ of an app's members have them, as its manifest says; they are removed when the a
                 "invalid_state" => Ok(Self::InvalidState),
                 "quota_exceeded" => Ok(Self::QuotaExceeded),
                 "fenced" => Ok(Self::Fenced),
+                "member_step_running" => Ok(Self::MemberStepRunning),
+                "too_many_tasks" => Ok(Self::TooManyTasks),
                 "incompatible" => Ok(Self::Incompatible),
                 "last_operator" => Ok(Self::LastOperator),
                 "version_mismatch" => Ok(Self::VersionMismatch),
@@ -2256,6 +2478,7 @@ of an app's members have them, as its manifest says; they are removed when the a
                 "external_registry" => Ok(Self::ExternalRegistry),
                 "internal" => Ok(Self::Internal),
                 "unavailable" => Ok(Self::Unavailable),
+                "storage_full" => Ok(Self::StorageFull),
                 _ => Err("invalid value".into()),
             }
         }
@@ -2634,6 +2857,15 @@ run shows.*/
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub next_page_token: ::std::option::Option<::std::string::String>,
     }
+    ///How an entitlement is revoked.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+    #[serde(deny_unknown_fields)]
+    pub struct EntitlementRevoke {
+        /**Shut the app's adapter out at once, although instances live that it operates: its account is disabled, its tokens end
+within seconds, and what needs the adapter waits, and is blocked in the end. Also of an entitlement that was revoked before.*/
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub cut_off: ::std::option::Option<bool>,
+    }
     ///Something that happened, as a CloudEvent.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Event {
@@ -2721,7 +2953,8 @@ run shows.*/
         pub registry: ::std::string::String,
         ///The repository there.
         pub repository: ::std::string::String,
-        ///The project's secret to read it with, by name: its content is `user:password`.
+        /**The project's secret to read it with, by name: it was created for this registry, and its content is `user:password`.
+Needs `secret.use`.*/
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub secret: ::std::option::Option<::std::string::String>,
     }
@@ -2950,6 +3183,12 @@ run shows.*/
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub expires_at: ::std::option::Option<::jiff::Timestamp>,
         pub health: Health,
+        ///Why, where it is not healthy.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub health_message: ::std::option::Option<::std::string::String>,
+        ///Since when its health is what it is.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub health_since: ::std::option::Option<::jiff::Timestamp>,
         pub id: InstanceId,
         pub labels: Labels,
         ///What happened, in a sentence.
@@ -3616,9 +3855,18 @@ absent where nobody knows. Whoever is free first goes first when fewer are wante
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub free_at: ::std::option::Option<::jiff::Timestamp>,
         pub health: Health,
+        ///What to do about that.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub health_advice: ::std::option::Option<::std::string::String>,
         ///Why that is so.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub health_message: ::std::option::Option<::std::string::String>,
+        ///What its health rests on, where it is not healthy: a word of a closed list.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub health_reason: ::std::option::Option<::std::string::String>,
+        ///Since when its health is what it is.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub health_since: ::std::option::Option<::jiff::Timestamp>,
         pub id: MemberId,
         ///Raised whenever its cell is made.
         pub incarnation: i64,
@@ -3634,6 +3882,9 @@ absent where nobody knows. Whoever is free first goes first when fewer are wante
         pub node_id: ::std::option::Option<NodeId>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub removed_witness_id: ::std::option::Option<WitnessId>,
+        ///Its services, as its node's agent reported them last; how often each was restarted is in it.
+        #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
+        pub services: ::std::vec::Vec<ServiceStatus>,
         pub state: MemberState,
         ///When it last changed.
         pub updated_at: ::jiff::Timestamp,
@@ -3973,6 +4224,9 @@ start to start. Empty where the kernel made an address up.*/
     ///An enrolled machine.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Node {
+        ///Where other nodes reach it, as approved.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub address: ::std::option::Option<::std::string::String>,
         ///The agent's version.
         pub agent_version: ::std::string::String,
         ///How many allocations hold something of it.
@@ -4003,8 +4257,14 @@ start to start. Empty where the kernel made an address up.*/
         pub labels: Labels,
         ///Its name, unique among those that are not retired.
         pub name: ::std::string::String,
-        ///Whether the hardware that was found is not the one that was approved.
+        ///Whether the hardware that was found, or the address that is reported, is not the one that was approved.
         pub needs_approval: bool,
+        ///The address that its agent called from when it reported that: the same, unless something is between.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub peer_address: ::std::option::Option<::std::string::String>,
+        ///The address that its agent reported last. Where it is another one, it is not used before it is approved.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub reported_address: ::std::option::Option<::std::string::String>,
         ///When it was retired.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub retired_at: ::std::option::Option<::jiff::Timestamp>,
@@ -4032,6 +4292,9 @@ run on such nodes alone.*/
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct NodeApprove {
+        ///The `reported_address` of what you looked at; the one that is reported now if not given.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub address: ::std::option::Option<::std::string::String>,
         ///The `inventory_digest` of what you looked at.
         pub digest: ::std::string::String,
     }
@@ -4056,7 +4319,8 @@ run on such nodes alone.*/
         ///Only show the plan.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub dry_run: ::std::option::Option<bool>,
-        ///Release what is left at the deadline. Without it, the operation is parked then.
+        /**Also replace members that stop before their successors start, and release what is left at the deadline. Without it such
+members stay, and the operation is blocked at the deadline.*/
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub force: ::std::option::Option<bool>,
         ///For the audit, and for the tenants' timelines.
@@ -4251,6 +4515,9 @@ It keeps its name, its labels and what it holds. Not together with `name` or `la
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
     #[serde(deny_unknown_fields)]
     pub struct NodeUpdate {
+        ///The `reported_address` that other nodes should use from now on.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub address: ::std::option::Option<::std::string::String>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub labels: ::std::option::Option<Labels>,
     }
@@ -4275,6 +4542,10 @@ It keeps its name, its labels and what it holds. Not together with `name` or `la
         pub actor_id: ::std::string::String,
         ///Who asked: the name.
         pub actor_name: ::std::string::String,
+        /**Blocked children (and their children), present while nothing else of the operation advances; only where one operation is
+shown. Unblock them to let the operation continue.*/
+        #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
+        pub blocked_by: ::std::vec::Vec<BlockedChild>,
         ///Whether somebody asked to cancel it.
         pub cancel_requested: bool,
         ///The thread through audit, events, tasks and logs.
@@ -4548,21 +4819,127 @@ It keeps its name, its labels and what it holds. Not together with `name` or `la
     ///What an operation would do.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Plan {
+        ///How many members it adds; they have no ids before they are made.
+        #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
+        pub adds: ::std::vec::Vec<PlannedMembers>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub capacity: ::std::option::Option<Capacity>,
         ///When it must have ended.
         pub deadline_at: ::jiff::Timestamp,
-        ///How long it takes as a rule, where nothing is in the way.
+        ///How long it takes as a rule, where nothing is in the way; with the time to pull the images.
         pub expected_seconds: i32,
         ///Whether there is room for it now; a claim is only sure once it is made.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub fits_now: ::std::option::Option<bool>,
+        ///What would become of each thing that it works on, where that differs.
+        #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
+        pub items: ::std::vec::Vec<PlannedItem>,
         ///`noun.verb`.
         pub kind: ::std::string::String,
+        ///Images of these members that no cell runs from now: a node pulls them first, unless it kept them.
+        #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
+        pub pulls: ::std::vec::Vec<PlannedPull>,
+        ///Where it does not fit now: which resource or limit is short.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub short: ::std::option::Option<::std::string::String>,
         ///The steps, in order.
         pub steps: ::std::vec::Vec<PlannedStep>,
         ///What it touches; operations that touch the same things run one after the other.
         pub touches: ::std::vec::Vec<::std::string::String>,
+    }
+    ///What would become of one thing.
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Copy,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    pub enum PlannedAction {
+        #[serde(rename = "replace")]
+        Replace,
+        #[serde(rename = "drain")]
+        Drain,
+        #[serde(rename = "wait")]
+        Wait,
+        #[serde(rename = "release")]
+        Release,
+        /// A word that this client is too old to know.
+        #[serde(rename = "unrecognised", other)]
+        Unrecognised,
+    }
+    impl ::std::fmt::Display for PlannedAction {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            match *self {
+                Self::Replace => f.write_str("replace"),
+                Self::Drain => f.write_str("drain"),
+                Self::Wait => f.write_str("wait"),
+                Self::Release => f.write_str("release"),
+                Self::Unrecognised => f.write_str("unrecognised"),
+            }
+        }
+    }
+    impl ::std::str::FromStr for PlannedAction {
+        type Err = self::error::ConversionError;
+        fn from_str(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            match value {
+                "replace" => Ok(Self::Replace),
+                "drain" => Ok(Self::Drain),
+                "wait" => Ok(Self::Wait),
+                "release" => Ok(Self::Release),
+                _ => Err("invalid value".into()),
+            }
+        }
+    }
+    impl ::std::convert::TryFrom<&str> for PlannedAction {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    impl ::std::convert::TryFrom<::std::string::String> for PlannedAction {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: ::std::string::String,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    ///What would become of one of the things that an operation works on.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct PlannedItem {
+        pub action: PlannedAction,
+        ///Its id.
+        pub id: ::std::string::String,
+        ///How, or why not: the order, the resource that is short, the state that is lost.
+        pub message: ::std::string::String,
+        ///Its name.
+        pub name: ::std::string::String,
+    }
+    ///Members of one component that an operation would add.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct PlannedMembers {
+        ///The component.
+        pub component_key: ::std::string::String,
+        ///How many.
+        pub count: i64,
+    }
+    ///An image that an operation would have nodes pull.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct PlannedPull {
+        ///Its repository and digest.
+        pub image: ::std::string::String,
+        ///Its size in bytes.
+        pub size: i64,
     }
     ///A step that would be taken.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
@@ -5048,6 +5425,14 @@ It keeps its name, its labels and what it holds. Not together with `name` or `la
         ///Whether it wrote more than is said here.
         pub truncated: bool,
     }
+    ///A report on a member that was not taken. It changed nothing; the others of the same look did.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct RefusedReport {
+        ///The incarnation that it named.
+        pub incarnation: i64,
+        pub member_id: MemberId,
+        pub reason: ReportRefusal,
+    }
     ///What a removal took with it.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Removed {
@@ -5173,6 +5558,65 @@ It keeps its name, its labels and what it holds. Not together with `name` or `la
             Ok(Self(value.to_string()))
         }
     }
+    ///Why a report on a member was not taken.
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Copy,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    pub enum ReportRefusal {
+        #[serde(rename = "unknown_member")]
+        UnknownMember,
+        #[serde(rename = "stale_incarnation")]
+        StaleIncarnation,
+        /// A word that this client is too old to know.
+        #[serde(rename = "unrecognised", other)]
+        Unrecognised,
+    }
+    impl ::std::fmt::Display for ReportRefusal {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            match *self {
+                Self::UnknownMember => f.write_str("unknown_member"),
+                Self::StaleIncarnation => f.write_str("stale_incarnation"),
+                Self::Unrecognised => f.write_str("unrecognised"),
+            }
+        }
+    }
+    impl ::std::str::FromStr for ReportRefusal {
+        type Err = self::error::ConversionError;
+        fn from_str(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            match value {
+                "unknown_member" => Ok(Self::UnknownMember),
+                "stale_incarnation" => Ok(Self::StaleIncarnation),
+                _ => Err("invalid value".into()),
+            }
+        }
+    }
+    impl ::std::convert::TryFrom<&str> for ReportRefusal {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    impl ::std::convert::TryFrom<::std::string::String> for ReportRefusal {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: ::std::string::String,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
     ///A repository. It is made by the first push to it.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Repository {
@@ -5241,12 +5685,6 @@ It keeps its name, its labels and what it holds. Not together with `name` or `la
         ///Give it as `page_token` to get the next page; absent on the last.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub next_page_token: ::std::option::Option<::std::string::String>,
-    }
-    ///The tags of a repository.
-    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
-    pub struct RepositoryTags {
-        ///In the order of their names; the first thousand.
-        pub tags: ::std::vec::Vec<Tag>,
     }
     ///What happens when a service ends.
     #[derive(
@@ -5595,6 +6033,9 @@ It keeps its name, its labels and what it holds. Not together with `name` or `la
         ///Its name, unique in the project.
         pub name: ::std::string::String,
         pub project_id: ProjectId,
+        ///The registry that it is a credential for: `artifact publish` may have it sent there, and nowhere else.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub registry: ::std::option::Option<::std::string::String>,
         ///How often its content was set. A cell has the content of the moment in which it was made.
         pub revision: i64,
         ///How long the content is, in bytes.
@@ -5613,6 +6054,9 @@ It keeps its name, its labels and what it holds. Not together with `name` or `la
         pub encoding: ::std::option::Option<Encoding>,
         ///Its name, unique in the project.
         pub name: ::std::string::String,
+        ///The registry that it is a credential (`user:password`) for, as `host` or `host:port`; for no registry if absent.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub registry: ::std::option::Option<::std::string::String>,
         ///Its content. It never comes back.
         pub value: ::std::string::String,
     }
@@ -5902,6 +6346,94 @@ for this very incarnation of the cell.*/
         ///Which, as the cell's own list has it.
         pub name: ::std::string::String,
     }
+    ///What a service is.
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Copy,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    pub enum ServiceState {
+        #[serde(rename = "idle")]
+        Idle,
+        #[serde(rename = "waiting")]
+        Waiting,
+        #[serde(rename = "running")]
+        Running,
+        #[serde(rename = "restarting")]
+        Restarting,
+        #[serde(rename = "ended")]
+        Ended,
+        /// A word that this client is too old to know.
+        #[serde(rename = "unrecognised", other)]
+        Unrecognised,
+    }
+    impl ::std::fmt::Display for ServiceState {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            match *self {
+                Self::Idle => f.write_str("idle"),
+                Self::Waiting => f.write_str("waiting"),
+                Self::Running => f.write_str("running"),
+                Self::Restarting => f.write_str("restarting"),
+                Self::Ended => f.write_str("ended"),
+                Self::Unrecognised => f.write_str("unrecognised"),
+            }
+        }
+    }
+    impl ::std::str::FromStr for ServiceState {
+        type Err = self::error::ConversionError;
+        fn from_str(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            match value {
+                "idle" => Ok(Self::Idle),
+                "waiting" => Ok(Self::Waiting),
+                "running" => Ok(Self::Running),
+                "restarting" => Ok(Self::Restarting),
+                "ended" => Ok(Self::Ended),
+                _ => Err("invalid value".into()),
+            }
+        }
+    }
+    impl ::std::convert::TryFrom<&str> for ServiceState {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    impl ::std::convert::TryFrom<::std::string::String> for ServiceState {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: ::std::string::String,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    ///The status of a service.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct ServiceStatus {
+        ///Its last exit status.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub exit: ::std::option::Option<i32>,
+        ///Why it is not ready.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub message: ::std::option::Option<::std::string::String>,
+        ///Which.
+        pub name: ::std::string::String,
+        ///Whether it is ready, by its probe.
+        pub ready: bool,
+        ///How often it was restarted.
+        pub restarts: i32,
+        pub state: ServiceState,
+    }
     ///A session. The token itself travels only in the `muster_session` cookie.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone)]
     pub struct Session {
@@ -5925,6 +6457,9 @@ for this very incarnation of the cell.*/
         pub method: LoginMethod,
         ///The password.
         pub password: ::std::string::String,
+        ///The tenant that the person belongs to, by slug or id; none for people who run the platform.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub tenant: ::std::option::Option<::std::string::String>,
     }
     ///A signature, as far as the registry has one for the digest.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
@@ -6156,10 +6691,17 @@ for the evidence. What was shared with the members before that may be in other h
     ///A person's public key.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct SshKey {
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub allocation_id: ::std::option::Option<AllocationId>,
         ///When it was added.
         pub created_at: ::jiff::Timestamp,
+        ///When the platform removes it.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub expires_at: ::std::option::Option<::jiff::Timestamp>,
         ///`SHA256:…`, as OpenSSH prints it.
         pub fingerprint: ::std::string::String,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub granted_by: ::std::option::Option<UserId>,
         pub id: SshKeyId,
         ///Its name, unique among the person's in the project.
         pub name: ::std::string::String,
@@ -6170,14 +6712,23 @@ for the evidence. What was shared with the members before that may be in other h
         ///For `If-Match`.
         pub version: i64,
     }
-    ///One's own public key, for a project.
+    ///A public key for the cells of a project, or a grant for those of one allocation.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct SshKeyCreate {
+        ///Accept it only in the cells of this allocation, by id or name.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub allocation: ::std::option::Option<::std::string::String>,
+        ///Remove it at this time.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub expires_at: ::std::option::Option<::jiff::Timestamp>,
         ///Its name.
         pub name: ::std::string::String,
         ///The text of the `.pub` file.
         pub public_key: ::std::string::String,
+        ///Grant another person of the tenant, by e-mail address or id, a login in the cells of `allocation` until `expires_at`.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub user: ::std::option::Option<::std::string::String>,
     }
     ///`SshKeyId`
     #[derive(
@@ -6558,6 +7109,79 @@ for the evidence. What was shared with the members before that may be in other h
         ///When it was last set.
         pub updated_at: ::jiff::Timestamp,
     }
+    ///A page of tags, in the order of their names.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct TagPage {
+        ///This page, oldest first.
+        pub items: ::std::vec::Vec<Tag>,
+        ///Give it as `page_token` to get the next page; absent on the last.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub next_page_token: ::std::option::Option<::std::string::String>,
+    }
+    /**What a task does to a cell, by the adapter's own word. It decides what a look at the whole instance (`reconcile`) may do beside steps of
+its members: a look has a snapshot of its own moment, and a repair by it would undo a drain that began since.*/
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Copy,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    pub enum TaskEffect {
+        #[serde(rename = "reads")]
+        Reads,
+        #[serde(rename = "changes")]
+        Changes,
+        #[serde(rename = "concurrent")]
+        Concurrent,
+        /// A word that this client is too old to know.
+        #[serde(rename = "unrecognised", other)]
+        Unrecognised,
+    }
+    impl ::std::fmt::Display for TaskEffect {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            match *self {
+                Self::Reads => f.write_str("reads"),
+                Self::Changes => f.write_str("changes"),
+                Self::Concurrent => f.write_str("concurrent"),
+                Self::Unrecognised => f.write_str("unrecognised"),
+            }
+        }
+    }
+    impl ::std::str::FromStr for TaskEffect {
+        type Err = self::error::ConversionError;
+        fn from_str(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            match value {
+                "reads" => Ok(Self::Reads),
+                "changes" => Ok(Self::Changes),
+                "concurrent" => Ok(Self::Concurrent),
+                _ => Err("invalid value".into()),
+            }
+        }
+    }
+    impl ::std::convert::TryFrom<&str> for TaskEffect {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    impl ::std::convert::TryFrom<::std::string::String> for TaskEffect {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: ::std::string::String,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
     ///`TaskId`
     #[derive(
         ::serde::Deserialize,
@@ -6711,6 +7335,8 @@ for the evidence. What was shared with the members before that may be in other h
         pub last_used_at: ::std::option::Option<::jiff::Timestamp>,
         ///What it is for.
         pub name: ::std::string::String,
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub parent_id: ::std::option::Option<TokenId>,
         ///When it was revoked.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub revoked_at: ::std::option::Option<::jiff::Timestamp>,
@@ -6772,7 +7398,8 @@ for the evidence. What was shared with the members before that may be in other h
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct TokenIssue {
-        ///How long it lives; 90 days if not given.
+        /**How long it lives; 90 days if not given. What a token issues ends with it at the latest; a browser session may issue
+what lasts longer.*/
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub expires_in_seconds: ::std::option::Option<i32>,
         ///What it is for.
@@ -7039,7 +7666,7 @@ for the evidence. What was shared with the members before that may be in other h
         pub disabled: bool,
         ///What people read.
         pub display_name: ::std::string::String,
-        ///The address, unique on the platform.
+        ///The address, unique in the tenant.
         pub email: ::std::string::String,
         ///Whether a password was set.
         pub has_password: bool,
@@ -7065,7 +7692,7 @@ for the evidence. What was shared with the members before that may be in other h
         ///What people read; the address if not given.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub display_name: ::std::option::Option<::std::string::String>,
-        ///The address, unique on the platform.
+        ///The address, unique in the tenant.
         pub email: ::std::string::String,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub labels: ::std::option::Option<Labels>,
@@ -7183,8 +7810,10 @@ for the evidence. What was shared with the members before that may be in other h
         pub attempts: i64,
         ///When it was made.
         pub created_at: ::jiff::Timestamp,
-        ///The last event that was delivered or passed over, by platform number.
-        pub cursor: i64,
+        /**The last event that was delivered or passed over, by its number in the platform's stream; of the platform's own webhooks
+alone.*/
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub cursor: ::std::option::Option<i64>,
         ///Which types; empty means all.
         pub event_types: ::std::vec::Vec<::std::string::String>,
         ///Since when nothing got through.
@@ -7490,6 +8119,8 @@ for the evidence. What was shared with the members before that may be in other h
         Witnessed,
         #[serde(rename = "attested")]
         Attested,
+        #[serde(rename = "lost")]
+        Lost,
         /// A word that this client is too old to know.
         #[serde(rename = "unrecognised", other)]
         Unrecognised,
@@ -7499,6 +8130,7 @@ for the evidence. What was shared with the members before that may be in other h
             match *self {
                 Self::Witnessed => f.write_str("witnessed"),
                 Self::Attested => f.write_str("attested"),
+                Self::Lost => f.write_str("lost"),
                 Self::Unrecognised => f.write_str("unrecognised"),
             }
         }
@@ -7511,6 +8143,7 @@ for the evidence. What was shared with the members before that may be in other h
             match value {
                 "witnessed" => Ok(Self::Witnessed),
                 "attested" => Ok(Self::Attested),
+                "lost" => Ok(Self::Lost),
                 _ => Err("invalid value".into()),
             }
         }
@@ -7758,7 +8391,7 @@ Arguments:
     }
     /**Log in with a browser
 
-Sets the `muster_session` cookie. Programs use tokens instead.
+Sets the `muster_session` cookie. Programs use tokens instead. Repeated with the same `Idempotency-Key` it is another login: a stored answer would have no cookie.
 
 Sends a `POST` request to `/v1/sessions`
 
@@ -10325,10 +10958,10 @@ Sends a `GET` request to `/v1/projects/{project}/capacity`
 
 Arguments:
 - `project`: An id or a name.
-- `cpus`: How many logical CPUs; any number if not given.
-- `disk_mb`: How much disk in MiB; any amount if not given.
-- `gpus`: How many GPUs; none if not given.
-- `memory_mb`: How much memory in MiB; any amount if not given.
+- `cpus`: How many logical CPUs; 1 if not given.
+- `disk_mb`: How much disk in MiB; 1024 if not given.
+- `gpus`: How many GPUs; none if not given, as in a request for an allocation.
+- `memory_mb`: How much memory in MiB; 1024 if not given.
 - `shape`: What kind of place; a slice of a node if not given.
 */
     pub async fn capacity_get<'a>(
@@ -10336,7 +10969,7 @@ Arguments:
         project: &'a str,
         cpus: Option<i64>,
         disk_mb: Option<i64>,
-        gpus: Option<i32>,
+        gpus: Option<i64>,
         memory_mb: Option<i64>,
         shape: Option<types::AllocationShape>,
     ) -> Result<ResponseValue<types::CapacityReport>, Error<types::Problem>> {
@@ -10662,7 +11295,7 @@ Arguments:
     }
     /**Give an allocation back
 
-Destroys its place, sees that it is gone, wipes what it held, sees that it is wiped, and only then frees it. Whatever else is under way on it is superseded.
+Destroys its place, verifies that it is gone, wipes what it held, verifies that it is wiped, and only then frees it. Whatever else is under way on it is superseded. With `cascade` the members of instances in it are removed first, which needs `member.remove` too, and with `force` `member.force_remove`.
 
 Sends a `POST` request to `/v1/projects/{project}/allocations/{allocation}/release`
 
@@ -10677,7 +11310,7 @@ Arguments:
         project: &'a str,
         allocation: &'a str,
         idempotency_key: &'a str,
-        body: &'a types::AllocationAct,
+        body: &'a types::AllocationRelease,
     ) -> Result<ResponseValue<types::Started>, Error<types::Problem>> {
         let url = format!(
             "{}/v1/projects/{}/allocations/{}/release", self.baseurl, encode_path(&
@@ -10721,6 +11354,8 @@ Arguments:
     }
     /**Make an allocation's place anew, on the same node
 
+Stops every cell in it, destroys the place, makes it anew with a higher incarnation, and starts the cells again, each with a new incarnation and with its state directories. Members are drained first and join again, which needs `member.recover` too.
+
 Sends a `POST` request to `/v1/projects/{project}/allocations/{allocation}/restart`
 
 Arguments:
@@ -10734,7 +11369,7 @@ Arguments:
         project: &'a str,
         allocation: &'a str,
         idempotency_key: &'a str,
-        body: &'a types::AllocationAct,
+        body: &'a types::AllocationRestart,
     ) -> Result<ResponseValue<types::Started>, Error<types::Problem>> {
         let url = format!(
             "{}/v1/projects/{}/allocations/{}/restart", self.baseurl, encode_path(&
@@ -10777,6 +11412,8 @@ Arguments:
         }
     }
     /**Change the size of an allocation, on the same node
+
+CPUs and memory change while its cells run; memory is not made smaller than what they use. A change of its GPUs needs `restart` where it holds cells.
 
 Sends a `POST` request to `/v1/projects/{project}/allocations/{allocation}/resize`
 
@@ -11384,9 +12021,9 @@ Arguments:
             _ => Err(Error::UnexpectedResponse(response)),
         }
     }
-    /**Add one's own SSH key to a project
+    /**Add an SSH key to a project, or grant one access to an allocation
 
-It is kept in `/etc/muster/authorized_keys` of every cell of the project that asks for keys, for as long as its owner belongs to the project.
+The key is written to `/etc/muster/authorized_keys` of every cell of the project that asks for people, or of one `allocation`, until `expires_at`. A key for oneself counts for as long as its owner may work in the project. A grant for another `user` needs `allocation`, `expires_at` and the right to bind roles; it gives that person a login there and nowhere else.
 
 Sends a `POST` request to `/v1/projects/{project}/ssh-keys`
 
@@ -11875,12 +12512,16 @@ Sends a `GET` request to `/v1/projects/{project}/repositories/{repository}/tags`
 Arguments:
 - `project`: An id or a name.
 - `repository`: An id or a name.
+- `page_size`: How many at most; 50 if not given.
+- `page_token`: The token that the page before gave.
 */
     pub async fn repository_tags<'a>(
         &'a self,
         project: &'a str,
         repository: &'a str,
-    ) -> Result<ResponseValue<types::RepositoryTags>, Error<types::Problem>> {
+        page_size: Option<i32>,
+        page_token: Option<&'a str>,
+    ) -> Result<ResponseValue<types::TagPage>, Error<types::Problem>> {
         let url = format!(
             "{}/v1/projects/{}/repositories/{}/tags", self.baseurl, encode_path(& project
             .to_string()), encode_path(& repository.to_string()),
@@ -11899,6 +12540,8 @@ Arguments:
                 ::reqwest::header::ACCEPT,
                 ::reqwest::header::HeaderValue::from_static("application/json"),
             )
+            .query(&progenitor_client::QueryParam::new("page_size", &page_size))
+            .query(&progenitor_client::QueryParam::new("page_token", &page_token))
             .headers(header_map)
             .build()?;
         let info = OperationInfo {
@@ -13592,7 +14235,6 @@ Sends a `GET` request to `/v1/projects/{project}/apps/{app}/versions`
 Arguments:
 - `project`: An id or a name.
 - `app`: An id or a name.
-- `labels`: Only those with these labels: `team=ml,stage!=test`.
 - `page_size`: How many at most; 50 if not given.
 - `page_token`: The token that the page before gave.
 */
@@ -13600,7 +14242,6 @@ Arguments:
         &'a self,
         project: &'a str,
         app: &'a str,
-        labels: Option<&'a str>,
         page_size: Option<i32>,
         page_token: Option<&'a str>,
     ) -> Result<ResponseValue<types::AppVersionPage>, Error<types::Problem>> {
@@ -13622,7 +14263,6 @@ Arguments:
                 ::reqwest::header::ACCEPT,
                 ::reqwest::header::HeaderValue::from_static("application/json"),
             )
-            .query(&progenitor_client::QueryParam::new("labels", &labels))
             .query(&progenitor_client::QueryParam::new("page_size", &page_size))
             .query(&progenitor_client::QueryParam::new("page_token", &page_token))
             .headers(header_map)
@@ -14048,7 +14688,7 @@ Arguments:
             _ => Err(Error::UnexpectedResponse(response)),
         }
     }
-    /**Let nothing new be launched; what runs stays operable until it is decommissioned
+    /**Let nothing new be launched; what runs stays operable until it is decommissioned, or is cut off
 
 Sends a `POST` request to `/v1/projects/{project}/entitlements/{entitlement}/revoke`
 
@@ -14063,7 +14703,7 @@ Arguments:
         project: &'a str,
         entitlement: &'a str,
         idempotency_key: &'a str,
-        body: &'a types::Nothing,
+        body: &'a types::EntitlementRevoke,
     ) -> Result<ResponseValue<types::Entitlement>, Error<types::Problem>> {
         let url = format!(
             "{}/v1/projects/{}/entitlements/{}/revoke", self.baseurl, encode_path(&
@@ -14168,14 +14808,12 @@ Sends a `GET` request to `/v1/projects/{project}/adapters`
 
 Arguments:
 - `project`: An id or a name.
-- `labels`: Only those with these labels: `team=ml,stage!=test`.
 - `page_size`: How many at most; 50 if not given.
 - `page_token`: The token that the page before gave.
 */
     pub async fn adapter_list<'a>(
         &'a self,
         project: &'a str,
-        labels: Option<&'a str>,
         page_size: Option<i32>,
         page_token: Option<&'a str>,
     ) -> Result<ResponseValue<types::AdapterPage>, Error<types::Problem>> {
@@ -14197,7 +14835,6 @@ Arguments:
                 ::reqwest::header::ACCEPT,
                 ::reqwest::header::HeaderValue::from_static("application/json"),
             )
-            .query(&progenitor_client::QueryParam::new("labels", &labels))
             .query(&progenitor_client::QueryParam::new("page_size", &page_size))
             .query(&progenitor_client::QueryParam::new("page_token", &page_token))
             .headers(header_map)

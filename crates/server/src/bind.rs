@@ -146,7 +146,7 @@ handlers! {
     Socket "stream_join" => |cx, input| websocket::join(cx, input);
     Read "repository_list" => |cx, input| repository::list(cx, input.path(0), input.query()?);
     Read "repository_get" => |cx, input| repository::get(cx, input.path(0), input.path(1));
-    Read "repository_tags" => |cx, input| repository::tags(cx, input.path(0), input.path(1));
+    Read "repository_tags" => |cx, input| repository::tags(cx, input.path(0), input.path(1), input.query()?);
     Command "repository_delete" => |cx, input| repository::delete(cx, input.path(0), input.path(1));
     Command "artifact_publish" => |cx, input| artifact::publish(cx, input.path(0), input.body()?);
     Read "artifact_list" => |cx, input| artifact::list(cx, input.path(0), input.query()?);

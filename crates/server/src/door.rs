@@ -1,6 +1,7 @@
 //! The way of every request: name, credential, share, input, use-case, answer.
 
 use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,15 +12,15 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body_util::{BodyExt as _, Limited};
 use muster_api::{Code, Credential, Kind, Method, Operation, Problem};
-use muster_control::{Authenticated, Command, Cx, Platform, Result, Verdict, execute};
+use muster_control::{Authenticated, Command, Cx, Platform, Result, Share, Verdict, execute};
 use muster_model::token::{Secret, TokenKind};
 use serde_json::Value;
 use subtle::ConstantTimeEq as _;
 
 use crate::bind::Handler;
 use crate::hosts::Hosts;
-use crate::input::{Input, correlation_id, idempotency_key, if_match, read_json};
-use crate::listen::Peer;
+use crate::input::{Input, correlation_id, idempotency_key, if_match, read_json, too_many_large};
+use crate::listen::{Peer, RESERVE_TIMEOUT, Reserve};
 use crate::respond;
 use crate::schema::Schemas;
 use crate::websocket::Upgrade;
@@ -27,10 +28,12 @@ use crate::websocket::Upgrade;
 /// What every request needs.
 pub(crate) struct Server {
     pub(crate) platform: Arc<Platform>,
-    pub(crate) schemas: Schemas,
+    pub(crate) schemas: &'static Schemas,
     pub(crate) hosts: Hosts,
     pub(crate) body_limit: usize,
     pub(crate) timeout: Duration,
+    /// Where the server writes what it cannot work without. A full registry refuses pushes, and everything else goes on.
+    pub(crate) data: PathBuf,
 }
 
 fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
@@ -118,26 +121,25 @@ impl Server {
         body: &mut Option<Body>,
         correlation: &str,
     ) -> Result<Response<Body>> {
-        self.hosts.check(&parts.headers)?;
+        self.hosts.check(&parts.headers, &parts.uri)?;
         let now = self.platform.world.now();
-        let (actor, secret) = self.authenticate(operation, &parts.headers, now).await?;
-        let tenant = Cx::share(actor.as_deref());
-        let share = match (&actor, parts.extensions.get::<Peer>()) {
-            (Some(actor), _) => actor.principal.id(),
-            (None, Some(peer)) => format!("anonymous at {}", peer.0),
-            (None, None) => "anonymous".to_owned(),
+        let address = parts.extensions.get::<Peer>().map(|peer| peer.0);
+        let (actor, secret) = match self.authenticate(operation, &parts.headers, now).await {
+            // A credential that does not hold is the address's: guessing must not be free.
+            Err(problem) if problem.code == Code::Unauthenticated => {
+                self.take_share("", &Share::of_address(address))?;
+                return Err(problem);
+            }
+            authenticated => authenticated?,
         };
-        if let Verdict::Wait(_) = self.platform.limits.take(&share, tenant.as_deref(), Instant::now()) {
+        let reserved = parts.extensions.get::<Reserve>().is_some();
+        if reserved && !may_use_reserve(operation, actor.as_deref()) {
             self.platform.metrics.rate_limited.inc();
             return Err(Problem::new(
                 Code::RateLimited,
-                "your share of requests per second is used up; wait and repeat",
+                "too many connections to the server, or from your address, are open; wait and repeat",
             ));
         }
-        let _under_way = self.platform.limits.enter(tenant.as_deref()).ok_or_else(|| {
-            self.platform.metrics.rate_limited.inc();
-            Problem::new(Code::RateLimited, "too many requests of your tenant are under way; wait and repeat")
-        })?;
         let key = match operation.needs_idempotency_key() {
             true => Some(idempotency_key(header(&parts.headers, "idempotency-key"))?),
             false => None,
@@ -148,14 +150,23 @@ impl Server {
             correlation_id: correlation.to_owned(),
             now,
             if_match: if_match(header(&parts.headers, "if-match"))?,
+            address,
         };
+        let share = cx.share();
+        self.take_share(&cx.actor.as_ref().map_or_else(String::new, |actor| actor.principal.id()), &share)?;
         if operation.if_match {
             cx.needs_version()?;
         }
         let raw_query = parts.uri.query().unwrap_or_default();
-        let body = self.read_body(operation, &parts.headers, body).await?;
+        let timeout = if reserved { RESERVE_TIMEOUT.min(self.timeout) } else { self.timeout };
+        let body = self.read_body(operation, &parts.headers, body, &share, timeout).await?;
+        // Counted only now: a body that does not arrive must not hold a place that others need.
+        let _under_way = self.platform.limits.enter(&share).ok_or_else(|| {
+            self.platform.metrics.rate_limited.inc();
+            Problem::new(Code::RateLimited, "too many requests of your tenant are under way; wait and repeat")
+        })?;
         let input = Input {
-            path,
+            path: no_nul(path)?,
             query: self.schemas.read_query(operation, raw_query)?,
             body,
             silent_body: self.schemas.has_silent_body(operation),
@@ -176,12 +187,27 @@ impl Server {
                 let command = Command {
                     action: operation.action(),
                     route: format!("{} {}", operation.method.as_str(), parts.uri.path()),
-                    key,
+                    // Callers without a credential would share one space of keys, and a stored login could not be used: a
+                    // repeated login is another login.
+                    key: key.filter(|_| cx.actor.is_some()),
                     request_hash: self.platform.request_hash(raw_query, &input.body.to_string()).await?,
                     status: operation.status,
                 };
                 let prepared = prepare(cx.clone(), input).await;
                 Ok(respond::reply(&execute(&cx, &command, prepared).await?))
+            }
+        }
+    }
+
+    fn take_share(&self, actor: &str, share: &Share) -> Result<()> {
+        match self.platform.limits.take(actor, share, Instant::now()) {
+            Verdict::Proceed => Ok(()),
+            Verdict::Wait(_) => {
+                self.platform.metrics.rate_limited.inc();
+                Err(Problem::new(
+                    Code::RateLimited,
+                    "your share of requests per second is used up; wait and repeat",
+                ))
             }
         }
     }
@@ -244,13 +270,32 @@ impl Server {
         operation: &Operation,
         headers: &HeaderMap,
         body: &mut Option<Body>,
+        share: &Share,
+        timeout: Duration,
     ) -> Result<Value> {
         if operation.body.is_none() {
             return Ok(Value::Null);
         }
-        let value = read_json(headers, body, self.body_limit, self.timeout).await?;
+        let memory = || self.platform.limits.large_body(share).map(Some).ok_or_else(too_many_large);
+        let value = read_json(headers, body, self.body_limit, timeout, memory).await?;
         self.schemas.check_body(operation, &value)?;
         Ok(value)
+    }
+}
+
+/// When connections are scarce, those who can do something about it come first, and so does logging in.
+fn may_use_reserve(operation: &Operation, actor: Option<&Authenticated>) -> bool {
+    match actor {
+        Some(actor) => actor.is_operator(),
+        None => operation.id == "session_create",
+    }
+}
+
+/// The path's parameters, refused where PostgreSQL could not even be asked about one.
+fn no_nul(path: Vec<String>) -> Result<Vec<String>> {
+    match path.iter().any(|part| part.contains('\0')) {
+        true => Err(Problem::field("path", "the character U+0000 is in no name")),
+        false => Ok(path),
     }
 }
 

@@ -3,8 +3,8 @@
 
 use std::net::SocketAddr;
 
-use http::HeaderMap;
 use http::header::{HOST, ORIGIN};
+use http::{HeaderMap, Uri};
 use muster_api::{Code, Problem};
 
 /// The allowed host names, lower case, without ports.
@@ -31,11 +31,17 @@ impl Hosts {
     }
 
     /// Checks `Host`, `Origin` and `Sec-Fetch-Site` of any request, whatever its method.
-    pub(crate) fn check(&self, headers: &HeaderMap) -> Result<(), Problem> {
+    pub(crate) fn check(&self, headers: &HeaderMap, uri: &Uri) -> Result<(), Problem> {
+        if headers.get_all(HOST).iter().count() > 1 {
+            return Err(Problem::new(Code::MalformedRequest, "the request names its host twice"));
+        }
         let text =
             |name| headers.get(name).map(|value: &http::HeaderValue| value.to_str().unwrap_or_default());
         match text(HOST) {
-            Some(host) if self.allows(host) => {}
+            // A request may also name its host in its first line, which then is the one that counts.
+            Some(host)
+                if self.allows(host)
+                    && uri.authority().is_none_or(|authority| self.allows(authority.as_str())) => {}
             _ => {
                 let detail = "the server does not answer to this name; an operator can add it to http.hosts";
                 return Err(Problem::new(Code::HostNotAllowed, detail));
@@ -43,7 +49,10 @@ impl Hosts {
         }
         let foreign_origin = text(ORIGIN).is_some_and(|origin| {
             let authority = origin.split_once("://").map_or("", |(_, authority)| authority);
-            !self.allows(authority)
+            // Another port is another origin; without a port it is the name behind a proxy that ends TLS.
+            let is_same = text(HOST).is_some_and(|host| host.eq_ignore_ascii_case(authority));
+            let is_default_port = !authority.ends_with(']') && !authority.contains(':');
+            !(is_same || is_default_port && self.allows(authority))
         });
         let foreign_fetch = headers.get("sec-fetch-site").is_some_and(|site| site == "cross-site");
         if foreign_origin || foreign_fetch {
@@ -70,17 +79,34 @@ mod tests {
     #[test]
     fn rebinding_and_other_sites_are_refused() {
         let hosts = Hosts::new("127.0.0.1:7480".parse().unwrap(), "muster.example");
+        let check = |headers: &HeaderMap| hosts.check(headers, &Uri::from_static("/v1/whoami"));
         for good in ["localhost:7480", "127.0.0.1", "[::1]:7480", "MUSTER.example"] {
-            assert!(hosts.check(&headers(&[("host", good)])).is_ok(), "{good}");
+            assert!(check(&headers(&[("host", good)])).is_ok(), "{good}");
         }
         for bad in ["evil.example", "localhost.evil.example", "", "127.0.0.1.nip.example:7480"] {
-            assert!(hosts.check(&headers(&[("host", bad)])).is_err(), "{bad}");
+            assert!(check(&headers(&[("host", bad)])).is_err(), "{bad}");
         }
-        assert!(hosts.check(&HeaderMap::new()).is_err());
-        for bad in ["https://evil.example", "null", "http://localhost.evil.example"] {
-            assert!(hosts.check(&headers(&[("host", "localhost"), ("origin", bad)])).is_err(), "{bad}");
+        assert!(check(&HeaderMap::new()).is_err());
+        let from = |origin: &str| check(&headers(&[("host", "localhost:7480"), ("origin", origin)]));
+        for bad in ["https://evil.example", "null", "http://localhost.evil.example", "http://localhost:9999"]
+        {
+            assert!(from(bad).is_err(), "{bad}");
         }
-        assert!(hosts.check(&headers(&[("host", "localhost"), ("origin", "http://localhost:7480")])).is_ok());
-        assert!(hosts.check(&headers(&[("host", "localhost"), ("sec-fetch-site", "cross-site")])).is_err());
+        for good in ["http://localhost:7480", "https://muster.example"] {
+            assert!(from(good).is_ok(), "{good}");
+        }
+        assert!(check(&headers(&[("host", "localhost"), ("sec-fetch-site", "cross-site")])).is_err());
+    }
+
+    #[test]
+    fn a_request_names_one_host_in_one_way() {
+        let hosts = Hosts::new("127.0.0.1:7480".parse().unwrap(), "");
+        let mut twice = headers(&[("host", "localhost")]);
+        twice.append("host", "localhost".parse().unwrap());
+        let plain = Uri::from_static("/v1/whoami");
+        assert_eq!(hosts.check(&twice, &plain).unwrap_err().code, Code::MalformedRequest);
+        let once = headers(&[("host", "localhost")]);
+        assert!(hosts.check(&once, &Uri::from_static("http://evil.example/v1/whoami")).is_err());
+        assert!(hosts.check(&once, &Uri::from_static("http://localhost:7480/v1/whoami")).is_ok());
     }
 }

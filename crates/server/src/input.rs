@@ -5,9 +5,9 @@ use std::time::Duration;
 use axum::body::Body;
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
-use http_body_util::{BodyExt as _, Limited};
+use http_body_util::BodyExt as _;
 use muster_api::{Code, Problem};
-use muster_control::{Expected, Result};
+use muster_control::{Expected, InFlight, Result};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -52,12 +52,17 @@ pub(crate) fn read<T: DeserializeOwned>(value: &Value, place: &str) -> Result<T>
     T::deserialize(value).map_err(|error| Problem::new(Code::InvalidRequest, format!("{place}: {error}")))
 }
 
+/// So many bytes of a body are read before it counts as one that takes memory.
+const SMALL_BODY: usize = 16 << 10;
+
 /// Reads a body that must be JSON, of so many bytes at most and within this time. What is refused unread stays in `body`.
-pub(crate) async fn read_json(
+/// `memory` gives a place among those whose bodies are large, or refuses.
+pub(crate) async fn read_json<'m>(
     headers: &HeaderMap,
     body: &mut Option<Body>,
     limit: usize,
     timeout: Duration,
+    memory: impl FnOnce() -> Result<Option<InFlight<'m>>>,
 ) -> Result<Value> {
     let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let essence = content_type.split(';').next().unwrap_or_default().trim();
@@ -67,17 +72,47 @@ pub(crate) async fn read_json(
             "send the body as `Content-Type: application/json`",
         ));
     }
-    let body = body.take().unwrap_or_default();
-    let bytes = match tokio::time::timeout(timeout, Limited::new(body, limit).collect()).await {
+    let mut incoming = body.take().unwrap_or_default();
+    let bytes = match tokio::time::timeout(timeout, collect(&mut incoming, limit, memory)).await {
         Err(_) => return Err(Problem::new(Code::RequestTimeout, "the body did not arrive in time")),
-        Ok(Ok(collected)) => collected.to_bytes(),
-        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
+        Ok(Ok(bytes)) => bytes,
+        Ok(Err(problem)) => {
+            if problem.code == Code::RateLimited {
+                *body = Some(incoming);
+            }
+            return Err(problem);
+        }
+    };
+    crate::unique::parse(&bytes)
+        .map_err(|error| Problem::new(Code::MalformedRequest, format!("the body is not JSON: {error}")))
+}
+
+async fn collect<'m>(
+    body: &mut Body,
+    limit: usize,
+    memory: impl FnOnce() -> Result<Option<InFlight<'m>>>,
+) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let (mut memory, mut _held) = (Some(memory), None::<InFlight<'m>>);
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| Problem::new(Code::MalformedRequest, "the body broke off"))?;
+        let Ok(data) = frame.into_data() else { continue };
+        if bytes.len() + data.len() > limit {
             return Err(Problem::new(Code::BodyTooLarge, format!("the body is larger than {limit} bytes")));
         }
-        Ok(Err(_)) => return Err(Problem::new(Code::MalformedRequest, "the body broke off")),
-    };
-    serde_json::from_slice(&bytes)
-        .map_err(|error| Problem::new(Code::MalformedRequest, format!("the body is not JSON: {error}")))
+        bytes.extend_from_slice(&data);
+        if bytes.len() > SMALL_BODY
+            && let Some(memory) = memory.take()
+        {
+            _held = memory()?;
+        }
+    }
+    Ok(bytes)
+}
+
+/// The refusal where too many large bodies of one share arrive at once.
+pub(crate) fn too_many_large() -> Problem {
+    Problem::new(Code::RateLimited, "too many large requests of yours are arriving; wait and repeat")
 }
 
 /// `If-Match`: a version in quotes, or `*`.

@@ -14,6 +14,7 @@ mod run;
 mod schema;
 mod settings;
 mod stream;
+mod unique;
 mod websocket;
 
 pub use bind::handled;

@@ -1,19 +1,21 @@
 //! Accepting connections: plain on loopback, TLS anywhere else; slow clients are timed out, and stopping is graceful.
 
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
-use http::Request;
+use http::{HeaderMap, Request};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use muster_control::Share;
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -41,31 +43,69 @@ pub(crate) fn tls(cert_file: &Path, key_file: &Path) -> Result<TlsAcceptor, Star
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
+/// Who may connect, and how many at once.
+#[derive(Debug, Clone)]
+pub(crate) struct Admission {
+    /// How long a client may take for its handshake and its headers.
+    pub(crate) timeout: Duration,
+    /// Connections at once.
+    pub(crate) connections: usize,
+    /// Connections at once beyond those, for probes, operators and logins alone.
+    pub(crate) reserve: usize,
+    /// Connections at once from one address.
+    pub(crate) per_address: u32,
+    /// Connections at once without a client certificate, where one is asked for.
+    pub(crate) without_certificate: Option<usize>,
+    /// Proxies in front of the server, whose `X-Forwarded-For` is believed.
+    pub(crate) proxies: Arc<[IpAddr]>,
+}
+
+/// How long a client of the reserve may take for anything.
+pub(crate) const RESERVE_TIMEOUT: Duration = Duration::from_secs(2);
+/// Connections at once from one address in the reserve: a flood from one place must not fill it.
+const RESERVE_PER_ADDRESS: u32 = 4;
+
 /// Serves until told to stop, then lets requests that are under way finish.
 pub(crate) async fn serve(
     listener: TcpListener,
     acceptor: Option<TlsAcceptor>,
     router: Router,
-    timeout: Duration,
-    connections: usize,
+    admission: Admission,
     mut stop: watch::Receiver<bool>,
 ) {
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(timeout).max_buf_size(64 * 1024);
+    builder.timer(TokioTimer::new()).header_read_timeout(admission.timeout).max_buf_size(64 * 1024);
     let builder = Arc::new(builder);
+    let mut reserve = http1::Builder::new();
+    reserve.timer(TokioTimer::new()).header_read_timeout(RESERVE_TIMEOUT).max_buf_size(64 * 1024);
+    reserve.keep_alive(false);
+    let reserve = Arc::new(reserve);
     let (alive, mut all_gone) = mpsc::channel::<Infallible>(1);
-    let slots = Arc::new(Semaphore::new(connections));
+    let rooms = Rooms::new(&admission);
+    let strangers = admission.without_certificate.map(|most| Arc::new(Semaphore::new(most)));
     loop {
-        let (stream, peer, slot) = tokio::select! {
-            accepted = accept(&listener, &slots) => match accepted {
+        let (stream, peer, place) = tokio::select! {
+            accepted = rooms.accept(&listener) => match accepted {
                 Some(accepted) => accepted,
                 None => continue,
             },
             _ = stop.changed() => break,
         };
-        let connected = Connected(Arc::new((slot, alive.clone())));
-        let mut named = Named { router: router.clone(), peer: Peer(peer.ip()), certificate: None, connected };
-        let (builder, acceptor, stop) = (builder.clone(), acceptor.clone(), stop.clone());
+        let reserved = place.reserved;
+        let (builder, timeout) = match reserved {
+            true => (reserve.clone(), RESERVE_TIMEOUT),
+            false => (builder.clone(), admission.timeout),
+        };
+        let connected = Connected(Arc::new((place, alive.clone())));
+        let mut named = Named {
+            router: router.clone(),
+            peer: Peer(peer.ip()),
+            proxies: admission.proxies.clone(),
+            certificate: None,
+            reserved,
+            connected,
+        };
+        let (acceptor, stop, strangers) = (acceptor.clone(), stop.clone(), strangers.clone());
         tokio::spawn(async move {
             match acceptor {
                 None => connection(&builder, stream, named, stop).await,
@@ -75,6 +115,16 @@ pub(crate) async fn serve(
                         named.certificate = chain
                             .and_then(|chain| chain.first())
                             .map(|certificate| PeerCertificate(certificate.as_ref().into()));
+                        // Strangers have a few places of their own, so that they cannot keep those with a certificate out.
+                        let _stranger = match (&named.certificate, strangers) {
+                            (None, Some(strangers)) => match strangers.try_acquire_owned() {
+                                Ok(place) => Some(place),
+                                Err(_) => {
+                                    return tracing::debug!("too many connections without a certificate");
+                                }
+                            },
+                            _ => None,
+                        };
                         connection(&builder, stream, named, stop).await;
                     }
                     Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
@@ -90,22 +140,112 @@ pub(crate) async fn serve(
     }
 }
 
-async fn accept(
-    listener: &TcpListener,
-    slots: &Arc<Semaphore>,
-) -> Option<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
-    let slot = slots.clone().acquire_owned().await.ok()?;
-    match listener.accept().await {
-        Ok((stream, peer)) => {
-            let _ = stream.set_nodelay(true);
-            Some((stream, peer, slot))
+/// The connections at once, as a whole and by address.
+struct Rooms {
+    slots: Arc<Semaphore>,
+    reserve: Arc<Semaphore>,
+    per_address: u32,
+    proxies: Arc<[IpAddr]>,
+    addresses: Addresses,
+}
+
+type Addresses = Arc<Mutex<HashMap<(Share, bool), u32>>>;
+
+/// A connection's place.
+#[derive(Debug)]
+pub(crate) struct Place {
+    _slot: OwnedSemaphorePermit,
+    _address: Option<AddressPlace>,
+    /// Whether it is one of the reserve.
+    reserved: bool,
+}
+
+/// A connection's place among those of its address.
+#[derive(Debug)]
+struct AddressPlace {
+    addresses: Addresses,
+    key: (Share, bool),
+}
+
+impl AddressPlace {
+    fn take(addresses: &Addresses, key: (Share, bool), most: u32) -> Option<Self> {
+        let mut counts = addresses.lock().expect("no holder of this lock can panic");
+        let count = counts.entry(key.clone()).or_default();
+        if *count >= most {
+            return None;
         }
-        Err(error) => {
-            // Out of descriptors, most likely: accepting at once again would spin.
-            tracing::warn!(%error, "a connection could not be accepted");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            None
+        *count += 1;
+        Some(Self { addresses: addresses.clone(), key })
+    }
+}
+
+impl Drop for AddressPlace {
+    fn drop(&mut self) {
+        let mut counts = self.addresses.lock().expect("no holder of this lock can panic");
+        if let Some(count) = counts.get_mut(&self.key) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&self.key);
+            }
         }
+    }
+}
+
+impl Rooms {
+    fn new(admission: &Admission) -> Self {
+        Self {
+            slots: Arc::new(Semaphore::new(admission.connections)),
+            reserve: Arc::new(Semaphore::new(admission.reserve)),
+            per_address: admission.per_address,
+            proxies: admission.proxies.clone(),
+            addresses: Addresses::default(),
+        }
+    }
+
+    /// The next connection, once there is a place for it; none if it had to be turned away.
+    async fn accept(&self, listener: &TcpListener) -> Option<(TcpStream, SocketAddr, Place)> {
+        let (slot, reserved) = tokio::select! {
+            biased;
+            slot = self.slots.clone().acquire_owned() => (slot.ok()?, false),
+            slot = self.reserve.clone().acquire_owned() => (slot.ok()?, true),
+        };
+        let (stream, peer) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                // Out of descriptors, most likely: accepting at once again would spin.
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                return None;
+            }
+        };
+        let _ = stream.set_nodelay(true);
+        match self.place(peer.ip(), slot, reserved) {
+            Some(place) => Some((stream, peer, place)),
+            None => {
+                tracing::debug!(address = %peer.ip(), "too many connections from this address");
+                None
+            }
+        }
+    }
+
+    fn place(&self, address: IpAddr, slot: OwnedSemaphorePermit, reserved: bool) -> Option<Place> {
+        // A place may have become free while this one waited for somebody to connect.
+        let (slot, reserved) = match reserved.then(|| self.slots.clone().try_acquire_owned()) {
+            Some(Ok(free)) => (free, false),
+            _ => (slot, reserved),
+        };
+        let key = |reserved| (Share::of_address(Some(address)), reserved);
+        if !reserved {
+            if self.proxies.contains(&address) {
+                return Some(Place { _slot: slot, _address: None, reserved });
+            }
+            if let Some(counted) = AddressPlace::take(&self.addresses, key(false), self.per_address) {
+                return Some(Place { _slot: slot, _address: Some(counted), reserved });
+            }
+        }
+        let slot = if reserved { slot } else { self.reserve.clone().try_acquire_owned().ok()? };
+        let counted = AddressPlace::take(&self.addresses, key(true), RESERVE_PER_ADDRESS)?;
+        Some(Place { _slot: slot, _address: Some(counted), reserved: true })
     }
 }
 
@@ -134,8 +274,12 @@ where
 #[derive(Debug, Clone)]
 pub(crate) struct Connected(
     #[expect(dead_code, reason = "it is held, and given up by being dropped")]
-    Arc<(OwnedSemaphorePermit, mpsc::Sender<Infallible>)>,
+    Arc<(Place, mpsc::Sender<Infallible>)>,
 );
+
+/// The connection is one of the reserve: the server's others are all in use, or those of its address are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reserve;
 
 /// Where a request comes from: the share of callers without a credential is counted by it.
 #[derive(Debug, Clone, Copy)]
@@ -150,8 +294,22 @@ pub(crate) struct PeerCertificate(pub(crate) Arc<[u8]>);
 struct Named {
     router: Router,
     peer: Peer,
+    proxies: Arc<[IpAddr]>,
     certificate: Option<PeerCertificate>,
+    reserved: bool,
     connected: Connected,
+}
+
+impl Named {
+    /// Where a request comes from. A proxy appends the address that it was asked from, so the last one is its word.
+    fn peer(&self, headers: &HeaderMap) -> Peer {
+        if !self.proxies.contains(&self.peer.0) {
+            return self.peer;
+        }
+        let forwarded = headers.get_all("x-forwarded-for").into_iter().next_back();
+        let last = forwarded.and_then(|value| value.to_str().ok()?.rsplit(',').next()?.trim().parse().ok());
+        last.map_or(self.peer, Peer)
+    }
 }
 
 impl tower::Service<Request<Incoming>> for Named {
@@ -164,7 +322,11 @@ impl tower::Service<Request<Incoming>> for Named {
     }
 
     fn call(&mut self, mut request: Request<Incoming>) -> Self::Future {
-        request.extensions_mut().insert(self.peer);
+        let peer = self.peer(request.headers());
+        request.extensions_mut().insert(peer);
+        if self.reserved {
+            request.extensions_mut().insert(Reserve);
+        }
         request.extensions_mut().insert(self.connected.clone());
         if let Some(certificate) = &self.certificate {
             request.extensions_mut().insert(certificate.clone());

@@ -1,15 +1,19 @@
 //! What is asked by machines that look after servers: health, readiness, metrics, and the document itself.
 
-use std::sync::Arc;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
+use std::time::Instant;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
-use http::{HeaderMap, Response, StatusCode};
+use http::request::Parts;
+use http::{Response, StatusCode};
 use muster_api::{Code, Problem};
-use muster_control::Cx;
+use muster_control::{Cx, Share, Verdict};
 
 use crate::door::Server;
+use crate::listen::Peer;
 use crate::respond;
 
 fn text(status: StatusCode, content_type: &'static str, body: String) -> Response<Body> {
@@ -24,10 +28,26 @@ pub(crate) fn healthz() -> Response<Body> {
     text(StatusCode::OK, "text/plain; charset=utf-8", "ok\n".to_owned())
 }
 
-/// `/readyz`: it can take requests: the database answers and it is not stopping.
+/// With less room than this the next write may fail.
+const LEAST_FREE_MIB: u64 = 4;
+/// The contract as it is answered: hundreds of kilobytes that are made once, when the first client asks.
+static DOCUMENT: LazyLock<Bytes> = LazyLock::new(|| muster_api::document().to_string().into());
+
+/// Why nothing can be written in a folder: its disk is full.
+fn full(folder: &Path) -> Option<String> {
+    let system = rustix::fs::statvfs(folder).ok()?;
+    let free = (u128::from(system.f_bavail) * u128::from(system.f_frsize)) >> 20;
+    (free < u128::from(LEAST_FREE_MIB))
+        .then(|| format!("the disk of the data folder is full: {free} MiB are left; free some space\n"))
+}
+
+/// `/readyz`: it can take requests: the database answers, there is room to write, and it is not stopping.
 pub(crate) async fn readyz(server: &Server, stopping: &AtomicBool) -> Response<Body> {
     if stopping.load(Ordering::Relaxed) {
         return text(StatusCode::SERVICE_UNAVAILABLE, "text/plain; charset=utf-8", "stopping\n".to_owned());
+    }
+    if let Some(why) = full(&server.data) {
+        return text(StatusCode::SERVICE_UNAVAILABLE, "text/plain; charset=utf-8", why);
     }
     match server.platform.store.ping().await {
         Ok(()) => text(StatusCode::OK, "text/plain; charset=utf-8", "ready\n".to_owned()),
@@ -40,7 +60,11 @@ pub(crate) async fn readyz(server: &Server, stopping: &AtomicBool) -> Response<B
 }
 
 /// `/metrics`: for operators' tokens only; what a platform does and how much is nobody else's business.
-pub(crate) async fn metrics(server: &Arc<Server>, headers: &HeaderMap) -> Response<Body> {
+pub(crate) async fn metrics(server: &Arc<Server>, request: &Parts) -> Response<Body> {
+    let headers = &request.headers;
+    if let Some(refused) = hurried(server, request) {
+        return refused;
+    }
     let correlation_id = server.correlation(headers);
     let token = headers
         .get(AUTHORIZATION)
@@ -52,13 +76,19 @@ pub(crate) async fn metrics(server: &Arc<Server>, headers: &HeaderMap) -> Respon
         Ok(actor) => actor,
         Err(problem) => return respond::problem(problem, &correlation_id),
     };
-    let cx =
-        Cx { platform: server.platform.clone(), actor: Some(actor), correlation_id, now, if_match: None };
+    let cx = Cx {
+        platform: server.platform.clone(),
+        actor: Some(actor),
+        correlation_id,
+        now,
+        if_match: None,
+        address: None,
+    };
     if !cx.may_read_metrics() {
         let problem = Problem::new(Code::PermissionDenied, "metrics are for operators");
         return respond::problem(problem, &cx.correlation_id);
     }
-    if let Err(error) = server.platform.metrics.look(&server.platform.store).await {
+    if let Err(error) = server.platform.look_for_metrics().await {
         tracing::debug!(%error, "the gauges are those of the last look");
     }
     let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -66,6 +96,25 @@ pub(crate) async fn metrics(server: &Arc<Server>, headers: &HeaderMap) -> Respon
 }
 
 /// `/openapi.json`: the contract.
-pub(crate) fn document(server: &Server) -> Response<Body> {
-    text(StatusCode::OK, "application/json", server.schemas.document().to_string())
+pub(crate) fn document(server: &Arc<Server>, request: &Parts) -> Response<Body> {
+    if let Some(refused) = hurried(server, request) {
+        return refused;
+    }
+    let mut response = Response::new(Body::from(DOCUMENT.clone()));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// The refusal for an address that asks for more than its share of what needs no credential.
+fn hurried(server: &Arc<Server>, request: &Parts) -> Option<Response<Body>> {
+    let share = Share::of_address(request.extensions.get::<Peer>().map(|peer| peer.0));
+    match server.platform.limits.take("", &share, Instant::now()) {
+        Verdict::Proceed => None,
+        Verdict::Wait(_) => {
+            server.platform.metrics.rate_limited.inc();
+            let problem =
+                Problem::new(Code::RateLimited, "too many requests from this address; wait and repeat");
+            Some(respond::problem(problem, &server.correlation(&request.headers)))
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Starting and stopping a server.
 
 use std::io::Write as _;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +14,8 @@ use axum::extract::{RawPathParams, Request};
 use axum::routing::{MethodFilter, MethodRouter, any, get, on};
 use jiff::SignedDuration;
 use muster_api::{Code, Method, Problem};
-use muster_control::{Options, Platform, RootKeyError, RootKeys, Sealer, first_start};
+use muster_control::audit::{AuditHeadsError, AuditKey, HeadsDestination};
+use muster_control::{Keys, Options, Platform, Rates, RootKeyError, RootKeys, Sealer, first_start};
 use muster_ids::World;
 use muster_operations::{Strike, Timing};
 use muster_registry::Blobs;
@@ -41,6 +42,9 @@ pub enum StartError {
     /// The root keys.
     #[error(transparent)]
     RootKey(#[from] RootKeyError),
+    /// The audit's signing key cannot be used.
+    #[error(transparent)]
+    AuditKey(#[from] AuditHeadsError),
     /// The data folder.
     #[error("the data folder {path}: {error}")]
     Data {
@@ -134,10 +138,23 @@ fn options(settings: &Settings, secure: bool) -> Result<Options, SettingsError> 
         ),
         event_retention: days("retention.events_days")?,
         audit_retention: days("retention.audit_days")?,
+        audit_heads_to: HeadsDestination::parse(
+            settings.text("audit.heads_to"),
+            settings.parsed("webhooks.allow_private")?,
+        )
+        .map_err(|error| settings.refused("audit.heads_to", error.to_string()))?,
+        audit_heads_every: Duration::from_secs(settings.positive("audit.heads_every_seconds")?),
         webhooks_to_private: settings.parsed("webhooks.allow_private")?,
-        actor_rate: settings.parsed::<u32>("limits.actor_per_second")?.max(1),
-        tenant_rate: settings.parsed::<u32>("limits.tenant_per_second")?.max(1),
-        tenant_in_flight: settings.parsed::<u32>("limits.tenant_in_flight")?.max(1),
+        rates: Rates {
+            actor: settings.parsed::<u32>("limits.actor_per_second")?.max(1),
+            tenant: settings.parsed::<u32>("limits.tenant_per_second")?.max(1),
+            address: settings.parsed::<u32>("limits.address_per_second")?.max(1),
+            tenant_in_flight: settings.parsed::<u32>("limits.tenant_in_flight")?.max(1),
+            address_in_flight: settings.parsed::<u32>("limits.address_in_flight")?.max(1),
+            streams_per_actor: settings.parsed::<u32>("events.streams_per_actor")?.max(1),
+            streams_per_tenant: settings.parsed::<u32>("events.streams_per_tenant")?.max(1),
+            downloads_per_tenant: settings.parsed::<u32>("limits.downloads_per_tenant")?.max(1),
+        },
         timing: Timing {
             lease: SignedDuration::from_millis(
                 settings.parsed::<u32>("engine.lease_milliseconds")?.max(100).into(),
@@ -153,6 +170,9 @@ fn options(settings: &Settings, secure: bool) -> Result<Options, SettingsError> 
             escalate: SignedDuration::from_secs(
                 settings.parsed::<u32>("engine.escalate_seconds")?.max(1).into(),
             ),
+            silent: Timing::silent_after(SignedDuration::from_secs(
+                settings.parsed::<u32>("nodes.heartbeat_seconds")?.max(1).into(),
+            )),
             ..Timing::default()
         },
         secure_cookies: secure,
@@ -164,6 +184,7 @@ fn options(settings: &Settings, secure: bool) -> Result<Options, SettingsError> 
             settings.parsed::<u32>("registry.garbage_grace_seconds")?.into(),
         ),
         garbage_every: Duration::from_secs(settings.parsed::<u64>("registry.garbage_every_seconds")?.max(1)),
+        scrub_pace: Some(settings.parsed::<u64>("registry.scrub_bytes_per_second")?).filter(|pace| *pace > 0),
         registries_to_private: settings.parsed("registry.allow_private")?,
         registries: settings.parsed("registry.external")?,
         slice_network_crosses_allocations: settings.parsed("apps.slice_network_crosses_allocations")?,
@@ -172,6 +193,17 @@ fn options(settings: &Settings, secure: bool) -> Result<Options, SettingsError> 
             settings.parsed::<u32>("nodes.certificate_hours")?.max(1).into(),
         ),
         ..Options::default()
+    })
+}
+
+/// Connections beyond `http.max_connections`, so that probes, operators and logins are answered when all of those are in use.
+const RESERVED_CONNECTIONS: usize = 64;
+
+/// The addresses in `http.proxies`.
+fn proxies(settings: &Settings) -> Result<Arc<[IpAddr]>, SettingsError> {
+    let names = settings.text("http.proxies").split(',').map(str::trim).filter(|name| !name.is_empty());
+    names.map(str::parse).collect::<Result<_, _>>().map_err(|error: std::net::AddrParseError| {
+        settings.refused("http.proxies", format!("it should be addresses with commas between: {error}"))
     })
 }
 
@@ -184,7 +216,7 @@ pub async fn start(settings: &Settings, world: World) -> Result<Running, StartEr
         (cert, key) => Some(listen::tls(Path::new(cert), Path::new(key))?),
     };
     let options = options(settings, acceptor.is_some())?;
-    let timeout = Duration::from_secs(settings.parsed::<u64>("http.timeout_seconds")?.max(1));
+    let timeout = Duration::from_secs(settings.positive("http.timeout_seconds")?);
     let data = settings.data_dir();
     std::fs::DirBuilder::new()
         .recursive(true)
@@ -193,7 +225,7 @@ pub async fn start(settings: &Settings, world: World) -> Result<Running, StartEr
         .map_err(|error| StartError::Data { path: data.clone(), error })?;
     let location = match settings.text("database.url") {
         "" => Location::Sqlite(data.join("muster.db")),
-        url => Location::parse(url),
+        url => Location::parse(database_url(settings, url)?),
     };
     let lock = match &location {
         Location::Sqlite(path) => Some(only_one(path)?),
@@ -204,7 +236,9 @@ pub async fn start(settings: &Settings, world: World) -> Result<Running, StartEr
     let fresh = store.sealing_key_newest("platform").await?.is_none();
     let root_keys = RootKeys::open(&settings.file("keys.root_key_file", "root.key"), fresh, &world)?;
     let blobs = blobs(settings, &store, &world).await?;
-    let platform = Platform::new(world, store, blobs, root_keys, options);
+    let audit_key = AuditKey::open(&settings.file("audit.signing_key_file", "audit.key"))?;
+    let keys = Keys { root: root_keys, audit: audit_key };
+    let platform = Platform::new(world, store, blobs, keys, options);
     if let Some((point, nth)) = kill_at(settings.text("engine.kill_at")) {
         platform.engine.points.arm(point, Strike::Abort, nth);
     }
@@ -219,16 +253,24 @@ pub async fn start(settings: &Settings, world: World) -> Result<Running, StartEr
     let stopping = Arc::new(AtomicBool::new(false));
     let server = Arc::new(Server {
         platform: platform.clone(),
-        schemas: Schemas::new(),
+        schemas: Schemas::public(),
         hosts: Hosts::new(address, settings.text("http.hosts")),
         body_limit: settings.parsed("http.body_limit_bytes")?,
         timeout,
+        data: settings.data_dir(),
     });
     let (stop, stopped) = watch::channel(false);
     let mut tasks = JoinSet::new();
     background(&mut tasks, &platform, address, &stopped);
     let nodes_address = node::start(settings, &platform, timeout, &mut tasks, &stopped).await?;
-    let connections = settings.parsed::<usize>("http.max_connections")?.max(1);
+    let admission = listen::Admission {
+        timeout,
+        connections: settings.parsed::<usize>("http.max_connections")?.max(1),
+        reserve: RESERVED_CONNECTIONS,
+        per_address: settings.parsed::<u32>("http.connections_per_address")?.max(1),
+        without_certificate: None,
+        proxies: proxies(settings)?,
+    };
     let registry = Arc::new(Registry {
         platform: platform.clone(),
         hosts: Some(server.hosts.clone()),
@@ -236,9 +278,20 @@ pub async fn start(settings: &Settings, world: World) -> Result<Running, StartEr
         tls: acceptor.is_some(),
     });
     let router = router(&server, &stopping).merge(registry_routes(registry));
-    tasks.spawn(listen::serve(listener, acceptor, router, timeout, connections, stopped));
+    tasks.spawn(listen::serve(listener, acceptor, router, admission, stopped));
     let first_token_file = first.map(|_| token_file);
     Ok(Running { address, nodes_address, first_token_file, platform, stop, stopping, tasks, _lock: lock })
+}
+
+/// A URL of a database that there is no driver for would otherwise be the path of an odd file.
+fn database_url<'s>(settings: &Settings, url: &'s str) -> Result<&'s str, SettingsError> {
+    match url.split_once("://") {
+        None | Some(("postgres" | "postgresql" | "sqlite", _)) => Ok(url),
+        Some((scheme, _)) => Err(settings.refused(
+            "database.url",
+            format!("there is no driver for {scheme}: give postgres://…, or the path of a SQLite file"),
+        )),
+    }
 }
 
 /// `point` or `point@n`, for the n-th time.
@@ -289,12 +342,20 @@ async fn blobs(settings: &Settings, store: &Store, world: &World) -> Result<Blob
     Ok(blobs)
 }
 
+/// Writes a token to a file of its own, which then takes the place of what has the name. What is there already may be readable
+/// for others, or be a link to somewhere else: nothing is written into it.
 fn write_token(path: &Path, token: &str) -> std::io::Result<()> {
-    let mut file =
-        std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    file.write_all(token.as_bytes())?;
-    file.write_all(b"\n")?;
-    file.sync_all()
+    let fresh = path.with_extension(format!("fresh-{}", std::process::id()));
+    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
+    let written = file
+        .write_all(token.as_bytes())
+        .and_then(|()| file.write_all(b"\n"))
+        .and_then(|()| file.sync_all())
+        .and_then(|()| std::fs::rename(&fresh, path));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&fresh);
+    }
+    written
 }
 
 fn background(
@@ -305,9 +366,11 @@ fn background(
 ) {
     tasks.spawn(Sealer::new(platform.clone()).run(stop.clone()));
     tasks.spawn(platform.clone().run_deliverer(stop.clone()));
+    tasks.spawn(platform.clone().run_audit_heads(stop.clone()));
     tasks.spawn(platform.clone().run_engine(stop.clone()));
     tasks.spawn(platform.clone().run_sweeper(Duration::from_secs(20), stop.clone()));
     tasks.spawn(until_stopped(stop.clone(), platform.clone().run_collector()));
+    tasks.spawn(until_stopped(stop.clone(), platform.clone().run_scrubber()));
     tasks.spawn(until_stopped(stop.clone(), platform.clone().run_tail()));
     tasks.spawn(until_stopped(stop.clone(), platform.clone().run_leases()));
     tasks.spawn(until_stopped(stop.clone(), platform.clone().run_listener()));
@@ -385,9 +448,12 @@ fn router(server: &Arc<Server>, stopping: &Arc<AtomicBool>) -> Router {
         .route("/readyz", get(async move || probes::readyz(&ready, &stopping).await))
         .route(
             "/metrics",
-            get(async move |request: Request| probes::metrics(&metrics, request.headers()).await),
+            get(async move |request: Request| probes::metrics(&metrics, &request.into_parts().0).await),
         )
-        .route("/openapi.json", get(async move || probes::document(&document)))
+        .route(
+            "/openapi.json",
+            get(async move |request: Request| probes::document(&document, &request.into_parts().0)),
+        )
         .fallback(async move |request: Request| {
             let problem = Problem::new(
                 Code::NotFound,

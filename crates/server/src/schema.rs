@@ -1,49 +1,55 @@
 //! Requests are checked against the published schemas themselves, so that the document cannot promise what the server
 //! does not hold.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::{LazyLock, OnceLock};
 
 use jsonschema::Validator;
-use muster_api::{Code, FieldError, Operation, Problem};
+use muster_api::{Code, FieldError, Operation, Problem, self_contained};
 use serde_json::{Map, Value, json};
 
-/// The compiled schemas of all bodies and queries.
+/// The schemas of all bodies and queries. Each is compiled by the first request that needs it: compiling all of them at each
+/// start was most of a server's start, and a test starts many servers.
 pub(crate) struct Schemas {
-    validators: HashMap<String, Validator>,
-    document: Value,
+    validators: HashMap<String, OnceLock<Validator>>,
+    document: Cow<'static, Value>,
 }
 
 impl Schemas {
-    /// Those of the public API.
-    pub(crate) fn new() -> Self {
-        let operations = muster_api::operations();
-        let shapes =
-            operations.iter().flat_map(|operation| operation.body.iter().chain(operation.query.iter()));
-        Self::of(muster_api::document(), shapes.map(|shape| shape.name()))
+    /// Those of the public API, once a process.
+    pub(crate) fn public() -> &'static Self {
+        static SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| {
+            let operations = muster_api::operations();
+            let shapes =
+                operations.iter().flat_map(|operation| operation.body.iter().chain(operation.query.iter()));
+            Schemas::new(Cow::Borrowed(muster_api::document()), shapes.map(|shape| shape.name()))
+        });
+        &SCHEMAS
     }
 
-    /// Those of a document with these names.
-    pub(crate) fn of(document: Value, names: impl Iterator<Item = String>) -> Self {
-        let mut validators = HashMap::new();
-        for name in names {
-            if validators.contains_key(&name) {
-                continue;
-            }
-            let schema = json!({
-                "$ref": format!("#/components/schemas/{name}"),
-                "components": {"schemas": reached(&document, &name)},
-            });
-            let validator = jsonschema::draft202012::options()
+    /// Those of the agents' wire, once a process.
+    pub(crate) fn of_nodes() -> &'static Self {
+        static SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| {
+            let bodies = muster_node_api::OPERATIONS.iter().map(|operation| operation.body.name());
+            Schemas::new(Cow::Owned(muster_node_api::document()), bodies)
+        });
+        &SCHEMAS
+    }
+
+    fn new(document: Cow<'static, Value>, names: impl Iterator<Item = String>) -> Self {
+        Self { validators: names.map(|name| (name, OnceLock::new())).collect(), document }
+    }
+
+    fn validator(&self, name: &str) -> Option<&Validator> {
+        let validator = self.validators.get(name)?;
+        Some(validator.get_or_init(|| {
+            let schema = json!({"$ref": format!("#/components/schemas/{name}")});
+            jsonschema::draft202012::options()
                 .should_validate_formats(true)
-                .build(&schema)
-                .expect("a published schema is a valid schema");
-            validators.insert(name, validator);
-        }
-        Self { validators, document }
-    }
-
-    pub(crate) fn document(&self) -> &Value {
-        &self.document
+                .build(&self_contained(&self.document, &schema))
+                .expect("a published schema is a valid schema")
+        }))
     }
 
     /// Checks a body; every fault is named by its place.
@@ -92,7 +98,7 @@ impl Schemas {
 
     /// Checks a value against the schema of this name; `at` is where it stands in the request.
     pub(crate) fn check(&self, name: &str, value: &Value, at: &str) -> Result<(), Problem> {
-        let Some(validator) = self.validators.get(name) else { return Ok(()) };
+        let Some(validator) = self.validator(name) else { return Ok(()) };
         let silent = self.is_silent(name);
         let mut errors: Vec<FieldError> = validator
             .iter_errors(value)
@@ -113,34 +119,6 @@ impl Schemas {
     }
 }
 
-/// The schemas that one leads to, itself included. A validator keeps what it is given, and there is one for each request.
-fn reached(document: &Value, name: &str) -> Map<String, Value> {
-    let mut reached = Map::new();
-    let mut waiting = vec![name.to_owned()];
-    while let Some(name) = waiting.pop() {
-        let schema = &document["components"]["schemas"][&name];
-        if !schema.is_null() && !reached.contains_key(&name) {
-            references(schema, &mut waiting);
-            reached.insert(name, schema.clone());
-        }
-    }
-    reached
-}
-
-fn references(schema: &Value, found: &mut Vec<String>) {
-    match schema {
-        Value::Object(object) => {
-            let name = object
-                .get("$ref")
-                .and_then(|reference| reference.as_str()?.strip_prefix("#/components/schemas/"));
-            found.extend(name.map(str::to_owned));
-            object.values().for_each(|value| references(value, found));
-        }
-        Value::Array(items) => items.iter().for_each(|item| references(item, found)),
-        _ => {}
-    }
-}
-
 /// A validator repeats the offending value; a megabyte of it helps nobody.
 fn shorten(text: String) -> String {
     if text.chars().count() <= 200 { text } else { text.chars().take(197).collect::<String>() + "…" }
@@ -157,5 +135,25 @@ fn nul(value: &Value, at: String) -> Option<String> {
             if key.contains('\0') { Some(at.clone()) } else { nul(item, format!("{at}/{key}")) }
         }),
         Value::Null | Value::Bool(_) | Value::Number(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_published_schema_compiles() {
+        for schemas in [Schemas::public(), Schemas::of_nodes()] {
+            assert!(schemas.validators.len() > 5);
+            for name in schemas.validators.keys() {
+                assert!(
+                    schemas.document["components"]["schemas"][name].is_object(),
+                    "{name} is not published"
+                );
+                assert!(schemas.validator(name).is_some(), "{name}");
+            }
+        }
+        assert!(Schemas::public().check("NoSuchName", &json!(1), "").is_ok());
     }
 }

@@ -50,7 +50,17 @@ pub const TABLE: &[Setting] = &[
     Setting {
         key: "http.max_connections",
         default: "4096",
-        meaning: "Connections at once; further ones wait to be accepted.",
+        meaning: "Connections at once; beyond them only probes, operators and logins are answered, and others wait.",
+    },
+    Setting {
+        key: "http.connections_per_address",
+        default: "1024",
+        meaning: "Connections at once from one address (an IPv6 network of 64 bits); those of http.proxies are not counted.",
+    },
+    Setting {
+        key: "http.proxies",
+        default: "",
+        meaning: "Addresses of proxies in front of the server, with commas between: the last address in their X-Forwarded-For is the caller's.",
     },
     Setting { key: "tls.cert_file", default: "", meaning: "The certificate chain, PEM." },
     Setting { key: "tls.key_file", default: "", meaning: "Its private key, PEM." },
@@ -111,6 +121,11 @@ pub const TABLE: &[Setting] = &[
         meaning: "How often content that nothing needs is looked for.",
     },
     Setting {
+        key: "registry.scrub_bytes_per_second",
+        default: "16777216",
+        meaning: "How fast the registry's content is verified in the background; 0 switches it off.",
+    },
+    Setting {
         key: "registry.external",
         default: "true",
         meaning: "Whether projects may reference content of other registries, which this server then reads.",
@@ -131,6 +146,21 @@ pub const TABLE: &[Setting] = &[
         meaning: "The root keys, mode 0600; root.key in data.dir if empty.",
     },
     Setting {
+        key: "audit.signing_key_file",
+        default: "",
+        meaning: "The key that signs heads of the audit, mode 0600; audit.key in data.dir if empty. Made where there is none.",
+    },
+    Setting {
+        key: "audit.heads_to",
+        default: "",
+        meaning: "Where signed heads of the audit are kept: the absolute path of a file that is appended to, or an https URL.",
+    },
+    Setting {
+        key: "audit.heads_every_seconds",
+        default: "60",
+        meaning: "How often heads of chains that have grown are signed and kept.",
+    },
+    Setting {
         key: "operator.token_file",
         default: "",
         meaning: "Where the first start writes the operator's token, mode 0600; operator.token in data.dir if empty.",
@@ -141,6 +171,31 @@ pub const TABLE: &[Setting] = &[
         key: "limits.tenant_in_flight",
         default: "64",
         meaning: "Requests of one tenant that may be under way at once.",
+    },
+    Setting {
+        key: "limits.address_per_second",
+        default: "50",
+        meaning: "Requests per second and address without a valid credential: logins, probing tokens, joining nodes.",
+    },
+    Setting {
+        key: "limits.address_in_flight",
+        default: "16",
+        meaning: "Requests of one address without a valid credential that may be under way at once.",
+    },
+    Setting {
+        key: "limits.downloads_per_tenant",
+        default: "256",
+        meaning: "Downloads and exports that one tenant may have open at this server at once.",
+    },
+    Setting {
+        key: "events.streams_per_actor",
+        default: "32",
+        meaning: "Event streams that one actor may have open at this server at once.",
+    },
+    Setting {
+        key: "events.streams_per_tenant",
+        default: "256",
+        meaning: "Event streams that one tenant may have open at this server at once.",
     },
     Setting {
         key: "streams.per_tenant",
@@ -342,6 +397,20 @@ impl Settings {
             source_name,
             why: error.to_string(),
         })
+    }
+
+    /// A number that must not be 0.
+    pub fn positive(&self, key: &str) -> Result<u64, SettingsError> {
+        match self.parsed::<u64>(key)? {
+            0 => Err(self.refused(key, "it should be at least 1".to_owned())),
+            number => Ok(number),
+        }
+    }
+
+    /// The refusal of a value, with where it came from.
+    pub fn refused(&self, key: &str, why: String) -> SettingsError {
+        let (value, source_name) = self.values.get(key).cloned().unwrap_or_default();
+        SettingsError::Value { key: key.to_owned(), value, source_name, why }
     }
 
     /// The data folder, with `~` resolved.

@@ -22,6 +22,7 @@ fn all(document: &Value) -> Result<Vec<Golden>> {
     Ok(vec![
         Golden { path: DOCUMENT, text: format!("{document:#}\n") },
         Golden { path: NODE_DOCUMENT, text: format!("{:#}\n", muster_node_api::document()) },
+        Golden { path: "openapi/manifest.schema.json", text: format!("{:#}\n", muster_manifest::schema()) },
         Golden { path: "openapi/operations.txt", text: operations::list() },
         Golden { path: "docs/reference/events.md", text: reference::events() },
         Golden { path: "docs/reference/permissions.md", text: reference::permissions() },
@@ -32,8 +33,8 @@ fn all(document: &Value) -> Result<Vec<Golden>> {
 /// Names every file that is not what the code would write, and every rule that the document breaks.
 pub(crate) fn check(root: &Path) -> Result<()> {
     let document = muster_api::document();
-    let mut findings = hand_written(root, &document)?;
-    for golden in all(&document)? {
+    let mut findings = hand_written(root, document)?;
+    for golden in all(document)? {
         match std::fs::read_to_string(root.join(golden.path)) {
             Ok(committed) if committed == golden.text => {}
             Ok(committed) => findings.push(format!(
@@ -56,7 +57,7 @@ pub(crate) fn check(root: &Path) -> Result<()> {
 /// Rewrites what has drifted. What people write by hand is still only judged.
 pub(crate) fn bless(root: &Path) -> Result<()> {
     let document = muster_api::document();
-    for golden in all(&document)? {
+    for golden in all(document)? {
         let path = root.join(golden.path);
         if std::fs::read_to_string(&path).is_ok_and(|committed| committed == golden.text) {
             continue;
@@ -65,7 +66,7 @@ pub(crate) fn bless(root: &Path) -> Result<()> {
         std::fs::write(&path, golden.text).with_context(|| format!("{} cannot be written", golden.path))?;
         println!("wrote {}", golden.path);
     }
-    let findings = hand_written(root, &document)?;
+    let findings = hand_written(root, document)?;
     for finding in &findings {
         println!("{finding}");
     }

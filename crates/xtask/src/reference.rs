@@ -59,6 +59,7 @@ fn beside(permission: Permission) -> Option<&'static str> {
         Permission::RepositoryPush => "`POST`, `PATCH` and `PUT /v2/…`",
         Permission::RepositoryRetag => "`PUT /v2/…/manifests/{tag}` where the tag names something else",
         Permission::RepositoryDelete => "`DELETE /v2/…`",
+        Permission::SecretUse => "`artifact.publish` with `external.secret`",
         Permission::RuntimeSecretArtifactPull => "`runtime_secret.issue` for the purpose `artifact_pull`",
         Permission::RuntimeSecretClusterBootstrap => {
             "`runtime_secret.issue` for the purpose `cluster_bootstrap`"

@@ -11,12 +11,12 @@ use http::request::Parts;
 use http::{HeaderMap, Request, Response};
 use http_body_util::{BodyExt as _, Limited};
 use muster_api::{Code, Problem};
-use muster_control::{Answer, Cx, Platform, RequestLabels, Result, Verdict, authority, fleet};
+use muster_control::{Answer, Cx, Platform, RequestLabels, Result, Share, Verdict, authority, fleet};
 use muster_node_api::Operation;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::input::{correlation_id, read, read_json};
+use crate::input::{correlation_id, read, read_json, too_many_large};
 use crate::listen::{Peer, PeerCertificate};
 use crate::respond;
 use crate::schema::Schemas;
@@ -28,7 +28,7 @@ const STRANGERS_BODY_LIMIT: usize = 1 << 20;
 
 pub(super) struct NodeDoor {
     pub(super) platform: Arc<Platform>,
-    pub(super) schemas: Schemas,
+    pub(super) schemas: &'static Schemas,
     pub(super) timeout: Duration,
 }
 
@@ -109,7 +109,7 @@ impl NodeDoor {
         body: &mut Option<Body>,
         correlation_id: &str,
     ) -> Result<Answer> {
-        let cx = self.cx(correlation_id);
+        let cx = Cx { address: parts.extensions.get::<Peer>().map(|peer| peer.0), ..self.cx(correlation_id) };
         if !operation.certificate {
             self.take_share(parts)?;
             let body = self.read(operation, parts, body).await?;
@@ -127,6 +127,7 @@ impl NodeDoor {
             "poll" => answer(&fleet::poll(&cx, &agent, read(&body, "body")?).await?),
             "report" => answer(&fleet::report(&cx, &agent, read(&body, "body")?).await?),
             "inventory" => answer(&fleet::inventory(&cx, &agent, read(&body, "body")?).await?),
+            "observe" => answer(&fleet::observe(&cx, &agent, read(&body, "body")?).await?),
             "secret" => answer(&fleet::secret(&cx, &agent, read(&body, "body")?).await?),
             id => Err(Problem::new(Code::Internal, format!("nobody answers {id}"))),
         }
@@ -139,6 +140,7 @@ impl NodeDoor {
             correlation_id: correlation_id.to_owned(),
             now: self.platform.world.now(),
             if_match: None,
+            address: None,
         }
     }
 
@@ -160,11 +162,8 @@ impl NodeDoor {
 
     /// Strangers share what callers of the public API without a credential have, by address.
     fn take_share(&self, parts: &Parts) -> Result<()> {
-        let share = match parts.extensions.get::<Peer>() {
-            Some(peer) => format!("anonymous at {}", peer.0),
-            None => "anonymous".to_owned(),
-        };
-        match self.platform.limits.take(&share, None, Instant::now()) {
+        let share = Share::of_address(parts.extensions.get::<Peer>().map(|peer| peer.0));
+        match self.platform.limits.take("", &share, Instant::now()) {
             Verdict::Wait(_) => {
                 self.platform.metrics.rate_limited.inc();
                 Err(Problem::new(Code::RateLimited, "too many requests from this address; wait and repeat"))
@@ -175,7 +174,15 @@ impl NodeDoor {
 
     async fn read(&self, operation: &Operation, parts: &Parts, body: &mut Option<Body>) -> Result<Value> {
         let limit = if operation.certificate { BODY_LIMIT } else { STRANGERS_BODY_LIMIT };
-        let value = read_json(&parts.headers, body, limit, self.timeout).await?;
+        let value = read_json(&parts.headers, body, limit, self.timeout, || {
+            // A node is known by its certificate, and has reports of its own to send.
+            if operation.certificate {
+                return Ok(None);
+            }
+            let share = Share::of_address(parts.extensions.get::<Peer>().map(|peer| peer.0));
+            self.platform.limits.large_body(&share).map(Some).ok_or_else(too_many_large)
+        })
+        .await?;
         self.schemas.check(&operation.body.name(), &value, "")?;
         Ok(value)
     }

@@ -41,28 +41,29 @@ pub(crate) async fn start(
     let names = tls::names(address, settings.text("nodes.hosts"), advertised(settings)?.as_deref());
     let (acceptor, certificate) = tls::acceptor(platform, names).await?;
     let connections = settings.parsed::<usize>("http.max_connections")?.max(1);
-    let door = Arc::new(NodeDoor {
-        platform: platform.clone(),
-        schemas: Schemas::of(
-            muster_node_api::document(),
-            OPERATIONS.iter().map(|operation| operation.body.name()),
-        ),
-        timeout,
-    });
+    let door = Arc::new(NodeDoor { platform: platform.clone(), schemas: Schemas::of_nodes(), timeout });
     let registry =
         Arc::new(Registry { platform: platform.clone(), hosts: None, patience: timeout, tls: true });
     tasks.spawn(listen::serve(
         listener,
         Some(acceptor),
         router(&door, &registry),
-        timeout,
-        connections,
+        listen::Admission {
+            timeout,
+            connections,
+            reserve: 0,
+            // Many nodes may come from one address, and their certificates tell them apart.
+            per_address: u32::MAX,
+            without_certificate: Some((connections / 16).max(16)),
+            proxies: Arc::default(),
+        },
         stop.clone(),
     ));
     tasks.spawn(crate::run::until_stopped(stop.clone(), certificate.run(platform.clone())));
     tasks.spawn(crate::run::until_stopped(stop.clone(), platform.clone().run_polls()));
     tasks.spawn(platform.clone().run_heartbeats(stop.clone()));
     tasks.spawn(platform.clone().run_loss(stop.clone()));
+    tasks.spawn(platform.clone().run_health(stop.clone()));
     Ok(Some(address))
 }
 

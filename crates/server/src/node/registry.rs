@@ -1,5 +1,5 @@
 //! The registry, as a node reads it: its certificate says which machine comes, and the right to pull that it was told for a cell
-//! says what it may read. Neither is enough alone, and nothing is written here.
+//! says what it may read. Neither is enough alone: the cell must be on that very node. Nothing is written here.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use muster_api::{Code, Problem};
 use muster_control::Result;
 
 use super::door::NodeDoor;
-use crate::registry::Registry;
+use crate::registry::{ReadingNode, Registry};
 
 impl NodeDoor {
     /// Answers one agent that reads content of the registry.
@@ -21,10 +21,10 @@ impl NodeDoor {
         request: Request<Body>,
     ) -> Response<Body> {
         let started = std::time::Instant::now();
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
         let correlation_id = self.correlation(&parts.headers);
-        let come: Result<()> = async {
-            self.admit(&parts, &correlation_id).await?;
+        let come: Result<ReadingNode> = async {
+            let admitted = self.admit(&parts, &correlation_id).await?;
             if !matches!(parts.method, Method::GET | Method::HEAD) {
                 return Err(Problem::new(
                     Code::MethodNotAllowed,
@@ -36,11 +36,14 @@ impl NodeDoor {
                 let why = "nodes read the registry with the right to pull that they were told for a cell";
                 return Err(Problem::new(Code::Unauthenticated, why));
             }
-            Ok(())
+            Ok(ReadingNode(admitted.node))
         }
         .await;
         match come {
-            Ok(()) => registry.serve(rest, Request::from_parts(parts, body)).await,
+            Ok(node) => {
+                parts.extensions.insert(node);
+                registry.serve(rest, Request::from_parts(parts, body)).await
+            }
             Err(problem) => self.respond("registry", Err(problem), &correlation_id, started),
         }
     }

@@ -19,13 +19,13 @@ use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response};
 use muster_api::{Code, Problem};
 use muster_control::registry::{Answered, Guest, told};
-use muster_control::{Cx, Platform, RequestLabels, Verdict};
+use muster_control::{Cx, Open, Opened, Platform, RequestLabels, Share, Verdict};
 use muster_registry::error::{Code as Codes, Refusal};
 use muster_registry::path::{self, Route};
 
 use crate::hosts::Hosts;
 use crate::input::correlation_id;
-use crate::listen::Peer;
+use crate::listen::{Peer, Reserve};
 use crate::respond::CORRELATION;
 use answer::refusal;
 use body::Incoming;
@@ -42,10 +42,16 @@ pub(crate) struct Registry {
     pub(crate) tls: bool,
 }
 
+/// The node whose certificate a request came with, at the nodes' listener.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ReadingNode(pub(crate) muster_ids::NodeId);
+
 /// A request, read as far as everything needs it.
 struct Asked {
     cx: Cx,
     guest: Guest,
+    /// Who asks and whose share it counts in; none for the platform's own nodes.
+    share: Option<(String, Share)>,
     route: Route,
     method: Method,
     headers: HeaderMap,
@@ -58,6 +64,13 @@ struct Asked {
 impl Asked {
     fn query(&self, name: &str) -> Option<&str> {
         self.query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Counts a download of the asker's tenant until what this gives is dropped.
+    fn download(&self) -> Answered<Option<Opened>> {
+        let Some((name, share)) = &self.share else { return Ok(None) };
+        let opened = self.cx.platform.limits.open(name, share, Open::Download);
+        opened.map(Some).ok_or_else(busy)
     }
 
     fn header(&self, name: &str) -> Option<&str> {
@@ -124,28 +137,42 @@ impl Registry {
         correlation: &str,
     ) -> Answered<Response<Body>> {
         if let Some(hosts) = &self.hosts {
-            hosts.check(&parts.headers).map_err(told)?;
+            hosts.check(&parts.headers, &parts.uri).map_err(told)?;
         }
         let now = self.platform.world.now();
         let secret = credential::secret(&parts.headers)?;
-        let peer = parts.extensions.get::<Peer>().map_or_else(String::new, |peer| peer.0.to_string());
+        let address = parts.extensions.get::<Peer>().map(|peer| peer.0);
+        if parts.extensions.get::<Reserve>().is_some() {
+            self.platform.metrics.rate_limited.inc();
+            return Err(busy());
+        }
         let Some(secret) = secret else {
-            self.share(&format!("anonymous at {peer}"), None)?;
+            self.share("", &Share::of_address(address))?;
             self.platform.metrics.anonymous_refusals.inc();
             return Err(Refusal::new(
                 Codes::Unauthorized,
                 "log in with a token: `podman login` or `skopeo login`, any user name, the token as the password",
             ));
         };
-        let guest = self.platform.registry_guest(&secret, now).await.map_err(told)?;
-        let (share, tenant) = match &guest {
-            Guest::Actor { actor, .. } => {
-                (actor.principal.id(), actor.principal.tenant().map(|tenant| tenant.to_string()))
+        let guest = match self.platform.registry_guest(&secret, now).await {
+            Err(problem) if problem.code == Code::Unauthenticated => {
+                self.share("", &Share::of_address(address))?;
+                return Err(told(problem));
             }
-            Guest::Pull(pull) => (format!("pull {}", pull.repository_id), Some(pull.tenant_id.to_string())),
+            guest => guest.map_err(told)?,
         };
-        self.share(&share, tenant.as_deref())?;
-        let _under_way = self.platform.limits.enter(tenant.as_deref()).ok_or_else(busy)?;
+        if let Guest::Pull(pull) = &guest
+            && parts.extensions.get::<ReadingNode>().is_none_or(|node| node.0 != pull.node_id)
+        {
+            let why = "a right to pull is used by the node of its cell, with that node's certificate, at the nodes' address";
+            return Err(Refusal::new(Codes::Unauthorized, why));
+        }
+        let (name, share) = match &guest {
+            Guest::Actor { actor, .. } => (actor.principal.id(), Share::of_actor(actor)),
+            Guest::Pull(pull) => (format!("pull {}", pull.repository_id), Share::Tenant(pull.tenant_id)),
+        };
+        self.share(&name, &share)?;
+        let _under_way = self.platform.limits.enter(&share).ok_or_else(busy)?;
         let actor = match &guest {
             Guest::Actor { actor, .. } => Some(actor.clone()),
             Guest::Pull(_) => None,
@@ -156,11 +183,17 @@ impl Registry {
             correlation_id: correlation.to_owned(),
             now,
             if_match: None,
+            address,
         };
         let query: Vec<(String, String)> =
             url::form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes())
                 .into_owned()
                 .collect();
+        if rest.contains('\0')
+            || query.iter().any(|(name, value)| name.contains('\0') || value.contains('\0'))
+        {
+            return Err(Refusal::new(Codes::NameInvalid, "the character U+0000 is in no name"));
+        }
         if rest == "token" {
             return credential::token(&cx, &guest, &secret, &query).await;
         }
@@ -168,6 +201,7 @@ impl Registry {
         let asked = Asked {
             cx,
             guest,
+            share: self.hosts.is_some().then_some((name, share)),
             route,
             method: parts.method,
             headers: parts.headers,
@@ -179,8 +213,8 @@ impl Registry {
         route_of(&asked).await
     }
 
-    fn share(&self, actor: &str, tenant: Option<&str>) -> Answered<()> {
-        match self.platform.limits.take(actor, tenant, Instant::now()) {
+    fn share(&self, actor: &str, share: &Share) -> Answered<()> {
+        match self.platform.limits.take(actor, share, Instant::now()) {
             Verdict::Wait(_) => {
                 self.platform.metrics.rate_limited.inc();
                 Err(busy())

@@ -1,9 +1,10 @@
 //! What is read.
 
 use axum::body::Body;
+use futures::StreamExt as _;
 use http::header::{ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, ETAG, LINK};
 use http::{Method, Response};
-use muster_control::registry::{self, Answered};
+use muster_control::registry::{self, Answered, ContentPart};
 use muster_registry::Digest;
 use muster_registry::page::Page;
 use muster_registry::path::{Name, Reference};
@@ -38,7 +39,15 @@ pub(super) async fn blob(asked: &Asked, name: &Name, digest: &Digest) -> Answere
     let length = range.end - range.start;
     let body = match asked.method == Method::HEAD || length == 0 {
         true => Body::empty(),
-        false => Body::from_stream(registry::blob_read(&asked.cx, &content, range).await?),
+        false => {
+            let opened = asked.download()?;
+            match registry::blob_read(&asked.cx, &content, range).await? {
+                ContentPart::Bytes(bytes) => Body::from(bytes),
+                ContentPart::Stream(reading) => Body::from_stream(reading.inspect(move |_| {
+                    let _ = &opened;
+                })),
+            }
+        }
     };
     let mut response = of(part.status(), "application/octet-stream", body);
     set(&mut response, CONTENT_LENGTH, &length.to_string());
@@ -85,7 +94,10 @@ pub(super) async fn catalog(asked: &Asked) -> Answered<Response<Body>> {
 
 pub(super) async fn referrers(asked: &Asked, name: &Name, digest: &Digest) -> Answered<Response<Body>> {
     let kind = asked.query("artifactType").filter(|kind| !kind.is_empty());
-    let found = registry::referrers(&asked.cx, &asked.guest, name, digest, kind).await?;
+    let page = page(asked)?;
+    let last = page.last.as_deref().unwrap_or_default();
+    let (found, more) =
+        registry::referrers(&asked.cx, &asked.guest, name, digest, kind, last, page.n).await?;
     let found: Vec<Referrer> = found
         .into_iter()
         .filter_map(|row| {
@@ -102,6 +114,11 @@ pub(super) async fn referrers(asked: &Asked, name: &Name, digest: &Digest) -> An
     let mut response = of(200, INDEX, Body::from(answer.body));
     if answer.filtered {
         set(&mut response, FILTERS, "artifactType");
+    }
+    let last = answer.cut_after.or(found.last().filter(|_| more).map(|last| last.digest));
+    if let Some(last) = last {
+        let kind = kind.map(|kind| ("artifactType", kind));
+        set(&mut response, LINK, &page.link_with(&asked.path, kind, &last.to_string()));
     }
     Ok(response)
 }

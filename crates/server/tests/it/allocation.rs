@@ -56,7 +56,7 @@ pub(crate) async fn active(kit: &Kit, project: &str, name: &str) -> AllocationId
 }
 
 /// Does what the node's agent would, until dropped.
-struct Agent(tokio::task::JoinHandle<()>);
+pub(crate) struct Agent(tokio::task::JoinHandle<()>);
 
 impl Drop for Agent {
     fn drop(&mut self) {
@@ -65,13 +65,15 @@ impl Drop for Agent {
 }
 
 impl Agent {
-    fn of(kit: &Kit, node: NodeId) -> Self {
+    pub(crate) fn of(kit: &Kit, node: NodeId) -> Self {
         let store = kit.store().clone();
         Self(tokio::spawn(async move {
             let known = store.node_lookup(node).await.unwrap().unwrap();
             let mut tx = store.begin().await.unwrap();
             let (inventory, digest) = (known.inventory, known.inventory_digest);
-            tx.node_hello(node, "0.1.0", inventory, &digest, true, World::system().now()).await.unwrap();
+            let now = World::system().now();
+            tx.node_hello(node, "0.1.0", inventory, &digest, true, now).await.unwrap();
+            tx.heartbeat_note(&[node], now + jiff::SignedDuration::from_hours(24)).await.unwrap();
             tx.commit().await.unwrap();
             let mut places = BTreeMap::new();
             loop {
@@ -123,18 +125,18 @@ async fn serve(store: &Store, node: NodeId, places: &mut BTreeMap<AllocationId, 
     }
 }
 
-struct Scene {
-    kit: Kit,
-    admin: Client,
-    operator: Client,
-    node: NodeId,
-    base: String,
-    project: String,
+pub(crate) struct Scene {
+    pub(crate) kit: Kit,
+    pub(crate) admin: Client,
+    pub(crate) operator: Client,
+    pub(crate) node: NodeId,
+    pub(crate) base: String,
+    pub(crate) project: String,
     _agent: Option<Agent>,
 }
 
 impl Scene {
-    async fn new(database: Database, with_agent: bool) -> Self {
+    pub(crate) async fn new(database: Database, with_agent: bool) -> Self {
         let kit = Kit::start(database, 1).await;
         let fixture = Fixture::build(&kit).await;
         let node = machine(&kit, "machine", 4).await;
@@ -149,12 +151,12 @@ impl Scene {
         }
     }
 
-    async fn create(&self, body: Value) -> Answer {
+    pub(crate) async fn create(&self, body: Value) -> Answer {
         self.admin.post(&self.base, body).await
     }
 
     /// Waits for the end of what was started.
-    async fn ended(&self, started: &Answer) -> Value {
+    pub(crate) async fn ended(&self, started: &Answer) -> Value {
         let id = started.body["operation"]["id"].as_str().unwrap_or_else(|| panic!("{:#}", started.body));
         let answer = self.admin.get(&format!("/v1/operations/{id}?wait_seconds=20")).await.ok();
         answer.body
@@ -179,6 +181,8 @@ macro_rules! on_both {
         }
     )*};
 }
+
+pub(crate) use on_both;
 
 on_both! {
     an_allocation_lives_and_is_given_back
@@ -274,9 +278,15 @@ async fn what_is_accepted_is_told_audited_and_found(database: Database) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dry_run_shows_the_plan_and_does_nothing() {
     let scene = Scene::new(Database::sqlite(), false).await;
-    for (gpus, fits) in [(4, true), (5, false)] {
-        let shown = scene.create(json!({"name": "a", "gpus": gpus, "dry_run": true})).await.ok().body;
-        assert_eq!(shown["plan"]["fits_now"], json!(fits));
+    for cordoned in [false, true] {
+        if cordoned {
+            let cordon = format!("/v1/nodes/{}/cordon", scene.node);
+            scene.operator.post(&cordon, json!({"reason": "a test"})).await.ok();
+        }
+        let shown = scene.create(json!({"name": "a", "gpus": 4, "dry_run": true})).await.ok().body;
+        assert_eq!(shown["plan"]["fits_now"], json!(!cordoned));
+        assert_eq!(shown["plan"]["short"].as_str().is_some(), cordoned, "it says why not");
+        assert_eq!(shown["plan"]["touches"], json!(["a"]), "it has no id before it is made");
         assert!(shown.get("operation").is_none());
         let steps: Vec<&str> = shown["plan"]["steps"]
             .as_array()
@@ -294,6 +304,28 @@ async fn a_dry_run_shows_the_plan_and_does_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_allocation_of_no_cpu_or_no_memory_is_refused_by_its_field() {
+    let scene = Scene::new(Database::sqlite(), true).await;
+    for (field, amount) in
+        [("cpus", json!({"name": "a", "cpus": 0})), ("memory_mb", json!({"name": "a", "memory_mb": 0}))]
+    {
+        let refused = scene.create(amount).await;
+        let pointer = format!("/{field}");
+        assert_eq!(
+            (refused.status, refused.body["errors"][0]["pointer"].as_str()),
+            (400, Some(pointer.as_str()))
+        );
+    }
+    let started = scene.create(json!({"name": "a"})).await.ok();
+    assert_eq!(scene.ended(&started).await["state"], "succeeded");
+    for field in ["cpus", "memory_mb"] {
+        let refused = scene.admin.post(&format!("{}/a/resize", scene.base), json!({field: 0})).await;
+        assert_eq!(refused.status, 400, "{field}");
+    }
+    scene.kit.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_is_refused_with_its_reason() {
     let scene = Scene::new(Database::sqlite(), true).await;
     let past = json!({"name": "a", "wait_until": "2020-01-01T00:00:00Z"});
@@ -306,8 +338,14 @@ async fn what_cannot_be_is_refused_with_its_reason() {
     assert_eq!((refused.status, refused.code()), (409, "quota_exceeded"));
 
     // What failed is in the audit as failed, and the audit can be read.
-    let started = scene.create(json!({"name": "none", "cpus": 4096})).await.ok();
-    assert_eq!(scene.ended(&started).await["reason"], "no_capacity");
+    let most = scene.create(json!({"name": "most", "cpus": 63})).await.ok();
+    assert_eq!(scene.ended(&most).await["state"], "succeeded");
+    let started = scene.create(json!({"name": "none", "cpus": 2})).await.ok();
+    let ended = scene.ended(&started).await;
+    assert_eq!(
+        (&ended["reason"], &ended["message"]),
+        (&json!("no_capacity"), &json!("needs 2 CPUs; most free on one node: 1"))
+    );
     scene.kit.sealed().await;
     let audit =
         scene.admin.get(&format!("/v1/audit?project={}&page_size=200", scene.project)).await.ok().body;
@@ -338,13 +376,15 @@ async fn what_cannot_be_is_refused_with_its_reason() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_in_line_has_a_place_and_can_be_cancelled_or_released() {
     let scene = Scene::new(Database::sqlite(), true).await;
-    let ask = |name: &str| json!({"name": name, "gpus": 9, "wait_until": "2199-01-01T00:00:00Z"});
+    let held = scene.create(json!({"name": "held", "gpus": 1})).await.ok();
+    assert_eq!(scene.ended(&held).await["state"], "succeeded");
+    let ask = |name: &str| json!({"name": name, "gpus": 4, "wait_until": "2199-01-01T00:00:00Z"});
     let first = scene.create(ask("first")).await.ok();
     let second = scene.create(ask("second")).await.ok();
     tokio::time::sleep(Duration::from_millis(600)).await;
     assert_eq!(scene.get("second").await["before_in_line"], 1);
     let capacity =
-        scene.admin.get(&format!("/v1/projects/{}/capacity?gpus=9", scene.project)).await.ok().body;
+        scene.admin.get(&format!("/v1/projects/{}/capacity?gpus=4", scene.project)).await.ok().body;
     assert_eq!((&capacity["fits_now"], &capacity["waiting"]), (&json!(false), &json!(2)));
     let id = first.body["operation"]["id"].as_str().unwrap();
     scene.admin.post(&format!("/v1/operations/{id}/cancel"), json!({"reason": "not needed"})).await.ok();
@@ -358,12 +398,12 @@ async fn a_request_in_line_has_a_place_and_can_be_cancelled_or_released() {
     let told = events["items"].as_array().unwrap().iter().any(|event| event["data"]["state"] == "superseded");
     assert!(told, "its end is told too");
     let quota = scene.admin.get(&format!("/v1/projects/{}/quota", scene.project)).await.ok().body;
-    assert_eq!(quota["used"]["allocations"], 0);
+    assert_eq!(quota["used"]["allocations"], 1, "the one that is held");
     scene.kit.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_expired_allocation_is_released_by_the_platform_unless_it_is_protected() {
+async fn an_expired_allocation_is_released_by_the_platform_and_blocked_while_it_is_protected() {
     let scene = Arc::new(Scene::new(Database::sqlite(), true).await);
     for (name, protected) in [("kept", true), ("gone", false)] {
         let soon = (World::system().now() + jiff::SignedDuration::from_secs(2)).to_string();
@@ -371,6 +411,8 @@ async fn an_expired_allocation_is_released_by_the_platform_unless_it_is_protecte
         let started = scene.create(body).await.ok();
         assert_eq!(scene.ended(&started).await["state"], "succeeded");
     }
+    let soon = (World::system().now() + jiff::SignedDuration::from_mins(30)).to_string();
+    scene.ended(&scene.create(json!({"name": "soon", "expires_at": soon})).await.ok()).await;
     let gone = scene.get("gone").await["id"].as_str().unwrap().to_owned();
     let mut state = String::new();
     for _ in 0..300 {
@@ -381,12 +423,43 @@ async fn an_expired_allocation_is_released_by_the_platform_unless_it_is_protecte
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     assert_eq!(state, "released");
-    assert_eq!(scene.get("kept").await["state"], "active");
-    // It is told and audited as a person's order would be.
+    // The protected one stays, and says why: at the allocation and as a blocked operation.
+    let mut kept = Value::Null;
+    for _ in 0..300 {
+        kept = scene.get("kept").await;
+        if kept["reason"] == "protected" {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!((&kept["state"], &kept["reason"]), (&json!("active"), &json!("protected")), "{kept}");
+    let blocked =
+        scene.admin.get(&format!("/v1/operations?project={}&state=parked", scene.project)).await.ok();
+    assert_eq!(blocked.body["items"][0]["kind"], "allocation.release", "{}", blocked.text);
+    // It is told and audited as a person's order would be, and an owner who has half an hour left is warned once.
     scene.kit.sealed().await;
     let events = format!("/v1/events?project={}&page_size=200", scene.project);
-    let told = scene.admin.get(&events).await.ok().body.to_string();
-    assert_eq!(told.matches("\"reason\":\"it has expired\"").count(), 1, "{told}");
+    let events = scene.admin.get(&events).await.ok().body;
+    assert_eq!(events.to_string().matches("\"reason\":\"it has expired\"").count(), 2, "{events}");
+    let warned = |name: &str| {
+        let items = events["items"].as_array().unwrap().iter();
+        let expiring = "dev.muster.allocation.expiring.v1";
+        items.filter(|event| event["type"] == expiring && event["data"]["name"] == name).count()
+    };
+    assert_eq!(warned("soon"), 1, "{events}");
+    assert_eq!(scene.get("soon").await["state"], "active");
+    // Without its protection it goes at once.
+    let request = scene.admin.request(reqwest::Method::PATCH, &format!("{}/kept", scene.base));
+    scene.admin.send(request.header("if-match", "*").json(&json!({"protected": false}))).await.ok();
+    let kept = kept["id"].as_str().unwrap();
+    for _ in 0..300 {
+        state = scene.get(kept).await["state"].as_str().unwrap().to_owned();
+        if state == "released" {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(state, "released");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -409,5 +482,22 @@ async fn a_drained_node_is_retired() {
     let ended = scene.operator.get(&format!("/v1/operations/{id}?wait_seconds=25")).await.ok().body;
     assert_eq!(ended["state"], "succeeded", "{ended:#}");
     assert_eq!(scene.operator.get(&node).await.ok().body["state"], "retired");
+    scene.kit.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wait_ends_when_the_credential_that_waits_is_revoked() {
+    let scene = Scene::new(Database::sqlite(), false).await;
+    let started = scene.create(json!({"name": "a", "gpus": 1})).await.ok();
+    let id = started.body["operation"]["id"].as_str().unwrap().to_owned();
+    let token = scene.admin.post("/v1/tokens", json!({"name": "short"})).await.ok();
+    let waiter = scene.admin.with_token(&token.text_of("secret"));
+    let waiting =
+        tokio::spawn(async move { waiter.get(&format!("/v1/operations/{id}?wait_seconds=25")).await });
+    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    let revoked = std::time::Instant::now();
+    scene.admin.post(&format!("/v1/tokens/{}/revoke", token.text_of("id")), json!({})).await.ok();
+    waiting.await.unwrap().refused(401, "unauthenticated");
+    assert!(revoked.elapsed() < std::time::Duration::from_secs(8), "it took {:?}", revoked.elapsed());
     scene.kit.stop().await;
 }

@@ -1,7 +1,8 @@
 //! The audit: refusals are in it, floods are counted, secrets are not, and retention keeps the chain whole.
 
+use base64::Engine as _;
 use muster_testkit::{Database, Fixture, Kit};
-use serde_json::json;
+use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::property;
@@ -123,4 +124,84 @@ async fn transactions_are_held_for_less_than_fifty_milliseconds() {
         assert!(held.as_millis() < 50, "a transaction was held for {held:?} outside the database");
         kit.stop().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_is_audited_with_what_was_there_before() {
+    let kit = Kit::sqlite().await;
+    let fixture = Fixture::build(&kit).await;
+    let admin = fixture.client(&kit, "tenant_admin");
+    let account = format!(
+        "/v1/projects/{}/service-accounts/{}",
+        fixture.id("train"),
+        fixture.id("account_without_grant")
+    );
+    admin.patch(&account, json!({"permissions": ["project.get"], "labels": {"a": "b"}})).await.ok();
+    admin.patch(&account, json!({"permissions": ["project.list"]})).await.ok();
+    let quota = format!("/v1/projects/{}/quota", fixture.id("train"));
+    kit.operator().patch(&quota, json!({"max_gpus": 8})).await.ok();
+    kit.operator().patch(&quota, json!({"unlimited": ["gpus"]})).await.ok();
+    admin.patch(&format!("/v1/webhooks/{}", fixture.id("hook")), json!({"enabled": false})).await.ok();
+    admin.patch("/v1/tenants/acme", json!({"display_name": "New"})).await.ok();
+    kit.sealed().await;
+    let details = async |action: &str| {
+        let found = admin.get(&format!("/v1/audit?tenant=acme&action={action}")).await.ok();
+        let items = found.body["items"].as_array().unwrap().clone();
+        items.iter().map(|entry| entry["record"]["detail"].clone()).collect::<Vec<_>>()
+    };
+    let accounts = details("service_account.update").await;
+    assert_eq!(accounts[0]["before"], json!({"permissions": [], "labels": {}}));
+    assert_eq!(accounts[1]["changed"], json!({"permissions": ["project.list"]}));
+    assert_eq!(accounts[1]["before"], json!({"permissions": ["project.get"]}));
+    let quotas = details("quota.set").await;
+    assert_eq!(
+        (&quotas[0]["changed"], &quotas[0]["before"]),
+        (&json!({"max_gpus": 8}), &json!({"max_gpus": null}))
+    );
+    assert_eq!(quotas[1]["before"]["max_gpus"], 8, "{quotas:?}");
+    assert_eq!(details("webhook.update").await[0]["before"], json!({"enabled": true}));
+    assert_eq!(details("tenant.update").await[0]["before"]["display_name"], "acme");
+    kit.stop().await;
+}
+
+#[tokio::test]
+async fn heads_are_signed_with_a_key_outside_the_database_and_kept_where_the_operator_says() {
+    let database = Database::sqlite();
+    let (kept, public) = (database.folder().join("heads"), database.folder().join("audit.key.pub"));
+    let settings = [("audit.heads_to", kept.to_str().unwrap()), ("audit.heads_every_seconds", "1")];
+    let kit = Kit::start_with(database, 1, &settings).await;
+    kit.operator().post("/v1/tenants", json!({"slug": "acme"})).await.ok();
+    kit.sealed().await;
+    let head = kit.operator().get("/v1/audit/head?tenant=acme").await.ok().body;
+    let key = muster_trust::PublicKey::from_pem(&std::fs::read_to_string(public).unwrap()).unwrap();
+    let is_signed = |head: &Value| {
+        let text = |name: &str| head[name].as_str().unwrap().to_owned();
+        let (chain, hash, at) = (text("chain"), text("hash"), text("signed_at"));
+        let statement = format!("muster-audit-head v1\n{chain}\n{}\n{hash}\n{at}\n", head["sequence"]);
+        let signature = base64::engine::general_purpose::STANDARD.decode(text("signature")).unwrap();
+        text("key_id") == key.fingerprint() && key.verify(statement.as_bytes(), &signature)
+    };
+    assert!(is_signed(&head), "{head:#}");
+    let line = until(async || {
+        let lines = std::fs::read_to_string(&kept).unwrap_or_default();
+        let lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        lines.into_iter().find(|line| line["hash"] == head["hash"])
+    })
+    .await;
+    assert!(is_signed(&line), "{line:#}");
+    assert_eq!((&line["chain"], &line["sequence"]), (&head["chain"], &head["sequence"]));
+    let lines = std::fs::read_to_string(&kept).unwrap();
+    assert!(lines.contains(r#""chain":"platform""#), "every chain that has grown: {lines}");
+    kit.stop().await;
+}
+
+/// Looks until there is something, for half a minute at most.
+async fn until<T>(look: impl AsyncFn() -> Option<T>) -> T {
+    for _ in 0..600 {
+        if let Some(found) = look().await {
+            return found;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    panic!("nothing was found within half a minute");
 }

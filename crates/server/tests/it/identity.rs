@@ -182,8 +182,7 @@ async fn people_log_in_with_a_browser_and_need_the_csrf_token_to_change_anything
     let person = json!({"email": "Sam@Acme.example", "tenant": "acme", "password": "correct horse battery"});
     operator.post("/v1/users", person).await.ok();
     let nobody = operator.with_token("");
-    let login =
-        |password: &str| json!({"method": "password", "email": "sam@acme.example", "password": password});
+    let login = |password: &str| json!({"method": "password", "tenant": "acme", "email": "sam@acme.example", "password": password});
     let session = nobody.post("/v1/sessions", login("correct horse battery")).await.ok();
     let cookie = session.header("set-cookie").to_owned();
     assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"), "{cookie}");
@@ -232,5 +231,200 @@ async fn names_are_taken_for_ids_and_ambiguity_is_explained() {
     );
     let account = fixture.client(&kit, "tenant_admin");
     account.get("/v1/projects/acme.train/service-accounts/account-with-grant").await.ok();
+    kit.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_token_makes_ends_with_it_at_the_latest() {
+    for database in Database::both() {
+        let kit = Kit::start(database, 1).await;
+        let fixture = Fixture::build(&kit).await;
+        let admin = fixture.client(&kit, "tenant_admin");
+        let account = fixture.id("account_without_grant");
+        let year = 31_536_000;
+        let short = json!({"service_account": account, "name": "ci", "expires_in_seconds": 60});
+        let short = admin.post("/v1/tokens", short).await.ok();
+        let end: jiff::Timestamp = short.text_of("expires_at").parse().unwrap();
+        let ci = admin.with_token(&short.text_of("secret"));
+        // It replaces itself, and gains no time by that.
+        let path = format!("/v1/tokens/{}/rotate", short.text_of("id"));
+        let rotated = ci.post(&path, json!({"expires_in_seconds": year})).await.ok();
+        assert!(rotated.text_of("expires_at").parse::<jiff::Timestamp>().unwrap() <= end);
+        // It does not replace another token of its account.
+        let path = format!("/v1/tokens/{}/rotate", fixture.id("account_without_grant_token"));
+        ci.post(&path, json!({})).await.refused(403, "permission_denied");
+        // What a person's token issues ends with it too.
+        let mine = admin.post("/v1/tokens", json!({"name": "mine", "expires_in_seconds": 60})).await.ok();
+        let me = admin.with_token(&mine.text_of("secret"));
+        let child = me.post("/v1/tokens", json!({"name": "child", "expires_in_seconds": year})).await.ok();
+        assert!(child.text_of("expires_at") <= mine.text_of("expires_at"), "{}", child.text);
+        let ours = json!({"service_account": account, "name": "ours"});
+        let ours = me.post("/v1/tokens", ours).await.ok();
+        assert_eq!(ours.text_of("parent_id"), mine.text_of("id"));
+        // Revoked, it takes along what it made, at any remove.
+        let grandchild =
+            me.with_token(&child.text_of("secret")).post("/v1/tokens", json!({"name": "x"})).await.ok();
+        admin.post(&format!("/v1/tokens/{}/revoke", mine.text_of("id")), json!({})).await.ok();
+        for token in [&mine, &child, &ours, &grandchild] {
+            dead_within_five_seconds(&admin.with_token(&token.text_of("secret"))).await;
+        }
+        admin.get("/v1/whoami").await.ok();
+        kit.stop().await;
+    }
+}
+
+/// Logs in; gives the cookie and the CSRF token.
+async fn session(client: &Client, tenant: &str, email: &str, password: &str) -> (String, String) {
+    let login = json!({"method": "password", "tenant": tenant, "email": email, "password": password});
+    let made = client.with_token("").post("/v1/sessions", login).await.ok();
+    (made.header("set-cookie").split(';').next().unwrap().to_owned(), made.text_of("csrf_token"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_issues_tokens_that_outlive_it_and_logging_out_leaves_them() {
+    let kit = Kit::sqlite().await;
+    let operator = kit.operator();
+    operator.post("/v1/tenants", json!({"slug": "acme"})).await.ok();
+    let password = "correct horse battery";
+    let person = json!({"email": "sam@acme.example", "tenant": "acme", "password": password});
+    operator.post("/v1/users", person).await.ok();
+    let nobody = operator.with_token("");
+    let (cookie, csrf) = session(&nobody, "acme", "sam@acme.example", password).await;
+    let browser = |path: &str, key: &str, body: serde_json::Value| {
+        let request = nobody.request(Method::POST, path).header("cookie", cookie.clone());
+        nobody.send(
+            request
+                .header("x-csrf-token", csrf.clone())
+                .header("idempotency-key", key.to_owned())
+                .json(&body),
+        )
+    };
+    let issued =
+        browser("/v1/tokens", "a", json!({"name": "t", "expires_in_seconds": 31_536_000})).await.ok();
+    let lives = issued
+        .text_of("expires_at")
+        .parse::<jiff::Timestamp>()
+        .unwrap()
+        .duration_since(muster_ids::World::system().now());
+    assert!(lives.as_hours() > 300 * 24, "{}", issued.text);
+    assert!(issued.body["parent_id"].is_null());
+    browser("/v1/sessions/current/end", "b", json!({})).await.ok();
+    nobody.with_token(&issued.text_of("secret")).get("/v1/whoami").await.ok();
+    kit.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_may_be_in_several_tenants_and_says_nothing_of_the_others() {
+    for database in Database::both() {
+        let kit = Kit::start(database, 1).await;
+        let fixture = Fixture::build(&kit).await;
+        let (acme, globex) =
+            (fixture.client(&kit, "tenant_admin"), fixture.client(&kit, "other_tenant_admin"));
+        let person = |tenant: &str, password: &str| json!({"email": "sam@x.example", "tenant": tenant, "password": password});
+        let first = acme.post("/v1/users", person("acme", "the password at acme")).await.ok();
+        let second = globex.post("/v1/users", person("globex", "the password at globex")).await.ok();
+        acme.post("/v1/users", person("acme", "the password at acme")).await.refused(409, "name_taken");
+        session(&acme, "acme", "sam@x.example", "the password at acme").await;
+        session(&acme, "globex", "sam@x.example", "the password at globex").await;
+        // By address each tenant finds its own; an operator is asked which.
+        assert_eq!(acme.get("/v1/users/sam@x.example").await.ok().text_of("id"), first.text_of("id"));
+        assert_eq!(globex.get("/v1/users/sam@x.example").await.ok().text_of("id"), second.text_of("id"));
+        kit.operator().get("/v1/users/sam@x.example").await.refused(409, "ambiguous_name");
+        // A wrong tenant, address and password are one answer.
+        let nobody = acme.with_token("");
+        let attempt = |tenant: serde_json::Value, email: &str| {
+            nobody.post(
+                "/v1/sessions",
+                json!({"method": "password", "tenant": tenant, "email": email, "password": "no"}),
+            )
+        };
+        let wrong = attempt(json!("acme"), "bystander@acme.example").await.refused(401, "unauthenticated");
+        tokio::time::sleep(Duration::from_millis(1100)).await;
+        let absent = attempt(json!("nowhere"), "sam@x.example").await.refused(401, "unauthenticated");
+        assert_eq!(wrong.text_of("detail"), absent.text_of("detail"));
+        kit.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failed_logins_are_audited_paced_by_address_and_keep_nobody_else_out() {
+    for database in Database::both() {
+        let kit = Kit::start_with(database, 1, &[("http.proxies", "127.0.0.1")]).await;
+        let fixture = Fixture::build(&kit).await;
+        let admin = fixture.client(&kit, "tenant_admin");
+        let body =
+            json!({"email": "sam@acme.example", "tenant": "acme", "password": "correct horse battery"});
+        let sam = admin.post("/v1/users", body).await.ok();
+        let nobody = admin.with_token("");
+        let login = |from: &str, password: &str| {
+            let body = json!({"method": "password", "tenant": "acme", "email": "sam@acme.example", "password": password});
+            let request =
+                nobody.request(Method::POST, "/v1/sessions").header("x-forwarded-for", from.to_owned());
+            nobody.send(request.header("idempotency-key", "login-1").json(&body))
+        };
+        for from in ["192.0.2.1", "192.0.2.2", "192.0.2.3"] {
+            login(from, "wrong").await.refused(401, "unauthenticated");
+        }
+        login("192.0.2.1", "wrong").await.refused(429, "rate_limited");
+        // The person is elsewhere, and gets in; the same key is another login there.
+        let first = login("192.0.2.9", "correct horse battery").await.ok();
+        assert!(first.header("set-cookie").contains("muster_session=mst_ses_"));
+        let again = login("192.0.2.10", "correct horse battery").await.ok();
+        assert!(
+            again.header("set-cookie").contains("muster_session=mst_ses_"),
+            "no answer without its cookie"
+        );
+        assert!(again.header("idempotency-replayed").is_empty());
+        let started = Instant::now();
+        let entries = loop {
+            kit.sealed().await;
+            let found = admin.get("/v1/audit?tenant=acme&action=session.create").await.ok();
+            let failed: Vec<serde_json::Value> = found.body["items"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .filter(|entry| entry["record"]["outcome"] == "refused")
+                .cloned()
+                .collect();
+            if !failed.is_empty() {
+                break failed;
+            }
+            assert!(started.elapsed() < Duration::from_secs(10), "{}", found.text);
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        };
+        assert!(entries.len() <= 2, "one a minute: {entries:?}");
+        assert_eq!(entries[0]["record"]["target"]["id"], sam.text_of("id"));
+        assert_eq!(entries[0]["record"]["code"], "unauthenticated");
+        let text = serde_json::to_string(&entries).unwrap();
+        assert!(text.contains("192.0.2.") && !text.contains("wrong\""), "{text}");
+        kit.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_password_is_changed_at_a_persons_pace_and_a_first_one_not_by_a_derived_token() {
+    let kit = Kit::sqlite().await;
+    let operator = kit.operator();
+    let me = operator.get("/v1/whoami").await.ok().text_of("id");
+    let path = format!("/v1/users/{me}/set-password");
+    let derived = operator.post("/v1/tokens", json!({"name": "ci"})).await.ok().text_of("secret");
+    let new = json!({"password": "a long enough password"});
+    operator.with_token(&derived).post(&path, new.clone()).await.refused(403, "permission_denied");
+    operator.post(&path, new).await.ok();
+    dead_within_five_seconds(&operator).await;
+    let login =
+        json!({"method": "password", "email": "operator@localhost", "password": "a long enough password"});
+    let made = operator.with_token("").post("/v1/sessions", login).await.ok();
+    let (cookie, csrf) =
+        (made.header("set-cookie").split(';').next().unwrap().to_owned(), made.text_of("csrf_token"));
+    let attempt = async |key: &str| {
+        let nobody = operator.with_token("");
+        let request = nobody.request(Method::POST, &path).header("cookie", cookie.clone());
+        let body = json!({"password": "another long password", "current_password": "guess"});
+        let request = request.header("x-csrf-token", csrf.clone()).header("idempotency-key", key.to_owned());
+        nobody.send(request.json(&body)).await
+    };
+    attempt("1").await.refused(400, "invalid_request");
+    attempt("2").await.refused(429, "rate_limited");
     kit.stop().await;
 }

@@ -180,3 +180,102 @@ async fn a_share_that_is_used_up_is_told_when_to_come_back() {
     operator.get("/v1/whoami").await.ok();
     kit.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_password_that_is_refused_is_not_repeated() {
+    let kit = Kit::sqlite().await;
+    let operator = kit.operator();
+    let me = operator.get("/v1/whoami").await.ok().text_of("id");
+    let long = "MyRealPw1".repeat(40);
+    for (path, body) in [
+        ("/v1/users".to_owned(), json!({"email": "a@b.example", "password": "MyRealPw1"})),
+        (format!("/v1/users/{me}/set-password"), json!({"password": "MyRealPw1"})),
+        (format!("/v1/users/{me}/set-password"), json!({"password": ["MyRealPw1"]})),
+        ("/v1/sessions".to_owned(), json!({"method": "password", "email": "a@b.example", "password": long})),
+    ] {
+        let answer = operator.post(&path, body).await.refused(400, "invalid_request");
+        assert!(!answer.text.contains("MyRealPw1"), "{}", answer.text);
+        names(&answer, "/password");
+    }
+    kit.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_character_nul_is_refused_wherever_it_stands() {
+    for database in Database::both() {
+        let kit = Kit::start(database, 1).await;
+        let fixture = Fixture::build(&kit).await;
+        let admin = fixture.client(&kit, "tenant_admin");
+        for path in
+            ["/v1/tenants/a%00b", "/v1/projects/a%00b", "/v1/projects/acme.%00/cells", "/v1/users/a%00@b"]
+        {
+            admin.get(path).await.refused(400, "invalid_request");
+        }
+        let base = format!("http://{}", kit.servers[0].address);
+        let http = reqwest::Client::new();
+        for path in [
+            "/v2/acme.train/a%00b/tags/list",
+            "/v2/acme.train/a/tags/list?last=%00",
+            "/v2/acme.train/a/manifests/%00",
+        ] {
+            let sent =
+                http.get(format!("{base}{path}")).basic_auth("x", Some(fixture.token("tenant_admin"))).send();
+            let status = sent.await.unwrap().status().as_u16();
+            assert!((400..500).contains(&status), "{path}: {status}");
+        }
+        kit.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_given_twice_is_refused() {
+    let kit = Kit::sqlite().await;
+    let operator = kit.operator();
+    let request = operator.request(Method::POST, "/v1/tenants").header("idempotency-key", "k");
+    let body = r#"{"slug": "dupa", "slug": "dupb"}"#;
+    operator
+        .send(request.header("content-type", "application/json").body(body))
+        .await
+        .refused(400, "malformed_request");
+    kit.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_operators_token_is_written_to_a_file_of_its_own() {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    let database = Database::sqlite();
+    let elsewhere = database.folder().join("elsewhere");
+    std::fs::write(&elsewhere, "").unwrap();
+    std::fs::set_permissions(&elsewhere, std::fs::Permissions::from_mode(0o666)).unwrap();
+    symlink(&elsewhere, database.folder().join("operator.token")).unwrap();
+    let kit = Kit::start(database, 1).await;
+    let file = kit.database.folder().join("operator.token");
+    let found = std::fs::symlink_metadata(&file).unwrap();
+    assert!(found.is_file(), "the link is not followed");
+    assert_eq!(found.permissions().mode() & 0o777, 0o600);
+    assert_eq!(std::fs::read_to_string(&elsewhere).unwrap(), "");
+    kit.operator().get("/v1/whoami").await.ok();
+    kit.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_that_cannot_be_meant_stop_the_start() {
+    for (key, value) in [
+        ("http.timeout_seconds", "0"),
+        ("database.url", "mysql://localhost/x"),
+        ("http.proxies", "proxy.example"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut settings = muster_server::Settings::default();
+        let data = folder.path().display().to_string();
+        for (key, value) in
+            [("data.dir", data.as_str()), ("http.listen", "127.0.0.1:0"), ("nodes.listen", ""), (key, value)]
+        {
+            settings.set(key, value.to_owned(), "the test").unwrap();
+        }
+        let Err(error) = muster_server::start(&settings, muster_ids::World::system()).await else {
+            panic!("{key} = {value} was taken");
+        };
+        assert!(error.to_string().contains(key) && error.to_string().contains("the test"), "{error}");
+    }
+}

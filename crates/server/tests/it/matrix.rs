@@ -1,8 +1,10 @@
 //! The access matrix: every operation of the document, by every actor, over real HTTP. The result is a golden file, so that
 //! a change of policy is a diff that somebody reads.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use muster_api::{Operation, operations};
 use muster_ids::NodeId;
@@ -230,7 +232,8 @@ fn attempt(operation: &Operation, fixture: &Fixture) -> (Vec<String>, String, Va
     }
 }
 
-async fn knock(client: &Client, operation: &Operation, fixture: &Fixture) -> (u16, String, String) {
+/// The method, path and body that an operation is tried with.
+pub(crate) fn request_of(operation: &Operation, fixture: &Fixture) -> (reqwest::Method, String, Value) {
     let (parameters, query, body) = attempt(operation, fixture);
     let mut path = operation.path.to_owned();
     for (name, value) in operation.path_parameters().into_iter().zip(parameters) {
@@ -239,8 +242,18 @@ async fn knock(client: &Client, operation: &Operation, fixture: &Fixture) -> (u1
     if !query.is_empty() {
         path = format!("{path}?{query}");
     }
-    let method = reqwest::Method::from_bytes(operation.method.as_str().as_bytes()).unwrap();
-    let mut request = client.request(method, &path).header("idempotency-key", "matrix");
+    (reqwest::Method::from_bytes(operation.method.as_str().as_bytes()).unwrap(), path, body)
+}
+
+/// Tries an operation; the status, the code and the body without what differs each time.
+pub(crate) async fn knock(
+    client: &Client,
+    operation: &Operation,
+    fixture: &Fixture,
+) -> (u16, String, String) {
+    let (method, path, body) = request_of(operation, fixture);
+    let key = format!("matrix-{}", operation.id);
+    let mut request = client.request(method, &path).header("idempotency-key", key);
     if operation.if_match {
         request = request.header("if-match", "*");
     }
@@ -311,13 +324,15 @@ async fn add_secrets(kit: &Kit, fixture: &mut Fixture) {
 async fn add_allocations(kit: &Kit, fixture: &mut Fixture) {
     let admin = fixture.client(kit, "tenant_admin");
     let train = fixture.id("train").to_owned();
-    let ask = json!({"name": "waiting", "gpus": 64, "wait_until": "2199-01-01T00:00:00Z"});
+    // The machine keeps silent, so that there is something to wait for.
+    let machine: NodeId = fixture.id("machine").parse().unwrap();
+    kit.store().heartbeat_write(&[machine], &[], jiff::Timestamp::UNIX_EPOCH).await.unwrap();
+    let ask = json!({"name": "waiting", "gpus": 1, "wait_until": "2199-01-01T00:00:00Z"});
     let started = admin.post(&format!("/v1/projects/{train}/allocations"), ask).await.ok();
     let operation = started.body["operation"]["id"].as_str().unwrap().to_owned();
     fixture.ids.insert("waiting_operation".to_owned(), operation);
     let held = crate::allocation::active(kit, &train, "held").await;
     fixture.ids.insert("held".to_owned(), held.to_string());
-    let machine: NodeId = fixture.id("machine").parse().unwrap();
     let store = kit.store();
     let before = store.allocation_lookup(held).await.unwrap().unwrap();
     let after = Allocation { node_id: Some(machine), ..before.clone() };
@@ -392,113 +407,200 @@ async fn add_apps(kit: &Kit, fixture: &mut Fixture) {
     kit.sealed().await;
 }
 
-/// The registry's content: which folder it is, and the files in it.
-fn copy_registry(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
-        let target = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy_registry(&entry.path(), &target);
-        } else {
-            std::fs::copy(entry.path(), target).unwrap();
-        }
+/// A server on a copy of the made-up platform: each attempt that succeeds may change it, and the next must not notice.
+pub(crate) async fn copy_of(template: &Database) -> Kit {
+    Kit::start(template.copy(), 1).await
+}
+
+/// The made-up platforms that every server starts as a copy of.
+pub(crate) struct Templates {
+    /// Tenants, people, machines and secrets. A project that holds nothing can be removed.
+    bare: Arc<Database>,
+    /// The same with allocations, artifacts, apps and an instance.
+    pub(crate) holding: Arc<Database>,
+}
+
+/// Nouns that are about work. The other operations are tried on the platform that holds none.
+const ABOUT_WORK: &[&str] = &[
+    "allocation_",
+    "operation_",
+    "cell_",
+    "network_",
+    "ssh_key_",
+    "stream_",
+    "repository_",
+    "artifact_",
+    "app_",
+    "entitlement_",
+    "operator_token_",
+    "instance_",
+    "member_",
+    "adapter_",
+];
+
+impl Templates {
+    pub(crate) async fn build(database: Database) -> (Self, Fixture) {
+        let kit = Kit::start(database, 1).await;
+        let mut fixture = Fixture::build(&kit).await;
+        add_machines(&kit, &mut fixture).await;
+        add_secrets(&kit, &mut fixture).await;
+        let bare = kit.database.clone();
+        kit.stop().await;
+        let kit = copy_of(&bare).await;
+        add_allocations(&kit, &mut fixture).await;
+        add_artifacts(&kit, &mut fixture).await;
+        add_apps(&kit, &mut fixture).await;
+        crate::instance::made::made(&kit, &mut fixture).await;
+        let holding = kit.database.clone();
+        kit.stop().await;
+        (Self { bare, holding }, fixture)
+    }
+
+    pub(crate) fn of(&self, operation: &Operation) -> &Arc<Database> {
+        let about_work = ABOUT_WORK.iter().any(|noun| operation.id.starts_with(noun));
+        if about_work { &self.holding } else { &self.bare }
     }
 }
 
-/// A server on a copy of the made-up platform: each attempt that succeeds may change it, and the next must not notice.
-async fn copy_of(template: &Path) -> Kit {
-    let database = Database::sqlite();
-    for file in ["muster.db", "root.key", "operator.token"] {
-        std::fs::copy(template.join(file), database.folder().join(file)).unwrap();
+/// The longest that attempts share a server. The platform has clocks of its own: a machine that is silent for long enough is
+/// taken for unreachable, and then the answers are others.
+const SHARED_FOR: Duration = Duration::from_secs(4);
+
+/// A server that attempts share until one of them changes something.
+struct SharedServer {
+    template: Arc<Database>,
+    kit: Kit,
+    started: Instant,
+}
+
+impl SharedServer {
+    async fn start(template: &Arc<Database>) -> Self {
+        let kit = copy_of(template).await;
+        Self { template: template.clone(), kit, started: Instant::now() }
     }
-    copy_registry(&template.join("registry"), &database.folder().join("registry"));
-    Kit::start(database, 1).await
+
+    fn fits(&self, template: &Arc<Database>) -> bool {
+        Arc::ptr_eq(&self.template, template) && self.started.elapsed() < SHARED_FOR
+    }
+}
+
+/// What a part of the matrix found.
+#[derive(Default)]
+struct Findings {
+    /// The rows, by operation.
+    rows: BTreeMap<&'static str, String>,
+    /// The kinds of answers.
+    codes: BTreeSet<String>,
+    /// The bodies of 404, by operation and actor.
+    bodies_of_absent: BTreeMap<(&'static str, &'static str), String>,
+}
+
+/// Tries these operations, one after the other, as every actor. Attempts that are refused, and reads, share a server.
+async fn try_all(operations: Vec<Operation>, templates: Arc<Templates>, fixture: Fixture) -> Findings {
+    let mut found = Findings::default();
+    let mut server: Option<SharedServer> = None;
+    for operation in operations {
+        let template = templates.of(&operation);
+        let mut row = String::new();
+        for actor in ACTORS {
+            let fresh = match server.take() {
+                Some(server) if server.fits(template) => server,
+                old => {
+                    if let Some(old) = old {
+                        old.kit.stop().await;
+                    }
+                    SharedServer::start(template).await
+                }
+            };
+            let client = fresh.kit.client_of(0, fixture.token(actor));
+            let (status, code, body) = knock(&client, &operation, &fixture).await;
+            let cell = if status < 300 { "yes".to_owned() } else { status.to_string() };
+            found.codes.insert(format!("{status} {code}"));
+            row.push_str(&format!(" {cell:>width$}", width = actor.len()));
+            if status == 404 {
+                found.bodies_of_absent.insert((operation.id, actor), body);
+            }
+            if status < 300 && operation.kind != muster_api::Kind::Read {
+                fresh.kit.stop().await;
+            } else {
+                server = Some(fresh);
+            }
+        }
+        found.rows.insert(operation.id, row);
+    }
+    if let Some(server) = server {
+        server.kit.stop().await;
+    }
+    found
+}
+
+/// The operations in parts that can be tried at once: those of one noun stay together.
+fn parts(count: usize) -> Vec<Vec<Operation>> {
+    let mut parts: Vec<Vec<Operation>> = (0..count).map(|_| Vec::new()).collect();
+    let mut nouns: BTreeMap<&str, Vec<Operation>> = BTreeMap::new();
+    for operation in operations() {
+        nouns.entry(operation.permission.split('.').next().unwrap_or_default()).or_default().push(operation);
+    }
+    let mut nouns: Vec<Vec<Operation>> = nouns.into_values().collect();
+    nouns.sort_by_key(|operations| std::cmp::Reverse(operations.len()));
+    for noun in nouns {
+        parts.iter_mut().min_by_key(|part| part.len()).expect("there are parts").extend(noun);
+    }
+    parts
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn golden_access_matrix() {
-    let kit = Kit::sqlite().await;
-    let mut fixture = Fixture::build(&kit).await;
-    add_machines(&kit, &mut fixture).await;
-    add_secrets(&kit, &mut fixture).await;
-    let bare = kit.database.clone();
-    kit.stop().await;
-    let kit = copy_of(&bare.folder()).await;
-    add_allocations(&kit, &mut fixture).await;
-    add_artifacts(&kit, &mut fixture).await;
-    add_apps(&kit, &mut fixture).await;
-    crate::instance::made::made(&kit, &mut fixture).await;
-    let holding = kit.database.clone();
-    kit.stop().await;
-    let template_of = |operation: &Operation| {
-        let about_work = [
-            "allocation_",
-            "operation_",
-            "cell_",
-            "network_",
-            "ssh_key_",
-            "stream_",
-            "repository_",
-            "artifact_",
-            "app_",
-            "entitlement_",
-            "operator_token_",
-            "instance_",
-            "member_",
-            "adapter_",
-        ]
-        .iter()
-        .any(|noun| operation.id.starts_with(noun));
-        if about_work { holding.folder() } else { bare.folder() }
-    };
+    judge_matrix(Database::sqlite()).await;
+}
+
+/// The same file: who may do what does not depend on the database.
+#[tokio::test(flavor = "multi_thread")]
+async fn golden_access_matrix_on_postgres() {
+    judge_matrix(Database::postgres()).await;
+}
+
+async fn judge_matrix(database: Database) {
+    let (templates, fixture) = Templates::build(database).await;
+    let templates = Arc::new(templates);
+    let tried =
+        parts(4).into_iter().map(|part| tokio::spawn(try_all(part, templates.clone(), fixture.clone())));
+    let mut found = Findings::default();
+    for part in futures::future::join_all(tried).await {
+        let part = part.expect("no attempt panics");
+        found.rows.extend(part.rows);
+        found.codes.extend(part.codes);
+        found.bodies_of_absent.extend(part.bodies_of_absent);
+    }
     let mut table = format!("{:24}", "operation");
     for actor in ACTORS {
         table.push_str(&format!(" {actor}"));
     }
     table.push('\n');
-    let mut codes = std::collections::BTreeSet::new();
-    let mut bodies_of_absent: BTreeMap<String, String> = BTreeMap::new();
     for operation in operations() {
-        table.push_str(&format!("{:24}", operation.id));
-        let mut kit = copy_of(&template_of(&operation)).await;
-        for actor in ACTORS {
-            let client = kit.client_of(0, fixture.token(actor));
-            let (status, code, body) = knock(&client, &operation, &fixture).await;
-            let cell = if status < 300 { "yes".to_owned() } else { status.to_string() };
-            codes.insert(format!("{status} {code}"));
-            table.push_str(&format!(" {cell:>width$}", width = actor.len()));
-            if status == 404 {
-                bodies_of_absent.insert(format!("{} {actor}", operation.id), body);
-            }
-            if status < 300 && operation.kind != muster_api::Kind::Read {
-                kit.stop().await;
-                kit = copy_of(&template_of(&operation)).await;
-            }
-        }
-        table.push('\n');
-        kit.stop().await;
+        table.push_str(&format!("{:24}{}\n", operation.id, found.rows[operation.id]));
     }
     table.push_str("\nanswers that were seen:\n");
-    table.extend(codes.iter().map(|code| format!("{}\n", code.trim())));
+    table.extend(found.codes.iter().map(|code| format!("{}\n", code.trim())));
     golden(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/output/access-matrix.txt"), &table);
 
     // Invisible is the same as absent: the same body, letter for letter, as for something that was never there.
-    let kit = copy_of(&holding.folder()).await;
+    let kit = copy_of(&templates.holding).await;
     assert!(
-        bodies_of_absent.len() > 30,
+        found.bodies_of_absent.len() > 30,
         "the matrix must meet many invisible things: {}",
-        bodies_of_absent.len()
+        found.bodies_of_absent.len()
     );
-    for (name, body) in bodies_of_absent {
-        let (id, actor) = name.split_once(' ').unwrap();
-        let operation = operations().into_iter().find(|operation| operation.id == id).unwrap();
-        let absent = absent(&fixture);
+    let all = operations();
+    let absent = absent(&fixture);
+    for ((id, actor), body) in found.bodies_of_absent {
+        let operation = all.iter().find(|operation| operation.id == id).unwrap();
         let client = kit.client_of(0, fixture.token(actor));
-        let (status, _, other) = knock(&client, &operation, &absent).await;
+        let (status, _, other) = knock(&client, operation, &absent).await;
         assert_eq!(
             (status, &other),
             (404, &body),
-            "{name}: an absent thing is answered otherwise than an invisible one"
+            "{id} {actor}: an absent thing is answered otherwise than an invisible one"
         );
     }
     kit.stop().await;

@@ -192,3 +192,84 @@ async fn a_signing_key_survives_the_rotation_of_its_tenants_key_and_of_the_root_
     assert_eq!(got[0].header("webhook-signature"), format!("v1,{}", STANDARD.encode(tag)));
     kit.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deliveries_are_numbered_by_the_tenants_stream_and_start_after_the_webhook() {
+    for database in Database::both() {
+        let kit = Kit::start(database, 1).await;
+        let fixture = Fixture::build(&kit).await;
+        let admin = fixture.client(&kit, "tenant_admin");
+        let other = fixture.client(&kit, "other_tenant_admin");
+        for at in 0..3 {
+            other.post("/v1/tenants/globex/projects", json!({"name": format!("noise{at}")})).await.ok();
+        }
+        let (url, received) = receiver(0).await;
+        // Committed just before, and perhaps not sealed yet.
+        admin.post("/v1/tenants/acme/projects", json!({"name": "before"})).await.ok();
+        let hook =
+            admin.post("/v1/webhooks", json!({"name": "all", "tenant": "acme", "url": url})).await.ok();
+        assert!(hook.body["cursor"].is_null(), "the platform's number is nothing to a tenant: {}", hook.text);
+        admin.post("/v1/tenants/acme/projects", json!({"name": "after"})).await.ok();
+        let got = until(&received, 1).await;
+        let event: Value = serde_json::from_str(&got[0].body).unwrap();
+        assert_eq!(event["data"]["name"], "after", "{event}");
+        let path = format!("/v1/webhooks/{}/deliveries", hook.text_of("id"));
+        let mut deliveries = admin.get(&path).await.ok();
+        for _ in 0..100 {
+            if deliveries.body["items"][0].is_object() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            deliveries = admin.get(&path).await.ok();
+        }
+        assert_eq!(deliveries.body["items"][0]["sequence"], event["sequence"], "{}", deliveries.text);
+        kit.stop().await;
+    }
+}
+
+/// A receiver that takes a connection and never answers.
+async fn silent() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/hook", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        let mut kept = Vec::new();
+        while let Ok((stream, _)) = listener.accept().await {
+            kept.push(stream);
+        }
+    });
+    url
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn slow_receivers_of_one_tenant_hold_up_no_other_and_webhooks_are_counted() {
+    let kit = Kit::sqlite().await;
+    let fixture = Fixture::build(&kit).await;
+    let (admin, other) = (fixture.client(&kit, "tenant_admin"), fixture.client(&kit, "other_tenant_admin"));
+    let slow = silent().await;
+    let types = json!(["dev.muster.project.*"]);
+    let mut made = 0;
+    let refused = loop {
+        let body =
+            json!({"name": format!("slow{made}"), "tenant": "acme", "url": slow, "event_types": types});
+        let answer = admin.post("/v1/webhooks", body).await;
+        if answer.status != 201 {
+            break answer;
+        }
+        made += 1;
+        assert!(made <= 100, "there is no end to it");
+    };
+    refused.refused(409, "quota_exceeded");
+    let (url, received) = receiver(0).await;
+    let hook = json!({"name": "quick", "tenant": "globex", "url": url, "event_types": types});
+    other.post("/v1/webhooks", hook).await.ok();
+    admin.post("/v1/tenants/acme/projects", json!({"name": "starts-the-slow-ones"})).await.ok();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    // Two rounds of slow receivers would take twenty seconds each.
+    let started = std::time::Instant::now();
+    for at in 0..3 {
+        other.post("/v1/tenants/globex/projects", json!({"name": format!("quick{at}")})).await.ok();
+        until(&received, at + 1).await;
+    }
+    assert!(started.elapsed() < Duration::from_secs(8), "it took {:?}", started.elapsed());
+    kit.stop().await;
+}

@@ -168,5 +168,5 @@ fn a_new_required_parameter_is_named() {
 #[test]
 fn the_real_document_breaks_nobody_against_itself() {
     let document = muster_api::document();
-    assert_eq!(breaking(&document, &document), Vec::<String>::new());
+    assert_eq!(breaking(document, document), Vec::<String>::new());
 }

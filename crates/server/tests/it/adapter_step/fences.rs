@@ -191,3 +191,31 @@ async fn who_waits_is_woken_by_a_step_and_let_go_by_a_server_that_stops() {
     assert_eq!(leased["steps"], json!([]));
     assert!(since.elapsed() < Duration::from_secs(20));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_consumer_cuts_an_adapter_off_at_once() {
+    for database in Database::both() {
+        let stage = Stage::new(database).await;
+        stage.running(1).await;
+        let project = stage.at("entitlements");
+        let admin = stage.scene.fixture.client(&stage.scene.kit, "tenant_admin");
+        let entitlement = admin.get(&project).await.ok().body["items"][0]["id"].as_str().unwrap().to_owned();
+        let revoke = format!("{project}/{entitlement}/revoke");
+        admin.post(&revoke, json!({})).await.ok();
+        stage.operator.get("/v1/whoami").await.ok();
+        admin.post(&revoke, json!({})).await.refused(409, "invalid_state");
+        // A wait that began before ends with it, and is not answered as if nothing had happened.
+        let waiting = tokio::spawn({
+            let (operator, path) = (stage.operator.clone(), stage.at("adapter-steps/lease"));
+            async move { operator.post(&path, crate::instance::wish(8)).await }
+        });
+        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+        let started = std::time::Instant::now();
+        admin.post(&revoke, json!({"cut_off": true})).await.ok();
+        stage.operator.get("/v1/whoami").await.refused(401, "unauthenticated");
+        let answer = waiting.await.unwrap();
+        assert!(answer.status == 401 || answer.body["steps"] == json!([]), "{}", answer.text);
+        assert!(started.elapsed() < std::time::Duration::from_secs(15));
+        stage.stop().await;
+    }
+}

@@ -8,12 +8,17 @@ use serde_json::{Value, json};
 use super::generation;
 use crate::instance::Stage;
 
-/// Has the instance be due, and leases the look.
-async fn look(stage: &Stage) -> Value {
+/// Has the instance be due.
+async fn suspect(stage: &Stage) {
     let id: InstanceId = stage.get("app-instances/farm").await["id"].as_str().unwrap().parse().unwrap();
     let mut tx = stage.scene.kit.store().begin().await.unwrap();
     tx.instance_suspect(id, World::system().now() - SignedDuration::from_secs(1)).await.unwrap();
     tx.commit().await.unwrap();
+}
+
+/// Has the instance be due, and leases the look.
+async fn look(stage: &Stage) -> Value {
+    suspect(stage).await;
     let mut steps = stage.lease(10).await;
     assert_eq!(steps.len(), 1, "{steps:#?}");
     assert_eq!(steps[0]["step"]["verb"], "reconcile");
@@ -60,6 +65,51 @@ async fn a_look_that_finds_nothing_new_leaves_nothing() {
             assert!(stage.get("app-instances/farm").await["reconciled_at"].is_string());
         }
         assert!(stage.lease(0).await.is_empty(), "the next look is an hour away");
+        // What ran in the consumer's cells stays in its audit, although the looks are forgotten.
+        stage.scene.kit.sealed().await;
+        let lines = stage
+            .scene
+            .kit
+            .operator()
+            .get("/v1/audit?tenant=acme&action=adapter_task.create&page_size=200")
+            .await
+            .ok();
+        let ran: Vec<&Value> = lines.body["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|line| &line["record"])
+            .filter(|record| record["detail"]["program"] == "/bin/true")
+            .collect();
+        assert_eq!(ran.len(), 3, "{}", lines.text);
+        assert_eq!(
+            (&ran[0]["target"]["kind"], &ran[0]["detail"]["kind"]),
+            (&json!("member"), &json!("cell_command"))
+        );
+        assert_eq!(ran[0]["detail"]["act_sha256"].as_str().unwrap().len(), 64);
+        assert_eq!(ran[0]["actor"]["kind"], "service_account");
+        stage.stop().await;
+    }
+}
+
+/// What the adapter looked at is older than the suspicion.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_suspicion_during_a_look_has_another_look_as_soon_as_it_ends() {
+    for database in Database::both() {
+        let stage = Stage::new(database).await;
+        stage.running(1).await;
+        let first = look(&stage).await;
+        suspect(&stage).await;
+        assert!(stage.lease(0).await.is_empty(), "an instance is looked at by one at a time");
+        let said =
+            json!({"members": [report(&first, "farm-head-1", "healthy")], "reconcile_after_seconds": 3600});
+        stage.say(&first, "complete", generation(&first), said).await.ok();
+        let again = stage.lease(10).await;
+        assert_eq!(again.len(), 1, "{again:#?}");
+        assert_eq!(again[0]["step"]["verb"], "reconcile");
+        let said = json!({"reconcile_after_seconds": 3600});
+        stage.say(&again[0], "complete", generation(&again[0]), said).await.ok();
+        assert!(stage.lease(0).await.is_empty(), "and the next is an hour away");
         stage.stop().await;
     }
 }
@@ -71,9 +121,13 @@ async fn what_is_said_counts_for_the_incarnation_that_is_meant() {
     let step = look(&stage).await;
     let mut old = report(&step, "farm-worker-1", "unhealthy");
     old["incarnation"] = json!(old["incarnation"].as_i64().unwrap() - 1);
-    let said =
-        json!({"members": [old, report(&step, "farm-worker-2", "unhealthy")], "topology_mode": "star"});
-    stage.say(&step, "complete", generation(&step), said).await.ok();
+    let mut unknown = report(&step, "farm-worker-1", "unhealthy");
+    unknown["member_id"] = json!("mem_01h455vb4pex5vsknk084sn02q");
+    let said = json!({"members": [old, unknown, report(&step, "farm-worker-2", "unhealthy")], "topology_mode": "star"});
+    let taken = stage.say(&step, "complete", generation(&step), said).await.ok();
+    let refused = taken.body["refused_reports"].as_array().unwrap();
+    let reasons: Vec<&Value> = refused.iter().map(|refused| &refused["reason"]).collect();
+    assert_eq!(reasons, ["stale_incarnation", "unknown_member"], "{}", taken.text);
     assert_eq!(stage.member("farm-worker-1").await["health"], "healthy", "that was said of one that is over");
     let sick = stage.member("farm-worker-2").await;
     assert_eq!((&sick["health"], &sick["health_message"]), (&json!("unhealthy"), &json!("seen")));
@@ -136,5 +190,91 @@ async fn by_itself_one_member_is_replaced_at_a_time_until_the_breaker_opens() {
     assert_eq!(repairs().await.len(), 3, "so many the manifest allows in an hour");
     let told = stage.scene.told().await;
     assert!(told.iter().any(|word| word == "instance.repair_suspended"), "{told:?}");
+    stage.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_look_changes_nothing_beside_a_step_of_a_member() {
+    for database in Database::both() {
+        let stage = Stage::new(database).await;
+        stage.running(3).await;
+        let step = look(&stage).await;
+        let task = async |step: &Value, key: &str, effect: Value| {
+            let head = step["snapshot"]["members"][0]["id"].clone();
+            let act = json!({"files": {"write": [{"path": "/etc/mended", "text": key}]}});
+            let mut body = json!({"key": key, "member_id": head, "act": act, "wait_seconds": 10});
+            if !effect.is_null() {
+                body["effect"] = effect;
+            }
+            stage.say(step, "tasks", generation(step), body).await
+        };
+        task(&step, "alone", Value::Null).await.ok();
+        stage.order("drain", json!({"members": ["farm-worker-1"]})).await.ok();
+        let drain = stage.lease(20).await.remove(0);
+        assert_eq!(drain["step"]["verb"], "drain");
+        let refused = task(&step, "beside", Value::Null).await.refused(409, "member_step_running");
+        assert_eq!(refused.body["retryable"], true);
+        task(&step, "beside", json!("changes")).await.refused(409, "member_step_running");
+        // What was asked for before is told of; what reads, and what is declared safe, goes on.
+        task(&step, "alone", Value::Null).await.ok();
+        task(&step, "reads", json!("reads")).await.ok();
+        task(&step, "safe", json!("concurrent")).await.ok();
+        // The step of the member itself changes what it likes.
+        task(&drain, "drains", Value::Null).await.ok();
+        stage.say(&drain, "complete", generation(&drain), json!({})).await.ok();
+        // The look's snapshot is older than the drain that has just ended.
+        task(&step, "late", Value::Null).await.refused(409, "member_step_running");
+        stage.say(&step, "complete", generation(&step), json!({})).await.ok();
+        crate::cell::until("the drain is over", async || {
+            stage.member("farm-worker-1").await["state"] == "drained"
+        })
+        .await;
+        let next = look(&stage).await;
+        task(&next, "mends", Value::Null).await.ok();
+        stage.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_that_breaks_during_the_last_repair_is_announced_after_it() {
+    let stage = Stage::new(Database::sqlite()).await;
+    stage.running(2).await;
+    let admin = &stage.scene.admin;
+    let request =
+        admin.request(reqwest::Method::PATCH, &stage.at("app-instances/farm")).header("if-match", "*");
+    admin.send(request.json(&json!({"repair": "automatic"}))).await.ok();
+    // All repairs that the manifest allows in an hour but one are spent.
+    let id: InstanceId = stage.get("app-instances/farm").await["id"].as_str().unwrap().parse().unwrap();
+    let now = World::system().now();
+    let mut tx = stage.scene.kit.store().begin().await.unwrap();
+    tx.instance_repaired(id, &[now, now], now).await.unwrap();
+    tx.commit().await.unwrap();
+    let first = look(&stage).await;
+    let sick = json!({"members": [report(&first, "farm-worker-1", "unhealthy")]});
+    stage.say(&first, "complete", generation(&first), sick).await.ok();
+    // The second look ends while the repair runs; the repair's own steps wait for an adapter meanwhile.
+    suspect(&stage).await;
+    let mut others = Vec::new();
+    let second = loop {
+        let mut steps = stage.lease(10).await;
+        match steps.iter().position(|step| step["step"]["verb"] == "reconcile") {
+            Some(found) => break (steps.swap_remove(found), others.append(&mut steps)).0,
+            None => others.append(&mut steps),
+        }
+    };
+    let sick = json!({"members": [report(&second, "farm-worker-2", "unhealthy")]});
+    stage.say(&second, "complete", generation(&second), sick).await.ok();
+    assert!(!stage.scene.told().await.iter().any(|word| word == "instance.repair_suspended"));
+    for step in &others {
+        stage.say(step, "complete", generation(step), json!({})).await.ok();
+    }
+    let good = crate::instance::Good::start(&stage);
+    crate::cell::until("the suspension is announced", async || {
+        stage.scene.told().await.iter().any(|word| word == "instance.repair_suspended")
+    })
+    .await;
+    good.stop().await;
+    let told = stage.scene.told().await;
+    assert_eq!(told.iter().filter(|word| *word == "instance.repair_suspended").count(), 1, "{told:?}");
     stage.stop().await;
 }

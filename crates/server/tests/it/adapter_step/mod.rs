@@ -10,7 +10,13 @@ use crate::instance::Stage;
 
 /// Launches `farm`, whose adapter is the test; says the step by which its first member joins.
 async fn joining(stage: &Stage) -> Value {
-    stage.post("app-instances", json!({"name": "farm", "app": "pool", "app_version": "1"})).await.ok();
+    joining_with(stage, json!({})).await
+}
+
+/// The same of an instance with this configuration.
+async fn joining_with(stage: &Stage, config: Value) -> Value {
+    let asked = json!({"name": "farm", "app": "pool", "app_version": "1", "config": config});
+    stage.post("app-instances", asked).await.ok();
     let mut steps = stage.lease(20).await;
     assert_eq!(steps.len(), 1, "the head comes first: {steps:#?}");
     steps.remove(0)

@@ -2,6 +2,7 @@
 //! what holds one.
 
 mod cells;
+mod crowd;
 mod property;
 mod publish;
 mod references;

@@ -205,6 +205,8 @@ impl Catalog {
             shape: "gpu_slice".to_owned(),
             state: InstanceState::Created,
             health: Health::Unknown,
+            health_message: None,
+            health_since: None,
             repair: RepairMode::Propose,
             repairs: Vec::new(),
             protected: false,

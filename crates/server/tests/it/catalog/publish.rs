@@ -154,3 +154,36 @@ async fn of_two_who_publish_a_name_at_once_one_does() {
         catalog.kit.stop().await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_of_large_releases_ends_by_its_bytes() {
+    let catalog = Catalog::new(Database::sqlite()).await;
+    catalog.offer("notebook", "everyone").await;
+    for at in 0..75 {
+        let mut document = manifest("notebook", &format!("{at}.0"), &[]);
+        document["config_schema"] = json!({"type": "object", "description": "x".repeat(60_000)});
+        catalog.publish("notebook", document).await.ok();
+    }
+    let list = catalog.at("train", "apps/notebook/versions");
+    let mut names = Vec::new();
+    let mut token = String::new();
+    let mut pages = 0;
+    loop {
+        let page = catalog.admin.get(&format!("{list}?page_size=200{token}")).await.ok();
+        assert!(page.text.len() < 5 << 20, "{} bytes", page.text.len());
+        let items = page.body["items"].as_array().unwrap();
+        names.extend(items.iter().map(|item| item["name"].as_str().unwrap().to_owned()));
+        pages += 1;
+        match page.body["next_page_token"].as_str() {
+            Some(next) => token = format!("&page_token={next}"),
+            None => break,
+        }
+    }
+    assert_eq!(pages, 2);
+    let all: Vec<String> = (0..75).map(|at| format!("{at}.0")).collect();
+    assert_eq!(names, all, "none is missing and none comes twice");
+    let short = catalog.admin.get(&format!("{list}?page_size=3")).await.ok();
+    assert_eq!(short.body["items"].as_array().unwrap().len(), 3);
+    assert!(short.body["next_page_token"].is_string());
+    catalog.kit.stop().await;
+}

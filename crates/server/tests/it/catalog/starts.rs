@@ -15,7 +15,14 @@ async fn a_start_gets_what_it_names_or_what_is_drawn_for_it() {
     let ask = async |project: &str, wanted: Option<&str>, thing: &str| {
         let platform = catalog.kit.servers[0].platform.clone();
         let now = platform.world.now();
-        let cx = Cx { platform, actor: None, correlation_id: "starts".to_owned(), now, if_match: None };
+        let cx = Cx {
+            platform,
+            actor: None,
+            correlation_id: "starts".to_owned(),
+            now,
+            if_match: None,
+            address: None,
+        };
         let (tenant, project) = match project {
             "train" => (catalog.fixture.id("acme"), catalog.fixture.id("train")),
             _ => (catalog.fixture.id("globex"), catalog.fixture.id("lab")),

@@ -8,6 +8,7 @@ mod hand;
 mod life;
 mod refusals;
 mod release;
+mod restarts;
 mod secrets;
 mod wanted;
 

@@ -3,7 +3,7 @@
 use muster_testkit::Database;
 use serde_json::{Value, json};
 
-use super::{KEY, OTHER_KEY, stop, with_agent, with_root};
+use super::{KEY, OTHER_KEY, stop, until, with_agent, with_root};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dry_run_shows_the_plan_and_leaves_nothing() {
@@ -67,6 +67,16 @@ async fn what_is_wrong_in_a_cell_is_named_by_its_place() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_cell_that_its_node_reports_is_shown_with_its_health() {
+    let (scene, nodes) = with_agent(Database::sqlite()).await;
+    let cell = scene.running("shell", "a", json!({})).await;
+    let path = format!("{}/cells/{}", scene.base, cell["id"].as_str().unwrap());
+    until("its node reports it", async || scene.admin.get(&path).await.ok().body["health"] == "healthy")
+        .await;
+    stop(scene, nodes).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_cell_needs_an_allocation_that_is_active() {
     let (scene, nodes) = with_agent(Database::sqlite()).await;
     scene.create("shell", "b", json!({})).await.refused(404, "not_found");
@@ -111,6 +121,33 @@ async fn what_is_asked_twice_is_done_once_and_a_name_is_one_cells() {
         addresses.sort_unstable();
         addresses.dedup();
         assert!(addresses.len() >= 9, "{addresses:?}");
+        stop(scene, nodes).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_has_at_most_twenty_keys_in_a_project_and_none_is_huge() {
+    use base64::Engine as _;
+    // Any bytes behind the algorithm's name are a key to OpenSSH's format.
+    let key = |seed: u8, bytes: usize| {
+        let mut inside = vec![0, 0, 0, 7];
+        inside.extend(b"ssh-rsa");
+        inside.extend(std::iter::repeat_n(seed, bytes));
+        format!("ssh-rsa {}", base64::engine::general_purpose::STANDARD.encode(inside))
+    };
+    for database in Database::both() {
+        let (scene, nodes) = with_agent(database).await;
+        let keys = format!("{}/ssh-keys", scene.base);
+        let huge = scene.admin.post(&keys, json!({"name": "huge", "public_key": key(1, 5_000)})).await;
+        assert_eq!(huge.refused(400, "invalid_request").body["errors"][0]["pointer"], "/public_key");
+        for count in 1..=20u8 {
+            let body = json!({"name": format!("k{count}"), "public_key": key(count, 600)});
+            scene.admin.post(&keys, body).await.ok();
+        }
+        let surplus = json!({"name": "k21", "public_key": key(21, 600)});
+        let refused = scene.admin.post(&keys, surplus.clone()).await.refused(409, "quota_exceeded");
+        assert!(refused.text.contains("20 SSH keys"), "{}", refused.text);
+        scene.fixture.client(&scene.kit, "project_admin").post(&keys, surplus).await.ok();
         stop(scene, nodes).await;
     }
 }

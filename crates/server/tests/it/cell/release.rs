@@ -66,27 +66,46 @@ async fn a_release_takes_its_cells_along_with_evidence_for_each_and_keeps_their_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_allocation_with_living_cells_is_neither_restarted_nor_given_other_gpus() {
-    let (scene, nodes) = with_agent(Database::sqlite()).await;
-    scene.running("shell", "a", json!({})).await;
-    let refused = scene.act("allocations/a/restart").await.refused(409, "invalid_state");
-    assert!(
-        refused.text.contains("shell") && refused.text.contains("muster cell destroy"),
-        "{}",
-        refused.text
-    );
-    let resize = format!("{}/allocations/a/resize", scene.base);
-    let refused = scene.admin.post(&resize, json!({"gpus": 2})).await.refused(409, "invalid_state");
-    assert!(refused.text.contains("destroy them first"), "{}", refused.text);
-    scene.admin.post(&resize, json!({"gpus": 2, "dry_run": true})).await.refused(409, "invalid_state");
-    // What is shared by all of its cells grows around them.
-    scene.done(scene.admin.post(&resize, json!({"cpus": 3})).await).await;
-    assert_eq!(scene.cell("shell").await["state"], "running");
-    scene.done(scene.act("cells/shell/destroy").await).await;
-    scene.done(scene.admin.post(&resize, json!({"gpus": 2})).await).await;
-    scene.done(scene.act("allocations/a/restart").await).await;
-    scene.running("shell", "a", json!({"gpus": [0, 1]})).await;
-    stop(scene, nodes).await;
+async fn an_allocation_is_restarted_and_resized_with_the_cells_in_it() {
+    for database in Database::both() {
+        let (scene, nodes) = with_agent(database).await;
+        let before = scene.running("shell", "a", json!({})).await;
+        let number = |thing: &Value| thing["incarnation"].as_i64().unwrap();
+        let place = async || scene.admin.get(&format!("{}/allocations/a", scene.base)).await.ok().body;
+        let first = number(&place().await);
+        // The plan names what is restarted, and restarts nothing.
+        let restart = format!("{}/allocations/a/restart", scene.base);
+        let plan = scene.admin.post(&restart, json!({"dry_run": true})).await.ok().body["plan"].clone();
+        assert!(plan["touches"].as_array().unwrap().contains(&before["id"]), "{plan}");
+        assert_eq!(number(&scene.cell("shell").await), number(&before));
+        scene.done(scene.admin.post(&restart, json!({"reason": "a test"})).await).await;
+        let again = scene.cell("shell").await;
+        assert_eq!((&again["state"], &again["id"]), (&json!("running"), &before["id"]));
+        assert_eq!((number(&again), number(&place().await)), (number(&before) + 1, first + 1));
+        // CPUs and memory change around it.
+        let resize = format!("{}/allocations/a/resize", scene.base);
+        scene.done(scene.admin.post(&resize, json!({"cpus": 3, "memory_mb": 512})).await).await;
+        assert_eq!(number(&scene.cell("shell").await), number(&again));
+        // Other GPUs need a restart, and that is asked for by name.
+        for dry_run in [true, false] {
+            let asked = json!({"gpus": 2, "dry_run": dry_run});
+            let refused = scene.admin.post(&resize, asked).await.refused(409, "invalid_state");
+            assert!(refused.text.contains("shell") && refused.text.contains("--restart"), "{}", refused.text);
+        }
+        scene.admin.post(&resize, json!({"gpus": 2, "force": true})).await.refused(400, "invalid_request");
+        scene.done(scene.admin.post(&resize, json!({"gpus": 2, "restart": true})).await).await;
+        let more = scene.cell("shell").await;
+        assert_eq!((&more["state"], number(&more)), (&json!("running"), number(&again) + 1));
+        assert_eq!(place().await["held"]["gpus"], 2);
+        // A cell that names a GPU keeps it.
+        scene.running("second", "a", json!({"gpus": [1]})).await;
+        let refused = scene.admin.post(&resize, json!({"gpus": 1, "restart": true})).await;
+        assert!(refused.refused(400, "invalid_request").text.contains("second asks for GPU 1"));
+        scene.done(scene.act("cells/second/destroy").await).await;
+        scene.done(scene.admin.post(&resize, json!({"gpus": 1, "restart": true})).await).await;
+        assert_eq!(scene.cell("shell").await["state"], "running");
+        stop(scene, nodes).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -187,6 +187,19 @@ async fn a_node_reads_a_cells_image_with_a_credential_that_ends_with_the_incarna
         assert!(by_token(&scene, &first).await.revoked_at.is_some(), "one that was asked for before is over");
         let kept = by_token(&scene, &second).await;
         assert_eq!((kept.revoked_at, kept.incarnation, kept.name.as_str()), (None, Some(1), "shell"));
+        // It is the node's alone: not another node's, and nobody's without a certificate.
+        let path = "v2/acme.train/base/tags/list";
+        let read = async |http: &reqwest::Client, url: String| {
+            let request = http.get(url).header("authorization", format!("Bearer {second}"));
+            request.send().await.unwrap().status().as_u16()
+        };
+        let other = approved(&scene, 0).await;
+        for (agent, expected) in [(&*hand.agent, 200), (&other, 401)] {
+            let url = format!("https://localhost:{}/{path}", agent.address.port());
+            assert_eq!(read(&agent.http, url).await, expected);
+        }
+        let public = format!("http://{}/{path}", scene.kit.servers[0].address);
+        assert_eq!(read(&reqwest::Client::new(), public).await, 401);
         scene.done(scene.act("cells/shell/restart").await).await;
         assert!(by_token(&scene, &second).await.revoked_at.is_some(), "its incarnation is over");
         ask(&hand.agent, &cell, 1, pull.clone()).await.refused(404, "not_found");

@@ -2,11 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use muster_ids::World;
 use muster_node_api::cell::{CellPeople, Wanted};
 use muster_testkit::Database;
 use serde_json::{Value, json};
 
-use super::hand::{ADDRESS, Hand, approved, poll};
+use super::hand::{ADDRESS, Hand, approved, hello, machine, poll};
 use super::{KEY, OTHER_KEY, Scene, until};
 
 fn last(hand: &Hand) -> Wanted {
@@ -14,10 +15,12 @@ fn last(hand: &Hand) -> Wanted {
 }
 
 fn keys(hand: &Hand) -> Vec<String> {
-    let people = |cell: CellPeople| {
-        cell.people.into_iter().flat_map(|person| person.keys).collect::<Vec<_>>().join("\n")
+    let wanted = last(hand);
+    let people = |cell: &CellPeople| {
+        let people = wanted.people_of(cell.cell_id).unwrap();
+        people.into_iter().flat_map(|person| person.keys).collect::<Vec<_>>().join("\n")
     };
-    last(hand).people.into_iter().map(people).collect()
+    wanted.people.iter().map(people).collect()
 }
 
 /// Where the members of the node's networks are.
@@ -67,8 +70,8 @@ async fn a_node_is_sent_the_networks_and_keys_of_its_cells_and_of_no_others() {
             .collect();
         let member = |cell: &Value| json!([cell["id"], cell["name"], cell["address"]]);
         assert_eq!(shown, [member(&open), member(&closed)]);
-        let people: Vec<Value> =
-            wanted.people[0].people.iter().map(|one| json!([one.name, one.keys])).collect();
+        let found = wanted.people_of(wanted.people[0].cell_id).unwrap();
+        let people: Vec<Value> = found.iter().map(|one| json!([one.name, one.keys])).collect();
         assert_eq!((wanted.people.len(), json!(wanted.people[0].cell_id)), (1, open["id"].clone()));
         assert_eq!(json!(people), json!([["tenant_admin", []], ["project_admin", [KEY]]]));
         until("it is written that it followed", async || {
@@ -91,6 +94,22 @@ async fn a_node_is_sent_the_networks_and_keys_of_its_cells_and_of_no_others() {
         drop(hand);
         scene.kit.stop().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_is_sent_once_however_many_cells_it_counts_in() {
+    let scene = Scene::new(Database::sqlite(), 1).await;
+    let hand = Hand::start(&scene, 0).await;
+    scene.allocate("a", 0).await;
+    let admin = scene.fixture.client(&scene.kit, "project_admin");
+    admin.post(&format!("{}/ssh-keys", scene.base), json!({"name": "k", "public_key": KEY})).await.ok();
+    for name in ["one", "two", "three"] {
+        scene.running(name, "a", json!({"people": true})).await;
+    }
+    until("three cells have it", async || keys(&hand) == [KEY, KEY, KEY]).await;
+    assert_eq!(last(&hand).keys, [KEY]);
+    drop(hand);
+    scene.kit.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -158,6 +177,144 @@ async fn where_a_node_is_found_is_told_to_those_who_share_a_network_with_it() {
     let body = json!({"agent_version": "0.1.0", "inventory": super::hand::machine("x"), "places": [],
                       "address": "not-an-address"});
     agent.send("hello", &body).await.refused(400, "invalid_request");
+    drop(hand);
+    scene.kit.stop().await;
+}
+
+fn at(time: jiff::Timestamp) -> Value {
+    json!(time.to_string())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_grant_lets_a_person_into_one_allocation_and_ends_with_its_time() {
+    let scene = Scene::new(Database::sqlite(), 1).await;
+    let hand = Hand::start(&scene, 0).await;
+    for name in ["a", "b"] {
+        scene.allocate(name, 0).await;
+        scene.running(&format!("in-{name}"), name, json!({"people": true})).await;
+    }
+    let ssh_keys = format!("{}/ssh-keys", scene.base);
+    let admin = scene.fixture.client(&scene.kit, "project_admin");
+    let now = World::system().now();
+    let (soon, later) = (at(now + Duration::from_secs(5)), at(now + Duration::from_secs(3600)));
+    let grant = json!({"name": "help", "public_key": OTHER_KEY, "user": scene.fixture.id("viewer"),
+                           "allocation": "a", "expires_at": soon});
+    let without = |field: &str| {
+        let mut body = grant.clone();
+        body.as_object_mut().unwrap().remove(field);
+        body
+    };
+    for (body, field) in [
+        (without("allocation"), "/allocation"),
+        (without("expires_at"), "/expires_at"),
+        (json!({"name": "k", "public_key": KEY, "allocation": "missing"}), "/allocation"),
+        (json!({"name": "k", "public_key": KEY, "expires_at": "2020-01-01T00:00:00Z"}), "/expires_at"),
+        (json!({"name": "k", "public_key": KEY, "user": "stranger@acme.example"}), "/user"),
+    ] {
+        let refused = admin.post(&ssh_keys, body).await.refused(400, "invalid_request");
+        assert_eq!(refused.body["errors"][0]["pointer"], field, "{}", refused.text);
+    }
+    let viewer = scene.fixture.client(&scene.kit, "viewer");
+    viewer.post(&ssh_keys, grant.clone()).await.refused(403, "permission_denied");
+    let granted = admin.post(&ssh_keys, grant).await.ok();
+    assert_eq!(granted.text_of("granted_by"), scene.fixture.id("project_admin"));
+    let own = json!({"name": "own", "public_key": KEY, "allocation": "b", "expires_at": later});
+    admin.post(&ssh_keys, own).await.ok();
+
+    until("each key is in the cells of its allocation alone", async || keys(&hand) == [OTHER_KEY, KEY]).await;
+    let cells = last(&hand).people;
+    let logins = |cell: usize| {
+        let people = last(&hand).people_of(cells[cell].cell_id).unwrap();
+        people.into_iter().map(|person| person.name).collect::<Vec<_>>()
+    };
+    assert!(logins(0).contains(&"viewer".to_owned()), "{:?}", logins(0));
+    assert!(!logins(1).contains(&"viewer".to_owned()), "{:?}", logins(1));
+    scene.done(scene.act("allocations/b/release").await).await;
+    let waited = Instant::now();
+    while keys(&hand) != [""] {
+        assert!(waited.elapsed() < Duration::from_secs(90), "the expired grant is still in the cell");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert!(!logins(0).contains(&"viewer".to_owned()), "{:?}", logins(0));
+    assert!(scene.told().await.iter().any(|event| event == "ssh_key.expired"));
+
+    let waited = Instant::now();
+    while !admin.get(&ssh_keys).await.ok().body["items"].as_array().unwrap().is_empty() {
+        assert!(waited.elapsed() < Duration::from_secs(90), "the key outlives its allocation");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    drop(hand);
+    scene.kit.stop().await;
+}
+
+/// Where the neighbours of a node send packets for its cells, and the revision that they are told.
+async fn sent_to(scene: &Scene, node: muster_ids::NodeId) -> (Vec<Option<String>>, i64) {
+    let store = scene.kit.store();
+    let mut addresses = Vec::new();
+    for network in store.network_on_node(node).await.unwrap() {
+        let neighbours = store.network_neighbours(network.id).await.unwrap();
+        addresses.extend(neighbours.into_iter().map(|member| member.node_address));
+    }
+    (addresses, store.wanted(node).await.unwrap().0)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_reports_another_address_moves_no_packets() {
+    let scene = Scene::new(Database::sqlite(), 1).await;
+    let hand = Hand::start(&scene, 0).await;
+    scene.allocate("a", 0).await;
+    scene.running("shell", "a", json!({})).await;
+    until("it is known", async || found_at(&hand) == [ADDRESS]).await;
+    let (node, agent) = (hand.node, hand.agent.clone());
+    let victim = approved(&scene, 0).await;
+    hello(&victim, json!({"address": "192.0.2.7"})).await;
+    let before = sent_to(&scene, node).await;
+    assert_eq!(before.0, [Some(ADDRESS.to_owned())]);
+
+    // It claims the address of another node.
+    hello(&agent, json!({"address": "192.0.2.7"})).await;
+    hello(&agent, json!({"address": "192.0.2.7"})).await;
+    assert_eq!(sent_to(&scene, node).await, before);
+    let operator = scene.kit.operator();
+    let path = format!("/v1/nodes/{node}");
+    let seen = operator.get(&path).await.ok().body;
+    assert_eq!((&seen["address"], &seen["reported_address"]), (&json!(ADDRESS), &json!("192.0.2.7")));
+    assert_eq!((&seen["needs_approval"], &seen["peer_address"]), (&json!(true), &json!("127.0.0.1")));
+    scene.kit.sealed().await;
+    let told = operator.get("/v1/audit?action=node.hello").await.ok().body;
+    let claims: Vec<&Value> =
+        told["items"].as_array().unwrap().iter().map(|entry| &entry["record"]["detail"]).collect();
+    let claims: Vec<_> = claims.iter().filter(|detail| detail["reported_address"] == "192.0.2.7").collect();
+    assert_eq!(claims.len(), 1, "told once: {told:#}");
+    let holder = operator.get(&format!("/v1/nodes/{}", victim.name)).await.ok().text_of("id");
+    assert_eq!((&claims[0]["address"], &claims[0]["held_by"]), (&json!(ADDRESS), &json!(holder)));
+
+    // Not even an operator lets two nodes have one address.
+    let digest = machine(&agent.name).hardware_digest();
+    let approve = async |body: Value| {
+        let request = operator.request(reqwest::Method::POST, &format!("{path}/approve"));
+        let key = format!("approve-{body}").replace(|letter: char| !letter.is_ascii_alphanumeric(), "-");
+        let request = request.header("if-match", "*").header("idempotency-key", key);
+        operator.send(request.json(&body)).await
+    };
+    approve(json!({"digest": digest})).await.refused(409, "invalid_state");
+    operator.patch(&path, json!({"address": "192.0.2.7"})).await.refused(409, "invalid_state");
+    assert_eq!(sent_to(&scene, node).await, before);
+
+    // A new one is used once an operator has named it.
+    hello(&agent, json!({"address": "192.0.2.8"})).await;
+    assert_eq!(sent_to(&scene, node).await, before);
+    operator.patch(&path, json!({"address": "192.0.2.9"})).await.refused(400, "invalid_request");
+    approve(json!({"digest": digest, "address": "192.0.2.9"})).await.refused(400, "invalid_request");
+    operator.patch(&path, json!({"address": "192.0.2.8"})).await.ok();
+    let (sent, revision) = sent_to(&scene, node).await;
+    assert_eq!(sent, [Some("192.0.2.8".to_owned())]);
+    assert!(revision > before.1, "its neighbours are told");
+    hello(&agent, json!({"address": "192.0.2.10"})).await;
+    approve(json!({"digest": digest, "address": "192.0.2.10"})).await.ok();
+    assert_eq!(sent_to(&scene, node).await.0, [Some("192.0.2.10".to_owned())]);
+    let seen = operator.get(&path).await.ok().body;
+    assert_eq!(seen["needs_approval"], false, "{seen:#}");
     drop(hand);
     scene.kit.stop().await;
 }

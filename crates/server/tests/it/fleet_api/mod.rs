@@ -76,6 +76,8 @@ pub(crate) async fn join(kit: &Kit, name: &str, found: &Inventory) -> NodeId {
         };
         tx.slot_upsert(&slot, now).await.unwrap();
     }
+    // Its agent is heard throughout.
+    tx.heartbeat_note(&[id], now + SignedDuration::from_hours(24)).await.unwrap();
     tx.commit().await.unwrap();
     id
 }

@@ -84,6 +84,12 @@ async fn tenants_see_no_nodes_and_learn_nothing_from_asking() {
         let there = client.get("/v1/nodes/gpu-1").await.refused(403, "permission_denied");
         let absent = client.get("/v1/nodes/gpu-2").await.refused(403, "permission_denied");
         assert_eq!(there.text_of("detail"), absent.text_of("detail"));
+        for verb in ["drain", "audit", "retire", "cordon"] {
+            let there = client.post(&format!("/v1/nodes/gpu-1/{verb}"), json!({})).await;
+            let absent = client.post(&format!("/v1/nodes/gpu-2/{verb}"), json!({})).await;
+            let answers = (there.refused(403, "permission_denied"), absent.refused(403, "permission_denied"));
+            assert_eq!(answers.0.text_of("detail"), answers.1.text_of("detail"), "{verb}");
+        }
         client.get("/v1/nodes").await.refused(403, "permission_denied");
         client.get("/v1/nodes/gpu-1/slots").await.refused(403, "permission_denied");
         capacity(&client, "gpus=1").await;

@@ -1,12 +1,19 @@
 //! Instances and members over HTTP, on real databases: the real agent over its simulated driver makes the cells, and the test is
 //! the adapter, either a good one that does what it is asked for or one that the test leads by the hand.
 
+mod cascade;
+mod drains;
+mod exits;
+mod health;
 mod life;
 pub(crate) mod made;
 mod orders;
 mod quorum;
 mod refusals;
 mod releases;
+mod restarts;
+mod room;
+mod trust;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,9 +45,10 @@ pub(crate) fn pool(version: &str) -> Value {
         "app": "pool", "version": version, "artifact_kind": "controller",
         "compatibility": {"requires_capacity_shape": ["gpu_slice"]},
         "components": [component("head", 1, 1, 0), workers],
-        "config_schema": {"type": "object", "properties": {"partitions": {"type": "integer", "minimum": 1}},
+        "config_schema": {"type": "object", "properties": {"partitions": {"type": "integer", "minimum": 1}, "title": {"type": "string"},
+                                         "key": {"type": "string", "format": "muster-secret"}},
                           "additionalProperties": false},
-        "permissions": ["runtime_secret.issue", "runtime_secret.list", "runtime_secret.get", "runtime_secret.cluster_bootstrap"],
+        "permissions": ["member.add", "runtime_secret.issue", "runtime_secret.list", "runtime_secret.get", "runtime_secret.cluster_bootstrap"],
         "operations": ["add", "drain", "resume", "remove", "replace", "recover"],
         "reconcile_seconds": 3600,
     })
@@ -161,6 +169,7 @@ pub(crate) async fn speaks_for(kit: &Kit, account: ServiceAccountId) -> Client {
         revoked_at: None,
         last_used_at: None,
         version: 1,
+        parent_id: None,
     };
     let mut tx = kit.store().begin().await.unwrap();
     tx.token_insert(&token, secret.hash()).await.unwrap();

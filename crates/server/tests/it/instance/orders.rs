@@ -128,3 +128,19 @@ async fn who_protects_an_instance_while_it_is_decommissioned_keeps_it() {
         stage.stop().await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_adapter_puts_members_into_allocations_of_its_instance_alone() {
+    let stage = Stage::new(Database::sqlite()).await;
+    stage.running(1).await;
+    stage.scene.allocate("private", 0).await;
+    let add = stage.at("app-instances/farm/member-operations/add");
+    let into = |allocation: &str| json!({"component_key": "worker", "allocation": {"id": allocation}, "dry_run": true});
+    let hidden = stage.operator.post(&add, into("private")).await.refused(404, "not_found");
+    let absent = stage.operator.post(&add, into("nothing")).await.refused(404, "not_found");
+    assert_eq!(hidden.body["detail"], absent.body["detail"], "it does not learn that there is one");
+    stage.scene.admin.post(&add, into("private")).await.ok();
+    let own = stage.member("farm-worker-1").await["allocation_id"].as_str().unwrap().to_owned();
+    assert_ne!(stage.operator.post(&add, into(&own)).await.status, 404);
+    stage.stop().await;
+}

@@ -138,6 +138,15 @@ async fn what_is_protected_or_held_is_not_taken_away_and_an_update_says_what_it_
     assert!(refused.text.contains("farm-head-1"), "{}", refused.text);
     let admin = &stage.scene.admin;
     let path = stage.at("app-instances/farm");
+    // Who may not decommission it, neither lets it expire nor takes its protection away.
+    let account = json!({"name": "labeller", "permissions": ["instance.get", "instance.update"]});
+    let account = admin.post(&stage.at("service-accounts"), account).await.ok().text_of("id");
+    let token = admin.post("/v1/tokens", json!({"service_account": account, "name": "t"})).await.ok();
+    let labeller = admin.with_token(&token.text_of("secret"));
+    labeller.patch(&path, json!({"labels": {"by": "labeller"}})).await.ok();
+    labeller.patch(&path, json!({"protected": false})).await.refused(403, "permission_denied");
+    let soon = muster_ids::World::system().now() + jiff::SignedDuration::from_secs(60);
+    labeller.patch(&path, json!({"expires_at": soon})).await.refused(403, "permission_denied");
     let request = admin.request(reqwest::Method::PATCH, &path).header("if-match", "\"1\"");
     admin.send(request.json(&json!({"protected": false}))).await.refused(412, "version_mismatch");
     let request = admin.request(reqwest::Method::PATCH, &path).header("if-match", "*");

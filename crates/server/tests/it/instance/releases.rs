@@ -28,6 +28,23 @@ async fn a_rollback_takes_over_from_an_upgrade_whose_members_never_get_ready() {
             now["items"].as_array().unwrap().iter().any(|item| item["state"] == "parked")
         })
         .await;
+        // Nothing else of it advances: a client can stop waiting, and knows what to do about the child.
+        let path = format!("/v1/operations/{id}");
+        let shown = async || stage.scene.admin.get(&path).await.ok().body;
+        until("the upgrade names the child that blocks it", async || shown().await["blocked_by"].is_array())
+            .await;
+        let blocked = shown().await;
+        assert_eq!(blocked["state"], "running", "{blocked:#}");
+        let child = &blocked["blocked_by"][0];
+        assert_eq!(
+            child["operation_id"],
+            blocked["items"].as_array().unwrap().iter().find(|item| item["state"] == "parked").unwrap()["operation_id"]
+        );
+        assert_eq!(child["parked"]["unblock_by"], "tenant", "{blocked:#}");
+        assert!(
+            child["parked"]["choices"].as_array().is_some_and(|choices| !choices.is_empty()),
+            "{blocked:#}"
+        );
         let back =
             stage.post("app-instances/farm/rollback", json!({"reason": "it does not work"})).await.ok();
         assert_eq!(back.body["operation"]["supersedes"], id, "{}", back.text);

@@ -46,10 +46,12 @@ async fn a_silent_node_is_unreachable_and_comes_back_by_saying_hello() {
 #[tokio::test(flavor = "multi_thread")]
 async fn when_all_fall_silent_at_once_the_fault_is_presumed_ours() {
     let kit = Kit::start_with(Database::sqlite(), 1, &[("nodes.heartbeat_seconds", "1")]).await;
-    let agents = [Agent::start(&kit, 0).await, Agent::start(&kit, 0).await, Agent::start(&kit, 0).await];
+    // Together, so that on a busy machine none falls silent while the others still start.
+    let agents: [Agent; 3] =
+        tokio::join!(Agent::start(&kit, 0), Agent::start(&kit, 0), Agent::start(&kit, 0)).into();
     let started = Instant::now();
     while kit.servers[0].platform.metrics.loss_presumed_ours.get() == 0 {
-        assert!(started.elapsed() < Duration::from_secs(10), "nobody notices");
+        assert!(started.elapsed() < Duration::from_secs(60), "no loss is suspected");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     for agent in &agents {

@@ -60,6 +60,7 @@ async fn certificates_of_another_authority_and_ended_ones_are_shut_out() {
         correlation_id: "c".to_owned(),
         now: platform.world.now(),
         if_match: None,
+        address: None,
     };
     let key = authority::requested(&csr(&agent.key)).unwrap();
     let identity = authority::Identity { node: agent.node, until: cx.now, key };

@@ -172,8 +172,8 @@ async fn allocation_on(kit: &Kit, agent: &Agent) -> Allocation {
         kit.store().project_lookup(made.text_of("id").parse().unwrap()).await.unwrap().unwrap();
     let world = World::system();
     let now = world.now();
-    let asked =
-        Allocation::requested(world.id(), project.tenant_id, project.id, "a", Capacity::default(), now);
+    let capacity = Capacity { cpus: 1, memory_mb: 1, ..Capacity::default() };
+    let asked = Allocation::requested(world.id(), project.tenant_id, project.id, "a", capacity, now);
     let placing = Allocation { state: AllocationState::Placing, version: 2, ..asked.clone() };
     let placed = Allocation {
         state: AllocationState::Provisioning,

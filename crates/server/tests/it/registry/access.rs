@@ -145,7 +145,7 @@ async fn actors(kit: &Kit, fixture: &Fixture) -> Vec<(String, String, String)> {
     kit.operator().post("/v1/users", person).await.ok();
     let role = json!({"user": email, "role": "project_admin", "project": "acme.train"});
     admin.post("/v1/role-bindings", role).await.ok();
-    let login = json!({"method": "password", "email": email, "password": password});
+    let login = json!({"method": "password", "tenant": "acme", "email": email, "password": password});
     let session = admin.with_token("").post("/v1/sessions", login).await.ok();
     let cookie = session.header("set-cookie").split(';').next().unwrap().to_owned();
     let value = cookie.split_once('=').unwrap().1.to_owned();

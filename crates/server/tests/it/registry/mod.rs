@@ -2,6 +2,9 @@
 
 mod access;
 mod collect;
+mod damage;
+mod external;
+mod referrers;
 mod replicas;
 mod token;
 
