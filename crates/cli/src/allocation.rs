@@ -50,9 +50,9 @@ requested  2026-11-15 12:25:17  10 ms      op_1
 active     2026-11-15 12:25:17  1 min 1 s  op_1
 released   2026-11-15 12:26:20                   done with it
 evidence:
-  ✓ active: seen by the agent of nod_1";
+  ✓ active: verified on nod_1";
         let shown = timeline(&answer, now());
         assert!(shown.starts_with(expected), "{shown}");
-        assert!(shown.contains("\n  ! wiped: ATTESTED, not seen"), "{shown}");
+        assert!(shown.contains("\n  ! wiped: ATTESTED, not verified"), "{shown}");
     }
 }

@@ -1,4 +1,4 @@
-//! What is wrong with a manifest: `muster app lint` says it without any server, a dry run of `muster app-version publish` with one.
+//! Manifests: `muster app lint` and `muster app schema` work without any server, a dry run of `muster app-version publish` with one.
 
 use std::io::Read as _;
 
@@ -45,6 +45,11 @@ pub(crate) fn lint(context: &Context, matches: &ArgMatches) -> Result<()> {
         .unwrap_or_default();
     let faults = examine(&document, &Known { known_permissions: &asked, grantable: &asked });
     told(context, &["app", "lint"], file, json!({"faults": faults}))
+}
+
+/// Shows the schema of manifests that this program lints by. The server answers with its own, which differs where their releases do.
+pub(crate) fn schema(context: &Context) -> Result<()> {
+    show(context, &["app", "schema"], json!({"schema": muster_manifest::schema()}))
 }
 
 /// Tells what a dry run of a publication found. Nothing was refused, since nothing was asked for but the faults; the exit code says

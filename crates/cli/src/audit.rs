@@ -8,6 +8,7 @@ use std::path::Path;
 use clap::ArgMatches;
 use muster_sdk::describe::Description;
 use muster_sdk::{Arguments, Body, Chunks};
+use muster_trust::PublicKey;
 use serde_json::json;
 
 use crate::chain::{Finding, Tampering, Unverified, Verified, verify};
@@ -15,6 +16,7 @@ use crate::context::{Context, Output, say};
 use crate::failure::{Exit, Failure, Result};
 use crate::place::Place;
 use crate::printable::printable_json;
+use crate::signed_heads::SignedHeads;
 
 /// Downloads a chain. A file appears whole or not at all, and is verified where it stands.
 pub(crate) async fn export(context: &Context, matches: &ArgMatches) -> Result<()> {
@@ -43,7 +45,7 @@ pub(crate) async fn export(context: &Context, matches: &ArgMatches) -> Result<()
     std::fs::rename(&part, path).map_err(failed)?;
     eprintln!("wrote the audit chain of {} to {path}", place.words());
     let file = File::open(path).map_err(failed)?;
-    match verify(BufReader::new(file), None) {
+    match verify(BufReader::new(file), None, &SignedHeads::default()) {
         // A chain of which nothing was sealed yet is no finding, as long as nobody claims otherwise.
         Err(Unverified::Found(Finding { line: 0, .. })) => {
             eprintln!("it holds no rows yet");
@@ -72,7 +74,25 @@ pub(crate) fn verify_file(context: &Context, matches: &ArgMatches) -> Result<()>
             opened.map_err(|error| Failure::local(&format!("{path} cannot be read"), error))?,
         ))
     };
-    tell(context, path, verify(file, head))
+    let heads = signed_heads(matches)?;
+    tell(context, path, verify(file, head, &heads))
+}
+
+/// The heads that `--heads` names, verified with the keys of `--public-key`.
+fn signed_heads(matches: &ArgMatches) -> Result<SignedHeads> {
+    let Some(path) = matches.get_one::<String>("heads") else { return Ok(SignedHeads::default()) };
+    let unreadable = |path: &str, error| Failure::local(&format!("{path} cannot be read"), error);
+    let mut keys = Vec::new();
+    for file in matches.get_many::<String>("public_key").into_iter().flatten() {
+        let text = std::fs::read_to_string(file).map_err(|error| unreadable(file, error))?;
+        let key = PublicKey::from_pem(&text).map_err(|error| Failure::usage(format!("{file}: {error}")))?;
+        keys.push(key);
+    }
+    let file = File::open(path).map_err(|error| unreadable(path, error))?;
+    SignedHeads::read(BufReader::new(file), &keys).map_err(|why| {
+        Failure::new(Exit::Failed, "altered", format!("{path} is not verified: {why}"))
+            .next("give the key that the server signs with: audit.key.pub beside its audit.key")
+    })
 }
 
 fn tell(context: &Context, path: &str, result: std::result::Result<Verified, Unverified>) -> Result<()> {
@@ -89,11 +109,11 @@ fn tell(context: &Context, path: &str, result: std::result::Result<Verified, Unv
             json!({
                 "verified": true, "chain": verified.chain, "rows": verified.rows, "first": verified.first,
                 "last": verified.last, "hash": verified.last_hash, "built_on": verified.built_on,
-                "kept_head_at": verified.kept_head_at,
+                "kept_head_at": verified.kept_head_at, "signed_heads": verified.signed_heads,
             })
         )));
     }
-    let Verified { chain, rows, first, last, last_hash, built_on, kept_head_at } = verified;
+    let Verified { chain, rows, first, last, last_hash, built_on, kept_head_at, signed_heads } = verified;
     say(&format!(
         "verified: {rows} rows of the chain {chain}, {first} to {last}, the last with hash\n{last_hash}\n"
     ))?;
@@ -102,6 +122,10 @@ fn tell(context: &Context, path: &str, result: std::result::Result<Verified, Unv
             "the rows before {first} are not in the file; the first one builds on {before}, which is taken as given. \
              If retention removed them, `muster audit head` shows this hash as pruned_hash"
         );
+    }
+    if signed_heads > 0 {
+        eprintln!("{signed_heads} signed heads agree with it");
+        return Ok(());
     }
     match kept_head_at {
         Some(at) if at == last => eprintln!("its end is the head that was kept"),

@@ -131,8 +131,9 @@ fn of_audit() -> Vec<Command> {
         .about("Verify an exported audit chain, without any server")
         .long_about(
             "Verify an exported audit chain, without any server. Names the first row that was altered, removed or \
-             reordered. That rows at the end are missing can only be seen with --head: keep what `muster audit head` \
-             shows somewhere else.",
+             reordered. That rows at the end are missing, or that the chain was rewritten, can only be seen with --heads \
+             (signed heads that the server kept elsewhere, see audit.heads_to) or with --head: keep what `muster audit \
+             head` shows somewhere else.",
         )
         .arg(
             Arg::new("file")
@@ -141,6 +142,23 @@ fn of_audit() -> Vec<Command> {
                 .value_hint(ValueHint::FilePath)
                 .help("The export, or - for standard input"),
         )
-        .arg(Arg::new("head").long("head").value_name("HASH").help("A hash of this chain that was kept elsewhere"));
+        .arg(Arg::new("head").long("head").value_name("HASH").help("A hash of this chain that was kept elsewhere"))
+        .arg(
+            Arg::new("heads")
+                .long("heads")
+                .value_name("FILE")
+                .requires("public_key")
+                .value_hint(ValueHint::FilePath)
+                .help("Signed heads that were kept elsewhere; those of other chains are skipped"),
+        )
+        .arg(
+            Arg::new("public_key")
+                .long("public-key")
+                .value_name("FILE")
+                .requires("heads")
+                .action(clap::ArgAction::Append)
+                .value_hint(ValueHint::FilePath)
+                .help("The public key that the heads are signed with; may be repeated"),
+        );
     vec![with_options(export), with_options(verify)]
 }

@@ -27,7 +27,7 @@ pub(crate) fn shown(report: &Value, now: Timestamp) -> String {
         }
     };
     fact("would fit", text(&report["nearest"], "change"));
-    fact("most of each", amount(&report["largest"]));
+    fact("largest free", amount(&report["largest"]));
     fact(
         "quota left",
         match plain(&report["quota_left"]) {
@@ -35,7 +35,7 @@ pub(crate) fn shown(report: &Value, now: Timestamp) -> String {
             left => left,
         },
     );
-    fact("in line", report["waiting"].to_string());
+    fact("queue", report["waiting"].to_string());
     if let Some(rows) = report["by_gpus"].as_array().filter(|rows| !rows.is_empty()) {
         shown.push_str(&table(Some(BY_GPUS), rows, now));
     }
@@ -54,15 +54,15 @@ mod tests {
             "shape": "gpu_slice", "capacity": {"gpus": 5, "cpus": 0, "memory_mb": 0, "disk_mb": 0}, "fits_now": false,
             "nodes": 0, "largest": {"gpus": 4, "cpus": 16, "memory_mb": 65_536, "disk_mb": 102_400},
             "by_gpus": [{"gpus": 1, "nodes": 2, "in_one_island": 2}], "waiting": 1, "quota_left": {"gpus": 8},
-            "reason": "gpus", "message": "the most on one node is 4 GPUs", "nearest": {"change": "4 GPUs instead of 5"},
+            "reason": "gpus", "message": "needs 5 GPUs; most free on one node: 4", "nearest": {"change": "4 GPUs instead of 5"},
         });
         let expected = "\
-no gpu_slice with 5 GPUs now: the most on one node is 4 GPUs
+no gpu_slice with 5 GPUs now: needs 5 GPUs; most free on one node: 4
 would fit:    4 GPUs instead of 5
-most of each: 4 GPUs, 16 CPUs, 64 GiB memory, 100 GiB disk
+largest free: 4 GPUs, 16 CPUs, 64 GiB memory, 100 GiB disk
 quota left:   gpus=8
-in line:      1
-GPUS  NODES  IN ONE ISLAND
+queue:        1
+GPUS  NODES  IN ONE NVLINK DOMAIN
 1     2      2
 ";
         assert_eq!(shown(&report, now()), expected);

@@ -10,6 +10,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
+use crate::signed_heads::SignedHeads;
+
 /// The hash before the first row.
 const GENESIS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
@@ -43,6 +45,8 @@ pub(crate) struct Verified {
     pub(crate) built_on: Option<String>,
     /// The row that has the hash which was kept elsewhere.
     pub(crate) kept_head_at: Option<i64>,
+    /// How many rows have the hash of a signed head.
+    pub(crate) signed_heads: u64,
 }
 
 /// How a chain was tampered with.
@@ -73,9 +77,13 @@ pub(crate) enum Unverified {
     Unreadable(std::io::Error),
 }
 
-/// Verifies a file. With `head`, a hash that was kept elsewhere, that row must be there too: a chain whose end was cut off
+/// Verifies a file. `heads` are heads that were signed: the rows that they name must be there with those hashes. With `head`, a hash that was kept elsewhere, that row must be there too: a chain whose end was cut off
 /// is in itself in order.
-pub(crate) fn verify(mut file: impl BufRead, head: Option<&str>) -> Result<Verified, Unverified> {
+pub(crate) fn verify(
+    mut file: impl BufRead,
+    head: Option<&str>,
+    heads: &SignedHeads,
+) -> Result<Verified, Unverified> {
     let mut verified = Verified::default();
     let mut line = String::new();
     let mut number = 0;
@@ -94,6 +102,7 @@ pub(crate) fn verify(mut file: impl BufRead, head: Option<&str>) -> Result<Verif
         }
         own_hash(number, &row)?;
         links(number, &row, &verified)?;
+        verified.signed_heads += u64::from(as_signed(number, &row, heads)?);
         verified.rows += 1;
         verified.last = row.sequence;
         verified.last_hash = row.hash;
@@ -101,7 +110,21 @@ pub(crate) fn verify(mut file: impl BufRead, head: Option<&str>) -> Result<Verif
             verified.kept_head_at = Some(verified.last);
         }
     }
-    whole(verified, head)
+    whole(verified, head, heads)
+}
+
+/// The row and the head that was signed at it: a row that was rewritten, or any before it, has another hash.
+fn as_signed(line: u64, row: &Row<'_>, heads: &SignedHeads) -> Result<bool, Unverified> {
+    match heads.at(&row.chain, row.sequence) {
+        Some(signed) if signed.hash != row.hash => {
+            let why = format!(
+                "the head signed at {} has the hash {}: this row or one before it was rewritten",
+                signed.signed_at, signed.hash
+            );
+            found(Tampering::Altered, line, row, why)
+        }
+        signed => Ok(signed.is_some()),
+    }
 }
 
 /// The row by itself: is its record the one that was hashed, and does it belong to this chain?
@@ -171,11 +194,19 @@ fn misplaced(
 }
 
 /// The end of the chain.
-fn whole(verified: Verified, head: Option<&str>) -> Result<Verified, Unverified> {
+fn whole(verified: Verified, head: Option<&str>, heads: &SignedHeads) -> Result<Verified, Unverified> {
     let ends = |why: String| {
         let sequence = (verified.rows > 0).then_some(verified.last);
         Err(Unverified::Found(Finding { how: Tampering::CutOff, line: verified.rows, sequence, why }))
     };
+    if let Some((sequence, signed)) =
+        heads.last(&verified.chain).filter(|(sequence, _)| *sequence > verified.last)
+    {
+        return ends(format!(
+            "row {sequence} was signed at {}: rows at the end were removed, or the export was made before",
+            signed.signed_at
+        ));
+    }
     match head {
         Some(_) if verified.kept_head_at.is_some() => Ok(verified),
         Some(head) if verified.rows == 0 && head == GENESIS => Ok(verified),

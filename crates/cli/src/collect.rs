@@ -41,9 +41,12 @@ pub(crate) fn collect(
             arguments.query.push((field.name.clone(), text));
         }
     }
-    let has_project = arguments.query.iter().any(|(name, _)| name == "project");
-    if has_default_project(operation) && !has_project && !matches.get_flag("platform") {
-        arguments.query.extend(default("project").map(|project| ("project".to_owned(), project)));
+    let has_place = arguments.query.iter().any(|(name, _)| matches!(name.as_str(), "project" | "tenant"));
+    if has_default_project(operation) && !has_place && !matches.get_flag("platform") {
+        let takes = |name: &str| operation.query_params.iter().any(|field| field.name == name);
+        let place = ["project", "tenant"].into_iter().filter(|name| takes(name));
+        let place = place.filter_map(|name| Some((name.to_owned(), default(name)?))).next();
+        arguments.query.extend(place);
     }
     if operation.body_fields.is_some() {
         arguments.body = Some(body(operation, matches, input, now)?);
@@ -59,7 +62,7 @@ pub(crate) fn collect(
 
 fn missing_place(name: &str) -> Failure {
     let variable = name.to_uppercase();
-    Failure::usage(format!("which {name}? none was said")).next(format!(
+    Failure::usage(format!("no {name} selected")).next(format!(
         "add --{name} {variable}, set MUSTER_{variable}, or keep one in the profile: `muster profile use NAME --{name} {variable}`"
     ))
 }
@@ -76,7 +79,10 @@ fn body(
     now: Timestamp,
 ) -> Result<Value> {
     let mut document = match text(matches, "body") {
-        Some(source) => object_from("body", &source, input)?,
+        Some(source) => {
+            let flag = if forms::is_from_a_file(operation) { "file" } else { "body" };
+            object_from(flag, &source, input)?
+        }
         None => Map::new(),
     };
     for field in operation.body_fields.iter().flatten() {

@@ -1,8 +1,6 @@
 //! Which fields of a noun a table shows, in which order, and by which word a thing is called in other commands. What is
 //! not listed here is shown all the same, by its plain fields: a new noun needs no line to be usable.
 
-use serde_json::Value;
-
 use crate::workload;
 
 /// A heading and where its value stands; of several places, with `|` between, the first that holds something counts.
@@ -95,6 +93,8 @@ const SSH_KEY: &[Column] = &[
     ("NAME", "/name"),
     ("FINGERPRINT", "/fingerprint"),
     ("USER", "/user_id"),
+    ("ALLOCATION", "/allocation_id"),
+    ("EXPIRES", "/expires_at"),
     ("ADDED", "/created_at"),
     ("ID", "/id"),
 ];
@@ -170,7 +170,7 @@ pub(crate) const PHASE: &[Column] =
     &[("STATE", "/state"), ("SINCE", "/since"), ("FOR", "/for"), ("BY", "/operation_id"), ("WHY", "/reason")];
 /// The sizes in `muster capacity`.
 pub(crate) const BY_GPUS: &[Column] =
-    &[("GPUS", "/gpus"), ("NODES", "/nodes"), ("IN ONE ISLAND", "/in_one_island")];
+    &[("GPUS", "/gpus"), ("NODES", "/nodes"), ("IN ONE NVLINK DOMAIN", "/in_one_island")];
 const CHANGE: &[Column] = &[("WHAT", "/what"), ("WAS", "/was"), ("IS", "/is")];
 const WEBHOOK: &[Column] = &[
     ("NAME", "/name"),
@@ -229,6 +229,7 @@ pub(crate) fn columns(words: &[&str]) -> Option<&'static [Column]> {
         ["network", ..] => Some(NETWORK),
         ["ssh-key", ..] => Some(SSH_KEY),
         ["artifact", ..] => Some(ARTIFACT),
+        ["repository", "tags", ..] => Some(TAG),
         ["repository", ..] => Some(REPOSITORY),
         ["key", ..] => Some(KEY),
         ["secret", ..] => Some(SECRET),
@@ -245,25 +246,7 @@ pub(crate) fn columns(words: &[&str]) -> Option<&'static [Column]> {
 pub(crate) fn part(name: &str) -> Option<&'static [Column]> {
     match name {
         "slots" => Some(SLOT),
-        "tags" => Some(TAG),
         "difference" => Some(CHANGE),
         _ => None,
     }
-}
-
-/// The word by which another command accepts a thing, for `-o name`: its name on the platform where it has one, else its id.
-pub(crate) fn reference(words: &[&str], thing: &Value) -> Option<String> {
-    let text = |key: &str| thing[key].as_str();
-    let name = match words {
-        ["tenant", ..] => text("slug").map(str::to_owned),
-        ["project", ..] => text("tenant").zip(text("name")).map(|(tenant, name)| format!("{tenant}.{name}")),
-        ["user", ..] => text("email").map(str::to_owned),
-        ["app", ..] => text("slug").map(str::to_owned),
-        ["member", ..] => text("instance_id").zip(text("name")).map(|(of, name)| format!("{of}/{name}")),
-        ["key" | "secret" | "repository", ..] => text("name").map(str::to_owned),
-        ["node", ..] => text("name").filter(|_| thing["state"].is_string()).map(str::to_owned),
-        ["event" | "audit", ..] => thing["sequence"].as_i64().map(|number| number.to_string()),
-        _ => None,
-    };
-    name.or_else(|| text("id").or(text("name")).map(str::to_owned))
 }

@@ -67,7 +67,7 @@ fn generate(operation: &Operation, words: &Words) -> Command {
     }
     command = command.long_about(long).args(flags::arguments(operation));
     command = with_name(command, operation, &typed);
-    if Contract::embedded().starts(&operation.id) {
+    if Contract::embedded().starts(&operation.id) || started::can_wait(&operation.id) {
         command = command.args(started::arguments());
     }
     if operation.id == "node_approve" {

@@ -28,10 +28,17 @@ pub(crate) const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "muster allocation release train-1 --wait --timeout 10m",
             "muster allocation release train-1 --dry-run",
+            "muster allocation release train-1 --cascade --wait           # with the members in it",
         ],
     ),
     ("allocation restart", &["muster allocation restart train-1 --wait"]),
-    ("allocation resize", &["muster allocation resize train-1 --gpus 4 --wait"]),
+    (
+        "allocation resize",
+        &[
+            "muster allocation resize train-1 --cpus 8 --memory-mb 65536 --wait",
+            "muster allocation resize train-1 --gpus 4 --restart --wait   # restarts the cells in it",
+        ],
+    ),
     (
         "allocation update",
         &[

@@ -27,6 +27,8 @@ pub(crate) enum Exit {
     OperationParked = 13,
     OperationPartial = 14,
     WaitTimedOut = 15,
+    /// Ctrl-C ended a wait, and nothing else.
+    Interrupted = 130,
     /// A stream failed; every other status is that of the command that ran in the cell.
     Stream = 255,
 }
@@ -125,7 +127,7 @@ impl Failure {
     /// At a login there is no token to blame.
     pub(crate) fn wrong_password(mut self) -> Self {
         if self.exit == Exit::Unauthenticated {
-            self.next = Some("check the address and the password; an admin can set a new one with `muster user set-password`".to_owned());
+            self.next = Some("check the tenant (`--tenant`), the address and the password; an admin can set a new one with `muster user set-password`".to_owned());
         }
         self
     }
@@ -234,7 +236,7 @@ fn advice(operation: Option<&Operation>, problem: &Problem) -> Option<String> {
         }
         "permission_denied" => Some(match permission {
             Some(permission) => format!(
-                "`muster can-i {permission}` with --tenant or --project says why, and `muster whoami` who you are"
+                "`muster can-i {permission}` says why (--project or --tenant: elsewhere), and `muster whoami` who you are"
             ),
             None => "`muster whoami` says who you are".to_owned(),
         }),
@@ -244,6 +246,8 @@ fn advice(operation: Option<&Operation>, problem: &Problem) -> Option<String> {
             noun.map(|noun| format!("choose another name; `muster {noun} list` shows what there is"))
         }
         "ambiguous_name" => Some("say which: by id, or a project as TENANT.NAME".to_owned()),
+        // What lives is not removed by a cascade either, and the detail says what ends it.
+        "not_empty" if problem.detail.contains("no cascade removes") => None,
         "not_empty" if takes("cascade") => Some("add --cascade to remove what it holds as well".to_owned()),
         "version_mismatch" => {
             Some("somebody changed it meanwhile: look at it again, then repeat the command".to_owned())
@@ -328,6 +332,7 @@ mod tests {
             (429, 8),
             (500, 9),
             (503, 9),
+            (507, 9),
         ];
         for (status, code) in codes {
             assert_eq!(exit_of(status) as u8, code, "{status}");
@@ -342,7 +347,7 @@ mod tests {
         let rows =
             page.lines().filter_map(|line| line.strip_prefix("| ")?.split(' ').next()?.parse::<u8>().ok());
         // The last is what `muster exec` ends with when the command's own status cannot be had.
-        let ours = (0..=Exit::WaitTimedOut as u8).chain([255]);
+        let ours = (0..=Exit::WaitTimedOut as u8).chain([Exit::Interrupted as u8, 255]);
         assert_eq!(rows.collect::<Vec<_>>(), ours.collect::<Vec<_>>());
     }
 
@@ -366,6 +371,16 @@ mod tests {
         assert!(refused(409, "name_taken", "project_create").as_text().contains("`muster project list`"));
         assert!(refused(409, "not_empty", "tenant_delete").as_text().contains("--cascade"));
         assert!(!refused(409, "not_empty", "user_delete").as_text().contains("--cascade"));
+    }
+
+    #[test]
+    fn a_cascade_is_not_advised_for_what_no_cascade_removes() {
+        let detail = "the tenant holds 1 allocation that lives, which no cascade removes: release them first";
+        let problem = json!({"status": 409, "code": "not_empty", "detail": detail, "correlation_id": "c"});
+        let problem: Problem = serde_json::from_value(problem).unwrap();
+        let operation = Description::embedded().operation("tenant_delete");
+        let said = Failure::call(operation, Error::Problem(Box::new(problem))).as_text();
+        assert!(said.contains("release them first") && !said.contains("--cascade"), "{said}");
     }
 
     #[test]

@@ -32,16 +32,16 @@ pub(crate) fn arguments(operation: &Operation) -> Vec<Arg> {
         arguments.push(match (field.required, field.name.as_str()) {
             (true, _) => positional(field, QUERY, &mut position),
             (false, "labels") => flag(field, QUERY).short('l'),
-            (false, _) => flag(field, QUERY),
+            (false, _) => with_alias(flag(field, QUERY), operation, field),
         });
     }
     if has_default_project(operation) {
-        arguments.push(
-            Arg::new("platform")
-                .long("platform")
-                .action(ArgAction::SetTrue)
-                .help("Those of all projects and of nodes; for operators"),
-        );
+        arguments.push(Arg::new("platform").long("platform").action(ArgAction::SetTrue).help(
+            match operation.id.as_str() {
+                "can_i" => "Ask for the platform as a whole, whatever project the profile has",
+                _ => "Those of all projects and of nodes; for operators",
+            },
+        ));
     }
     if is_list(operation) {
         arguments
@@ -146,6 +146,13 @@ fn file_flag(field: &Field) -> Arg {
         .help(format!("{} A file that holds it", sentence(&field.description)))
 }
 
+fn with_alias(arg: Arg, operation: &Operation, field: &Field) -> Arg {
+    match forms::alias(operation, field) {
+        Some(word) => arg.visible_alias(word),
+        None => arg,
+    }
+}
+
 fn body_flag(operation: &Operation, field: &Field) -> Arg {
     if secret::is_content(operation, field) {
         return secret::argument(field);
@@ -170,9 +177,7 @@ fn body_flag(operation: &Operation, field: &Field) -> Arg {
         let form = "A time, or how long from now: 2026-11-15T18:00:00Z, 30m, 2h, 3d.";
         arg = arg.value_name("TIME").help(format!("{} {form}", sentence(&field.description)));
     }
-    if let Some(word) = forms::alias(operation, field) {
-        arg = arg.visible_alias(word);
-    }
+    arg = with_alias(arg, operation, field);
     if naming(operation).is_some_and(|name| name.name == field.name) {
         return arg.help("The same as a flag");
     }
@@ -189,7 +194,7 @@ pub(crate) fn is_looked_up(operation: &Operation, field: &Field) -> bool {
 
 /// Whether a filter is the profile's project unless something else is said. Only where everything else is denied to most.
 pub(crate) fn has_default_project(operation: &Operation) -> bool {
-    operation.id == "operation_list"
+    matches!(operation.id.as_str(), "operation_list" | "can_i")
 }
 
 fn empty_flag(field: &Field) -> Arg {

@@ -42,7 +42,15 @@ const FORMS: [(&str, &str, Form); 9] = [
 ];
 
 /// A second word for a flag, where the first is not what people say.
-const ALIASES: [(&str, &str, &str); 1] = [("instance_upgrade", "app_version", "to")];
+const ALIASES: [(&str, &str, &str); 7] = [
+    ("app_compatibility", "version", "app-version"),
+    ("instance_upgrade", "app_version", "to"),
+    ("quota_set", "max_allocations", "allocations"),
+    ("quota_set", "max_cpus", "cpus"),
+    ("quota_set", "max_disk_mb", "disk-mb"),
+    ("quota_set", "max_gpus", "gpus"),
+    ("quota_set", "max_memory_mb", "memory-mb"),
+];
 
 /// The form of a field that has one.
 pub(crate) fn of(operation: &Operation, field: &Field) -> Option<Form> {

@@ -43,7 +43,9 @@ mod place;
 mod printable;
 mod profile;
 mod profiles;
+mod reference;
 mod secret;
+mod signed_heads;
 mod span;
 mod status;
 mod table;
@@ -115,6 +117,7 @@ async fn dispatch(matches: &ArgMatches, surroundings: Surroundings) -> Result<Ex
         ["audit", "export"] => audit::export(&context, leaf).await,
         ["audit", "verify"] => audit::verify_file(&context, leaf),
         ["app", "lint"] => app::lint(&context, leaf),
+        ["app", "schema"] => app::schema(&context),
         ["artifact", "push"] => artifact::push::push(&context, leaf).await,
         ["artifact", "pull"] => artifact::pull::pull(&context, leaf).await,
         ["artifact", "sign"] => artifact::sign::sign(&context, leaf).await,

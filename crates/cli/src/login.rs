@@ -30,13 +30,20 @@ pub(crate) async fn login(context: &Context, matches: &ArgMatches, input: &mut d
     let token = match (matches.get_one::<String>("email"), context.named_token()) {
         (Some(email), _) => {
             let password = password(matches.get_flag("password-stdin"), input)?;
-            issue(context, email, &password).await?
+            issue(context, tenant(matches), email, &password).await?
         }
         (None, Some(token)) => token.to_owned(),
         (None, None) if std::io::stdin().is_terminal() => {
+            let tenant = match tenant(matches) {
+                Some(tenant) => Some(tenant.to_owned()),
+                None => {
+                    eprint!("tenant (none for people who run the platform): ");
+                    Some(read_line(input)?).filter(|tenant| !tenant.is_empty())
+                }
+            };
             eprint!("email: ");
             let email = read_line(input)?;
-            issue(context, &email, &password(false, input)?).await?
+            issue(context, tenant.as_deref(), &email, &password(false, input)?).await?
         }
         (None, None) => {
             return Err(Failure::usage("neither a person nor a token was named")
@@ -81,10 +88,19 @@ fn password(from_input: bool, input: &mut dyn BufRead) -> Result<String> {
         .map_err(|error| Failure::local("the terminal cannot be read", error))
 }
 
+/// The tenant that the person belongs to: as it is named, or as the project's name says.
+fn tenant(matches: &ArgMatches) -> Option<&str> {
+    let word = |name: &str| matches.get_one::<String>(name).map(String::as_str);
+    word("tenant").or_else(|| word("project")?.split_once('.').map(|(tenant, _)| tenant))
+}
+
 /// A token for this machine, by way of a browser session.
-async fn issue(context: &Context, email: &str, password: &str) -> Result<String> {
+async fn issue(context: &Context, tenant: Option<&str>, email: &str, password: &str) -> Result<String> {
     let connection = context.connect_as(None)?;
-    let body = json!({"method": "password", "email": email, "password": password});
+    let mut body = json!({"method": "password", "email": email, "password": password});
+    if let Some(tenant) = tenant {
+        body["tenant"] = json!(tenant);
+    }
     let arguments = Arguments { body: Some(body), ..Arguments::default() };
     let create = operation("session_create")?;
     let session = connection

@@ -1,6 +1,6 @@
 //! Carries out a command that stands for one operation, and shows the answer.
 
-use std::io::BufRead;
+use std::io::{BufRead, BufReader};
 
 use clap::ArgMatches;
 use jiff::Timestamp;
@@ -9,19 +9,21 @@ use muster_sdk::{Arguments, Connection};
 use serde_json::{Value, json};
 
 use crate::collect::collect;
-use crate::columns::{columns, reference};
+use crate::columns::columns;
 use crate::context::{Context, Output, say};
 use crate::contract::Contract;
 use crate::failure::{Exit, Failure, Result};
 use crate::flags::is_list;
 use crate::operation::started;
 use crate::printable::{printable, printable_json};
+use crate::reference::references;
 use crate::words::Words;
 use crate::{allocation, app, artifact, capacity, member, node, operation, table, workload};
 
 /// Carries it out.
 pub(crate) async fn operate(context: &Context, operation: &Operation, matches: &ArgMatches) -> Result<()> {
-    operate_with(context, operation, matches, &mut std::io::stdin().lock()).await
+    // Not locked: the lock would be held for as long as the command waits.
+    operate_with(context, operation, matches, &mut BufReader::new(std::io::stdin())).await
 }
 
 /// Carries it out, with whatever is typed on `input`.
@@ -50,6 +52,8 @@ pub(crate) async fn operate_with(
         verdict(context, &words.path(), answer)
     } else if Contract::embedded().starts(&operation.id) {
         started::started(context, &connection, &words.path(), matches, answer).await
+    } else if started::can_wait(&operation.id) {
+        started::continued(context, &connection, &words.path(), matches, answer).await
     } else if operation.id == "app_version_publish" && answer["app_version"].is_null() {
         app::rehearsed(context, &words.path(), answer)
     } else {
@@ -126,9 +130,15 @@ pub(crate) fn show(context: &Context, words: &[&str], answer: Value) -> Result<(
     }
     match context.output {
         Output::Json => say(&printable_json(&format!("{answer:#}\n"))),
-        Output::Name => say(&names(words, &answer)),
+        Output::Name => {
+            // Beside the name, which scripts read: it is shown this once.
+            if let Some(secret) = shown_once(words, &answer) {
+                eprintln!("Save this secret now; it will not be shown again:\n{}", printable(secret));
+            }
+            say(&names(words, &answer)?)
+        }
         Output::Table => match answer {
-            Value::Object(mut page) if page.get("items").is_some_and(Value::is_array) => {
+            Value::Object(mut page) if is_page(&page) => {
                 let mut items = page["items"].take();
                 let each = items.as_array_mut().into_iter().flatten();
                 match words {
@@ -171,10 +181,28 @@ pub(crate) fn show(context: &Context, words: &[&str], answer: Value) -> Result<(
     }
 }
 
-fn names(words: &[&str], answer: &Value) -> String {
-    let things = answer["items"].as_array().map_or(std::slice::from_ref(answer), Vec::as_slice);
-    let named = things.iter().filter_map(|thing| reference(words, thing));
-    named.map(|name| format!("{}\n", printable(&name))).collect()
+/// Whether an answer is a list. An operation has items too, and is one thing all the same.
+fn is_page(answer: &serde_json::Map<String, Value>) -> bool {
+    answer.get("items").is_some_and(Value::is_array) && !answer.contains_key("id")
+}
+
+/// The names of an answer, a line each. What has none is refused, so that a script never reads an empty line as a name.
+pub(crate) fn names(words: &[&str], answer: &Value) -> Result<String> {
+    let named = references(words, answer).ok_or_else(|| {
+        Failure::usage(format!("`muster {}` has no name to print", words.join(" "))).next("use -o json")
+    })?;
+    Ok(named.iter().map(|name| format!("{}\n", printable(name))).collect())
+}
+
+/// The secret that an answer shows this once.
+fn shown_once<'a>(words: &[&str], answer: &'a Value) -> Option<&'a str> {
+    let member = match words {
+        // Issued material is called a value, since it is a secret itself.
+        ["runtime-secret", ..] => "value",
+        ["node", "enrol"] => "token",
+        _ => "secret",
+    };
+    answer[member].as_str()
 }
 
 /// A list that ends in the middle must not look like the whole.
@@ -223,11 +251,31 @@ mod tests {
     }
 
     #[test]
+    fn a_secret_that_is_shown_once_is_found_beside_the_name() {
+        let issued = json!({"id": "tok_1", "secret": "mst_pat_x"});
+        assert_eq!(super::shown_once(&["token", "issue"], &issued), Some("mst_pat_x"));
+        assert_eq!(super::shown_once(&["token", "get"], &json!({"id": "tok_1"})), None);
+        assert_eq!(super::shown_once(&["runtime-secret", "issue"], &json!({"value": "v"})), Some("v"));
+        assert_eq!(super::shown_once(&["node", "enrol"], &json!({"token": "t"})), Some("t"));
+    }
+
+    #[test]
     fn names_are_what_other_commands_accept() {
         let page = json!({"items": [{"tenant": "acme", "name": "train", "id": "prj_1"}]});
+        let names = |words: &[&str], answer: &Value| super::names(words, answer).unwrap();
         assert_eq!(names(&["project", "list"], &page), "acme.train\n");
         assert_eq!(names(&["tenant", "create"], &json!({"slug": "acme", "id": "ten_1"})), "acme\n");
         assert_eq!(names(&["service-account", "get"], &json!({"name": "ci", "id": "sa_1"})), "sa_1\n");
         assert_eq!(names(&["tenant", "delete"], &json!({"id": "ten_1", "removed": {}})), "ten_1\n");
+        assert_eq!(names(&["tenant", "list"], &json!({"items": []})), "");
+        let bulk =
+            json!({"id": "op_1", "kind": "instance.create", "items": [{"id": "mem_1", "name": "unit-0"}]});
+        assert_eq!(names(&["operation", "get"], &bulk), "op_1\n", "its items are not what was started");
+        let published =
+            json!({"app_version": {"id": "apv_1", "app": "notebook", "name": "1.2"}, "faults": []});
+        assert_eq!(names(&["app-version", "publish"], &published), "apv_1\n");
+        let granted = json!({"entitlement": {"id": "ent_1"}, "permissions": ["cell.list"]});
+        assert_eq!(names(&["entitlement", "grant"], &granted), "ent_1\n");
+        assert!(super::names(&["app", "schema"], &json!({"schema": {}})).is_err());
     }
 }

@@ -13,6 +13,8 @@ use crate::examples::EXAMPLES;
 use crate::words::{BY_HAND, generated, meant};
 use crate::{command, failure, options};
 
+mod advice;
+mod names;
 mod workloads;
 
 fn leaf(matches: &ArgMatches) -> &ArgMatches {
@@ -149,7 +151,7 @@ fn the_thing_is_a_position_and_its_place_a_flag_with_a_default() {
         path("muster service-account list --project acme.other").unwrap(),
         [pair("project", "acme.other")]
     );
-    assert!(path("muster project create --name train").unwrap_err().contains("which tenant?"));
+    assert!(path("muster project create --name train").unwrap_err().contains("no tenant selected"));
     assert_eq!(path("muster project create --name train --tenant acme").unwrap(), [pair("tenant", "acme")]);
 }
 
@@ -158,6 +160,11 @@ fn queries_keys_and_versions_are_passed_on() {
     let list = sent("muster tenant list -l team=ml,stage!=test --page-size 5", "").unwrap();
     let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     assert_eq!(list.query, [pair("page_size", "5"), pair("labels", "team=ml,stage!=test")]);
+    // The profile's project is meant where nothing else is said: `can-i` must not deny what the next command would allow.
+    let ask = sent("muster can-i instance.create", "").unwrap();
+    assert_eq!(ask.query, [pair("permission", "instance.create"), pair("project", "acme.kept")]);
+    let ask = sent("muster can-i tenant.create --platform", "").unwrap();
+    assert_eq!(ask.query, [pair("permission", "tenant.create")]);
     let ask = sent("muster can-i project.create --tenant acme", "").unwrap();
     assert_eq!(ask.query, [pair("permission", "project.create"), pair("tenant", "acme")]);
     let delete = sent("muster tenant delete acme --cascade --if-match 3", "").unwrap();

@@ -95,7 +95,7 @@ async fn a_login_issues_a_token_ends_its_session_and_a_logout_revokes_it() {
     let body: Value = serde_json::from_str(&requests[0].body).unwrap();
     assert_eq!(
         body,
-        json!({"method": "password", "email": "sam@acme.example", "password": "correct horse battery"})
+        json!({"method": "password", "tenant": "acme", "email": "sam@acme.example", "password": "correct horse battery"})
     );
     assert_eq!(requests[0].header("authorization"), None);
     for request in &requests[1..3] {

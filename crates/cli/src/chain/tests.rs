@@ -28,7 +28,11 @@ fn chain() -> Vec<String> {
 }
 
 fn check(rows: &[String], head: Option<&str>) -> Result<Verified, Finding> {
-    verify(format!("{}\n", rows.join("\n")).as_bytes(), head).map_err(|unverified| match unverified {
+    checked(rows, head, &SignedHeads::default())
+}
+
+fn checked(rows: &[String], head: Option<&str>, heads: &SignedHeads) -> Result<Verified, Finding> {
+    verify(format!("{}\n", rows.join("\n")).as_bytes(), head, heads).map_err(|unverified| match unverified {
         Unverified::Found(finding) => finding,
         Unverified::Unreadable(error) => panic!("{error}"),
     })
@@ -130,8 +134,11 @@ fn a_torn_last_line_and_an_empty_file_are_not_verified() {
     let half = torn[5].len() / 2;
     torn[5].truncate(half);
     assert_eq!(finding(&torn), (Tampering::Altered, 6, None));
-    assert!(matches!(verify(&b""[..], None), Err(Unverified::Found(_))));
-    assert!(verify(&b""[..], Some(GENESIS)).is_ok(), "a chain without rows has this head");
+    assert!(matches!(verify(&b""[..], None, &SignedHeads::default()), Err(Unverified::Found(_))));
+    assert!(
+        verify(&b""[..], Some(GENESIS), &SignedHeads::default()).is_ok(),
+        "a chain without rows has this head"
+    );
 }
 
 #[test]
@@ -151,4 +158,71 @@ fn rows_of_another_chain_are_found_whatever_the_line_says() {
     assert_eq!(finding(&mixed), (Tampering::Altered, 3, Some(3)));
     let renamed: Vec<String> = other.iter().map(|row| row.replacen("ten_2", "ten_1", 1)).collect();
     assert_eq!(finding(&renamed), (Tampering::Altered, 1, Some(1)));
+}
+
+/// The line that a server keeps for the last of these rows.
+fn signed(key: &muster_trust::PrivateKey, rows: &[String], at: &str) -> String {
+    use base64::Engine as _;
+    let last: serde_json::Value = serde_json::from_str(rows.last().unwrap()).unwrap();
+    let (chain, sequence) = (last["chain"].as_str().unwrap(), last["sequence"].as_i64().unwrap());
+    let hash = last["hash"].as_str().unwrap();
+    let statement = format!("muster-audit-head v1\n{chain}\n{sequence}\n{hash}\n{at}\n");
+    let signature = base64::engine::general_purpose::STANDARD.encode(key.sign(statement.as_bytes()));
+    serde_json::json!({"chain": chain, "sequence": sequence, "hash": hash, "signed_at": at,
+        "key_id": key.public().fingerprint(), "signature": signature})
+    .to_string()
+}
+
+/// A chain whose rows from the fourth on were written anew, with all hashes computed again.
+fn rewritten() -> Vec<String> {
+    let mut all = chain()[..3].to_vec();
+    let mut previous = head_of(&all);
+    for sequence in 4..=6 {
+        let record =
+            format!(r#"{{"id":"aud_{sequence}", "tenant_id":"ten_1","action":"tenant.forged","n":1.0}}"#);
+        let hash = hash(&previous, sequence, &record);
+        all.push(format!(
+            r#"{{"chain":"ten_1","sequence":{sequence},"previous_hash":"{previous}","hash":"{hash}","record":{record}}}"#
+        ));
+        previous = hash;
+    }
+    all
+}
+
+#[test]
+fn a_chain_that_was_rewritten_or_cut_contradicts_the_signed_heads() {
+    let key = muster_trust::PrivateKey::generate_ed25519();
+    let lines = [
+        signed(&key, &chain()[..2], "t1"),
+        signed(&key, &rows("platform", 1, GENESIS, 9), "t1"),
+        signed(&key, &chain()[..5], "t2"),
+    ];
+    let keys = [key.public().clone()];
+    let heads = SignedHeads::read(lines.join("\n").as_bytes(), &keys).unwrap();
+    assert_eq!(checked(&chain(), None, &heads).unwrap().signed_heads, 2);
+
+    let forged = rewritten();
+    assert!(check(&forged, None).is_ok(), "in itself it is consistent");
+    let finding = checked(&forged, None, &heads).unwrap_err();
+    assert_eq!((finding.how, finding.sequence), (Tampering::Altered, Some(5)));
+
+    let cut = &chain()[..4];
+    assert!(check(cut, None).is_ok(), "in itself it is consistent");
+    let finding = checked(cut, None, &heads).unwrap_err();
+    assert_eq!((finding.how, finding.sequence), (Tampering::CutOff, Some(4)));
+}
+
+#[test]
+fn heads_count_only_with_a_signature_of_a_given_key() {
+    let (key, other) =
+        (muster_trust::PrivateKey::generate_ed25519(), muster_trust::PrivateKey::generate_ed25519());
+    let keys = [key.public().clone()];
+    let good = signed(&key, &chain(), "t1");
+    let read = |text: &str| SignedHeads::read(text.as_bytes(), &keys);
+    assert!(read(&good).is_ok());
+    assert!(read(&signed(&other, &chain(), "t1")).unwrap_err().contains("which was not given"));
+    assert!(read(&good.replace("\"t1\"", "\"t2\"")).unwrap_err().contains("does not fit"));
+    // The same row with two hashes: the platform itself signed the chain before and after it was rewritten.
+    let both = format!("{good}\n{}", signed(&key, &rewritten(), "t2"));
+    assert!(read(&both).unwrap_err().contains("was rewritten"));
 }

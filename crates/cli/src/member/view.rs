@@ -28,7 +28,8 @@ pub(crate) fn shown(member: &Value, now: Timestamp) -> String {
     fact("reason", text(member, "failure_reason"));
     fact("says", text(member, "message"));
     fact("advice", text(member, "advice"));
-    fact("health", text(member, "health_message"));
+    fact("health", health(member, now));
+    fact("services", services(member));
     fact("node", text(member, "node_id"));
     fact("allocation", allocation(member));
     fact("cell", text(member, "cell_id"));
@@ -80,11 +81,41 @@ fn evidence(member: &Value) -> String {
     known.collect::<Vec<_>>().join(", ")
 }
 
+/// Its services in one line: `web running, restarted 4 times; db running`.
+fn services(member: &Value) -> String {
+    let shown = member["services"].as_array().into_iter().flatten().map(|service| {
+        let ready = match (service["state"].as_str(), service["ready"].as_bool()) {
+            (Some("running"), Some(false)) => ", not ready",
+            _ => "",
+        };
+        let restarts = match service["restarts"].as_i64() {
+            None | Some(0) => String::new(),
+            Some(1) => ", restarted once".to_owned(),
+            Some(times) => format!(", restarted {times} times"),
+        };
+        format!("{} {}{ready}{restarts}", text(service, "name"), text(service, "state"))
+    });
+    shown.collect::<Vec<_>>().join("; ")
+}
+
+/// Why a member is not healthy, and since when: `probe_failed: port 80 is closed, since 2026-11-15T12:20:20Z (5 min ago)`.
+pub(crate) fn health(thing: &Value, now: Timestamp) -> String {
+    let why = [text(thing, "health_reason"), text(thing, "health_message")];
+    let why = why.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(": ");
+    let since = thing["health_since"].as_str().and_then(|text| exact(text, now));
+    match (why.is_empty(), since.filter(|_| thing["health"] != "healthy")) {
+        (false, Some(since)) => format!("{why}, since {since}"),
+        (true, Some(since)) => format!("{}, since {since}", text(thing, "health")),
+        (_, None) => why,
+    }
+}
+
 fn next(member: &Value) -> Option<String> {
-    let said = format!("{}/{}", text(member, "instance_id"), text(member, "name"));
-    match member["state"].as_str() {
-        Some("failed") => Some(format!("muster member recover {said}, or replace or remove it")),
-        Some("drained") => Some(format!("muster member resume {said}, or remove it")),
+    let said = format!("{} {}", text(member, "instance_id"), text(member, "name"));
+    match (member["state"].as_str(), member["health"].as_str()) {
+        (Some("failed"), _) => Some(format!("muster member recover {said}, or replace or remove it")),
+        (Some("drained"), _) => Some(format!("muster member resume {said}, or remove it")),
+        (Some("active"), Some("unhealthy")) => Some(format!("muster member replace {said}")),
         _ => None,
     }
 }
@@ -102,6 +133,8 @@ pub(crate) mod tests {
             "bound_capacity_shape": "gpu_slice", "node_id": "nod_1", "cell_id": "cel_1", "address": "10.0.0.3",
             "app_version_id": "apv_2", "adapter_detail": {"queue": {"left": 0}}, "fenced": false,
             "active_witness_id": "wit_1", "drained_witness_id": "wit_2", "last_operation_id": "op_1",
+            "services": [{"name": "web", "state": "running", "ready": true, "restarts": 4},
+                         {"name": "db", "state": "running", "ready": false, "restarts": 0}],
             "correlation_id": "c0ffee", "created_at": "2026-11-15T12:20:20Z", "updated_at": "2026-11-15T12:20:20Z",
             "version": 3,
         })
@@ -113,6 +146,7 @@ pub(crate) mod tests {
 unit-0: unit, drained, healthy
 id:          mem_1
 instance:    ins_1
+services:    web running, restarted 4 times; db running, not ready
 node:        nod_1
 allocation:  alc_1 (gpu_slice, made for it)
 cell:        cel_1
@@ -129,7 +163,7 @@ its adapter says:
       \"left\": 0
     }
   }
-next:        muster member resume ins_1/unit-0, or remove it
+next:        muster member resume ins_1 unit-0, or remove it
 ";
         assert_eq!(shown(&sample(), now()), expected);
     }
@@ -139,15 +173,29 @@ next:        muster member resume ins_1/unit-0, or remove it
         let mut member = sample();
         member["state"] = json!("failed");
         member["fenced"] = json!(true);
-        member["failure_reason"] = json!("node_lost");
+        member["failure_reason"] = json!("cell_ended");
         member["advice"] = json!("replace it");
         member["adapter_detail"] = json!({"a": "\u{1b}[2Jb\u{9b}\u{202e}"});
         let told = shown(&member, now());
         assert!(told.starts_with("unit-0: unit, failed, healthy, FENCED\n"), "{told}");
-        assert!(told.contains("reason:      node_lost\nadvice:      replace it\n"), "{told}");
-        assert!(told.contains("next:        muster member recover ins_1/unit-0"), "{told}");
+        assert!(told.contains("reason:      cell_ended\nadvice:      replace it\n"), "{told}");
+        assert!(told.contains("next:        muster member recover ins_1 unit-0"), "{told}");
         assert!(told.chars().all(|letter| letter == '\n' || !letter.is_control()), "{told:?}");
         assert!(!told.contains('\u{202e}'), "{told:?}");
+    }
+
+    #[test]
+    fn an_unhealthy_one_says_why_since_when_and_what_to_do() {
+        let mut member = sample();
+        member["state"] = json!("active");
+        member["health"] = json!("unhealthy");
+        member["health_reason"] = json!("service_ended");
+        member["health_message"] = json!("the service web ended with 1");
+        member["health_since"] = json!("2026-11-15T12:20:20Z");
+        let told = shown(&member, now());
+        let health = "health:      service_ended: the service web ended with 1, since 2026-11-15T12:20:20Z (5 min ago)\n";
+        assert!(told.contains(health), "{told}");
+        assert!(told.ends_with("next:        muster member replace ins_1 unit-0\n"), "{told}");
     }
 
     #[test]

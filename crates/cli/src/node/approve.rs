@@ -52,6 +52,9 @@ pub(crate) async fn fill(
     }
     let body = arguments.body.get_or_insert_with(|| Value::Object(serde_json::Map::new()));
     body["digest"] = node["inventory_digest"].clone();
+    if let Some(address) = node["reported_address"].as_str() {
+        body["address"] = Value::from(address);
+    }
     // Whoever agreed has seen this version; one that came meanwhile is refused.
     arguments.if_match = arguments.if_match.take().or(version);
     Ok(true)
@@ -65,6 +68,14 @@ fn shown(node: &Value) -> String {
     if !changes.is_empty() {
         lines.push("what is different from what was approved (- gone, + added, ~ changed):".to_owned());
         lines.extend(changes.into_iter().map(|line| format!("  {line}")));
+    }
+    if let Some(reported) = node["reported_address"].as_str() {
+        lines.push(match node["address"].as_str() {
+            Some(approved) if approved != reported => {
+                format!("address: {reported}, approved until now: {approved}")
+            }
+            _ => format!("address: {reported}"),
+        });
     }
     lines.push(format!("digest: {}", text(node, "inventory_digest")));
     lines.into_iter().map(|line| format!("{line}\n")).collect()
@@ -100,5 +111,10 @@ mod tests {
         let told = shown(&node);
         assert!(told.contains("  - gpu GPU-0: model H200\n"), "{told}");
         assert!(told.ends_with(&format!("digest: {}\n", "ab".repeat(32))), "{told}");
+        node["reported_address"] = json!("192.0.2.7");
+        assert!(shown(&node).contains("\naddress: 192.0.2.7\n"), "{}", shown(&node));
+        node["address"] = json!("192.0.2.1");
+        let told = shown(&node);
+        assert!(told.contains("\naddress: 192.0.2.7, approved until now: 192.0.2.1\n"), "{told}");
     }
 }

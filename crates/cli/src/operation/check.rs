@@ -1,5 +1,4 @@
-//! What one look of the platform was: a command that was run, where, what was expected of it and what came; or a fact. A line
-//! each.
+//! One check of the platform: a command with where it ran, what was expected and what it wrote; or a fact.
 
 use serde_json::{Map, Value};
 
@@ -7,8 +6,9 @@ use super::text;
 use crate::printable::printable;
 use crate::table::plain;
 
-/// So much of what a command wrote is shown; all of it is in `-o json`.
+/// So many letters of a line, and so many lines of what a command wrote, are shown; `-o json` has all of it.
 const SHOWN: usize = 100;
+const LINES: usize = 20;
 /// So many ids are shown of many.
 const NAMED: usize = 5;
 
@@ -16,7 +16,7 @@ const NAMED: usize = 5;
 pub(crate) fn lines(checked: &Value) -> Option<Vec<String>> {
     match checked {
         Value::Array(checks) if checks.iter().any(Value::is_object) => {
-            Some(checks.iter().map(line).collect())
+            Some(checks.iter().flat_map(one).collect())
         }
         Value::Object(components) if components.values().any(is_members) => {
             Some(components.iter().map(|(key, members)| component(key, members)).collect())
@@ -25,16 +25,16 @@ pub(crate) fn lines(checked: &Value) -> Option<Vec<String>> {
     }
 }
 
-fn line(check: &Value) -> String {
-    let Some(fields) = check.as_object() else { return plain(check) };
+fn one(check: &Value) -> Vec<String> {
+    let Some(fields) = check.as_object() else { return vec![plain(check)] };
     match check["exec"].as_array() {
         Some(words) => command(check, words),
-        None => fact(check, fields),
+        None => vec![fact(check, fields)],
     }
 }
 
-/// `in hub-0: state unit-0: expected exit=0, stdout=^IDLE$; found exit=0, stdout "IDLE"`.
-fn command(check: &Value, words: &[Value]) -> String {
+/// `in hub-0: state unit-0: expected exit=0, stdout=^IDLE$; found exit=0, stdout "IDLE"`; output of several lines stands below.
+fn command(check: &Value, words: &[Value]) -> Vec<String> {
     let words: Vec<String> = words.iter().map(plain).collect();
     let exit = match (check["timed_out"] == Value::Bool(true), check["exit"].as_i64()) {
         (true, _) => "no end in time".to_owned(),
@@ -42,26 +42,35 @@ fn command(check: &Value, words: &[Value]) -> String {
         (false, None) => "no exit status".to_owned(),
     };
     let mut found = vec![exit];
+    let mut below = Vec::new();
     for stream in ["stdout", "stderr"] {
-        let wrote = excerpt(check[stream].as_str().unwrap_or_default());
-        if !wrote.is_empty() {
-            found.push(format!("{stream} {wrote:?}"));
+        let wrote: Vec<&str> = check[stream].as_str().unwrap_or_default().trim_end().lines().collect();
+        match wrote[..] {
+            [] => {}
+            [only] => found.push(format!("{stream} {:?}", excerpt(only))),
+            ref many => {
+                found.push(format!("{stream} of {} lines", many.len()));
+                below.extend(many.iter().take(LINES).map(|line| format!("  | {}", excerpt(line))));
+                if many.len() > LINES {
+                    below.push(format!("  | … {} more lines", many.len() - LINES));
+                }
+            }
         }
     }
-    format!(
+    let heading = format!(
         "in {}: {}: expected {}; found {}",
         text(check, "in"),
         words.join(" "),
         plain(&check["expect"]),
         found.join(", ")
-    )
+    );
+    std::iter::once(heading).chain(below).collect()
 }
 
-fn excerpt(wrote: &str) -> String {
-    let wrote = wrote.trim_end();
-    let first: String = wrote.lines().next().unwrap_or_default().chars().take(SHOWN).collect();
-    let more = if first.len() < wrote.len() { "…" } else { "" };
-    format!("{}{more}", printable(&first))
+fn excerpt(line: &str) -> String {
+    let shown: String = line.chars().take(SHOWN).collect();
+    let more = if shown.len() < line.len() { "…" } else { "" };
+    format!("{}{more}", printable(&shown))
 }
 
 /// `its cell: incarnation=2, address=10.0.0.3`. Who asked for it and by which task is said once, above.
@@ -82,7 +91,7 @@ fn is_members(value: &Value) -> bool {
     value.as_array().is_some_and(|members| members.iter().any(|member| member["member_id"].is_string()))
 }
 
-/// `unit: 3 members, seen by wit_1, wit_2, wit_3`.
+/// `unit: 3 members, verified by wit_1, wit_2, wit_3`.
 fn component(key: &str, members: &Value) -> String {
     let members = members.as_array().map_or(&[][..], Vec::as_slice);
     let ids: Vec<String> =
@@ -90,7 +99,7 @@ fn component(key: &str, members: &Value) -> String {
     let more = if ids.len() > NAMED { ", …" } else { "" };
     let named = ids.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
     format!(
-        "{}: {}, seen by {named}{more}",
+        "{}: {}, verified by {named}{more}",
         printable(key),
         crate::amount::count(members.len() as i64, "member")
     )
@@ -107,21 +116,36 @@ mod tests {
                            "expect": {"exit": 0, "stdout": "^IDLE$"}, "exit": 0, "stdout": "IDLE\n", "stderr": "",
                            "timed_out": false, "node_id": "nod_1", "task_id": "tsk_1"});
         assert_eq!(
-            line(&check),
+            one(&check).join("\n"),
             "in hub-0: /bin/state unit-0: expected exit=0, stdout=^IDLE$; found exit=0, stdout \"IDLE\""
         );
         check["timed_out"] = json!(true);
-        check["stdout"] = json!(format!("\u{1b}[2J{}\nmore", "x".repeat(200)));
-        let told = line(&check);
+        check["stdout"] = json!(format!("\u{1b}[2J{}", "x".repeat(200)));
+        let told = one(&check).join("\n");
         assert!(told.contains("found no end in time, stdout "), "{told}");
         assert!(told.ends_with("…\"") && told.len() < 300 && !told.contains('\u{1b}'), "{told:?}");
     }
 
     #[test]
+    fn output_of_several_lines_is_shown_with_the_line_that_matched() {
+        let wrote: String = (0..30).map(|n| format!("line-{n}\r\n")).collect();
+        let check = json!({"in": "hub-0", "exec": ["/bin/info"], "expect": {"stdout": "role:master"}, "exit": 0,
+                           "stdout": format!("# Replication\nrole:master\nconnected:2\n"), "stderr": wrote});
+        let told = one(&check);
+        assert!(told[0].ends_with("found exit=0, stdout of 3 lines, stderr of 30 lines"), "{told:?}");
+        assert_eq!(told[1..4], ["  | # Replication", "  | role:master", "  | connected:2"]);
+        assert_eq!(told.last().unwrap(), "  | … 10 more lines");
+        assert!(
+            told.iter().all(|line| !line.contains('\u{fffd}')),
+            "a line's end is no part of it: {told:?}"
+        );
+    }
+
+    #[test]
     fn a_fact_is_told_by_its_name_and_a_component_by_its_members() {
         let cell = json!({"what": "its cell", "node_id": "nod_1", "task_id": "tsk_1", "incarnation": 2, "address": "10.0.0.3"});
-        assert_eq!(line(&cell), "its cell: incarnation=2, address=10.0.0.3");
-        assert_eq!(line(&json!({"what": "it is gone"})), "it is gone");
+        assert_eq!(one(&cell), ["its cell: incarnation=2, address=10.0.0.3"]);
+        assert_eq!(one(&json!({"what": "it is gone"})), ["it is gone"]);
         let members: Vec<Value> = (0..7)
             .map(|n| json!({"member_id": format!("mem_{n}"), "witness_id": format!("wit_{n}")}))
             .collect();
@@ -129,7 +153,10 @@ mod tests {
             lines(&json!({"hub": [{"member_id": "mem_9", "witness_id": "wit_9"}], "unit": members})).unwrap();
         assert_eq!(
             told,
-            ["hub: 1 member, seen by wit_9", "unit: 7 members, seen by wit_0, wit_1, wit_2, wit_3, wit_4, …"]
+            [
+                "hub: 1 member, verified by wit_9",
+                "unit: 7 members, verified by wit_0, wit_1, wit_2, wit_3, wit_4, …"
+            ]
         );
     }
 

@@ -75,30 +75,39 @@ pub(crate) fn failure(operation: &Value, beside: &Beside, now: Timestamp) -> Opt
     Some(failure)
 }
 
-/// Whether all that is left of a whole are parts that wait for somebody: it would go on by itself when they do.
-pub(crate) fn is_stuck(operation: &Value) -> bool {
-    let items = operation["items"].as_array().map_or(&[][..], Vec::as_slice);
-    let any = |state: &str| items.iter().any(|item| item["state"] == state);
-    !super::rests(operation) && any("parked") && !any("running")
+/// So many blocked children are shown with their actions.
+const SHOWN: usize = 3;
+
+/// The blocked children without which an operation cannot continue; empty as long as anything of it advances.
+pub(crate) fn blocking_children(operation: &Value) -> &[Value] {
+    match super::rests(operation) {
+        true => &[],
+        false => operation["blocked_by"].as_array().map_or(&[], Vec::as_slice),
+    }
 }
 
-/// What whoever waits for such a whole is told: for them it is parked, though somebody has to decide about its parts.
-pub(crate) fn stuck(operation: &Value) -> Failure {
-    let parked: Vec<&Value> = operation["items"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter(|item| item["state"] == "parked")
-        .collect();
-    let detail = match parked.len() {
-        1 => format!("{} waits for a part that is parked", title(operation)),
-        count => format!("{} waits for {count} parts that are parked", title(operation)),
+/// The failure that blocked children are to a wait: the operation continues only after one of their actions was taken.
+pub(crate) fn blocked_by_children(operation: &Value, now: Timestamp) -> Failure {
+    let children = blocking_children(operation);
+    let reason = |child: &Value| text(&child["parked"], "reason");
+    let detail = match children {
+        [only] => format!("{} is blocked by {}: {}", title(operation), title(only), reason(only)),
+        many => format!("{} is blocked by {} child operations", title(operation), many.len()),
     };
     let mut failure = Failure::new(Exit::OperationParked, "operation_parked", detail);
-    failure.lines = parked.iter().map(|item| super::steps::item_line(item)).collect();
-    let first = parked.first().map(|item| text(item, "operation_id")).unwrap_or_default();
+    for child in children.iter().take(SHOWN) {
+        if children.len() > 1 {
+            failure.lines.push(format!("! {}: {}", title(child), reason(child)));
+        }
+        failure.lines.extend(actions(&text(child, "operation_id"), &child["parked"], now));
+    }
+    if children.len() > SHOWN {
+        failure
+            .lines
+            .push(format!("and {} more: muster operation list --state parked", children.len() - SHOWN));
+    }
     failure.next = Some(format!(
-        "muster operation get {first} shows its choices; then: muster operation watch {}",
+        "fix the cause, run one of the commands above, then: muster operation watch {}",
         text(operation, "id")
     ));
     failure
@@ -134,24 +143,7 @@ pub(crate) fn summary(operation: &Value) -> String {
 /// What belongs to the sentence: who can unblock it and how, or which parts are not done.
 pub(crate) fn remarks(operation: &Value, now: Timestamp) -> Vec<String> {
     match operation["state"].as_str() {
-        Some("parked") => {
-            let parked = &operation["parked"];
-            let who = match parked["unblock_by"].as_str() {
-                Some("tenant") => "its owner or an operator decides how it goes on",
-                Some("operator") => "an operator decides how it goes on; its owner can try again",
-                _ => "somebody has to decide how it goes on",
-            };
-            let escalates = parked["escalates_at"].as_str().and_then(instant);
-            let escalates = escalates.map(|then| match relative(now, then) {
-                told if then > now => format!("; it escalates {told}"),
-                told => format!("; it escalated {told}"),
-            });
-            let mut lines = vec![format!("{who}{}:", escalates.unwrap_or_default())];
-            lines.extend(
-                choices(operation).into_iter().map(|(why, command)| format!("  {why:<28} {command}")),
-            );
-            lines
-        }
+        Some("parked") => actions(&text(operation, "id"), &operation["parked"], now),
         Some("partial" | "failed") => {
             let items = operation["items"].as_array().into_iter().flatten();
             items.filter(|item| item["state"] != "succeeded").map(super::steps::item_line).collect()
@@ -160,10 +152,26 @@ pub(crate) fn remarks(operation: &Value, now: Timestamp) -> Vec<String> {
     }
 }
 
-/// The choices of a parked operation, as ready-made commands.
-fn choices(operation: &Value) -> Vec<(&'static str, String)> {
-    let id = text(operation, "id");
-    let choices = operation["parked"]["choices"].as_array().into_iter().flatten().filter_map(Value::as_str);
+/// Who can unblock a blocked operation, and how, as ready-made commands.
+fn actions(id: &str, parked: &Value, now: Timestamp) -> Vec<String> {
+    let who = match parked["unblock_by"].as_str() {
+        Some("tenant") => "its owner or an operator decides how it goes on",
+        Some("operator") => "an operator decides how it goes on; its owner can try again",
+        _ => "somebody has to decide how it goes on",
+    };
+    let escalates = parked["escalates_at"].as_str().and_then(instant);
+    let escalates = escalates.map(|then| match relative(now, then) {
+        told if then > now => format!("; it escalates {told}"),
+        told => format!("; it escalated {told}"),
+    });
+    let mut lines = vec![format!("{who}{}:", escalates.unwrap_or_default())];
+    lines.extend(choices(id, parked).into_iter().map(|(why, command)| format!("  {why:<28} {command}")));
+    lines
+}
+
+/// The choices of a blocked operation, as ready-made commands.
+fn choices(id: &str, parked: &Value) -> Vec<(&'static str, String)> {
+    let choices = parked["choices"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let command = |choice: &str| format!("muster operation unblock {id} --choice {choice}");
     choices
         .map(|choice| match choice {
@@ -289,21 +297,35 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_whose_open_parts_are_all_parked_is_parked_for_who_waits() {
-        let mut whole = operation("running");
-        let item = |name: &str, state: &str| json!({"name": name, "state": state, "operation_id": "op_7", "message": "no disk"});
-        assert!(!is_stuck(&whole), "it has no parts");
-        whole["items"] = json!([item("a", "succeeded"), item("b", "parked"), item("c", "running")]);
-        assert!(!is_stuck(&whole), "one of them still moves");
-        whole["items"] = json!([item("a", "succeeded"), item("b", "parked"), item("c", "pending")]);
-        assert!(is_stuck(&whole));
-        let told = stuck(&whole);
-        assert_eq!(told.exit as u8, 13);
-        assert_eq!(told.detail, "allocation.create of train-1 waits for a part that is parked");
-        assert_eq!(told.lines, ["  ! b: no disk"]);
-        assert!(told.next.unwrap().starts_with("muster operation get op_7 "));
-        whole["state"] = json!("parked");
-        assert!(!is_stuck(&whole), "the whole itself is parked, and has choices of its own");
+    fn an_operation_with_nothing_but_blocked_children_is_blocked_for_a_wait() {
+        let child = |id: &str, name: &str| {
+            json!({"operation_id": id, "kind": "member.remove", "subject_kind": "member", "subject_name": name,
+                   "parked": {"reason": "no disk", "unblock_by": "tenant", "choices": ["retry"]}})
+        };
+        let mut parent = operation("running");
+        assert!(blocking_children(&parent).is_empty());
+        parent["blocked_by"] = json!([child("op_7", "unit-0")]);
+        let failure = blocked_by_children(&parent, now());
+        assert_eq!(failure.exit as u8, 13);
+        assert_eq!(
+            failure.detail,
+            "allocation.create of train-1 is blocked by member.remove of unit-0: no disk"
+        );
+        assert_eq!(
+            failure.lines,
+            [
+                "its owner or an operator decides how it goes on:",
+                "  try it again:                muster operation unblock op_7 --choice retry",
+            ]
+        );
+        assert!(failure.next.unwrap().ends_with("muster operation watch op_1"));
+        parent["blocked_by"] = json!((0..5).map(|n| child("op_7", &format!("unit-{n}"))).collect::<Vec<_>>());
+        let many = blocked_by_children(&parent, now());
+        assert!(many.detail.ends_with("is blocked by 5 child operations"), "{}", many.detail);
+        assert_eq!(many.lines[0], "! member.remove of unit-0: no disk");
+        assert_eq!(many.lines.last().unwrap(), "and 2 more: muster operation list --state parked");
+        parent["state"] = json!("parked");
+        assert!(blocking_children(&parent).is_empty(), "the operation itself has actions of its own");
     }
 
     #[test]

@@ -8,6 +8,38 @@ use crate::age::exact;
 use crate::printable::printable;
 use crate::table::plain;
 
+/// Each witness in one line, for progress: `✓ lab-worker-1 active (3 checks passed)`. An attestation has its statement below.
+pub(crate) fn summaries(subject: &str, witnesses: &[Value], now: Timestamp) -> Vec<String> {
+    witnesses.iter().flat_map(|witness| summary(subject, witness, now)).collect()
+}
+
+fn summary(subject: &str, witness: &Value, now: Timestamp) -> Vec<String> {
+    if is_word(witness) {
+        return one(witness, now);
+    }
+    let subject = if subject.is_empty() { String::new() } else { format!("{subject} ") };
+    vec![format!("✓ {subject}{} ({})", text(witness, "transition"), extent(witness))]
+}
+
+/// How much was checked.
+fn extent(witness: &Value) -> String {
+    if witness["kind"] == "lost" {
+        return "lost: proved dead".to_owned();
+    }
+    let count = |number: usize, what: &str| crate::amount::count(number as i64, what);
+    match &witness["evidence"]["checked"] {
+        Value::Array(checks) if !checks.is_empty() => format!("{} passed", count(checks.len(), "check")),
+        Value::Object(components) if components.values().all(Value::is_array) && !components.is_empty() => {
+            let members = components.values().filter_map(Value::as_array).map(Vec::len).sum();
+            format!("{} verified", count(members, "member"))
+        }
+        _ => match text(witness, "node_id") {
+            node if node.is_empty() => "verified".to_owned(),
+            node => format!("verified on {node}"),
+        },
+    }
+}
+
 /// Each witness in a few lines, for below a heading.
 pub(crate) fn lines(witnesses: &[Value], now: Timestamp) -> Vec<String> {
     witnesses.iter().flat_map(|witness| one(witness, now)).collect()
@@ -26,18 +58,23 @@ pub(crate) fn fresh(before: &Value, after: &Value) -> Vec<Value> {
 
 /// Whether any of it is somebody's word instead.
 pub(crate) fn is_on_a_word(thing: &Value) -> bool {
-    of(thing).iter().any(|witness| witness["kind"] != "witnessed")
+    of(thing).iter().any(is_word)
+}
+
+/// Whether a witness is somebody's word. A kind that is younger than this client is taken for one: it must not look like a check.
+pub(crate) fn is_word(witness: &Value) -> bool {
+    !matches!(witness["kind"].as_str(), Some("witnessed" | "lost"))
 }
 
 fn one(witness: &Value, now: Timestamp) -> Vec<String> {
     let transition = text(witness, "transition");
     let when = witness["at"].as_str().and_then(|at| exact(at, now)).unwrap_or_default();
     let (checked, found) = (&witness["evidence"]["checked"], &witness["evidence"]["found"]);
-    if witness["kind"] != "witnessed" {
+    if is_word(witness) {
         let statement =
             found["statement"].as_str().map_or_else(|| plain(found), |said| printable(said).into_owned());
         let mut lines = vec![format!(
-            "! {transition}: {}, not seen: the word of {}, {when}",
+            "! {transition}: {}, not verified: the word of {}, {when}",
             text(witness, "kind").to_uppercase(),
             text(witness, "actor_id")
         )];
@@ -48,11 +85,12 @@ fn one(witness: &Value, now: Timestamp) -> Vec<String> {
         lines.extend(check::lines(checked).into_iter().flatten().map(|check| format!("    {check}")));
         return lines;
     }
-    let agent = match text(witness, "node_id") {
-        node if node.is_empty() => "the platform".to_owned(),
-        node => format!("the agent of {node}"),
+    let place = match text(witness, "node_id") {
+        node if node.is_empty() => "by the platform".to_owned(),
+        node => format!("on {node}"),
     };
-    let mut lines = vec![format!("✓ {transition}: seen by {agent}, {when}")];
+    let how = if witness["kind"] == "lost" { "LOST, proved dead" } else { "verified" };
+    let mut lines = vec![format!("✓ {transition}: {how} {place}, {when}")];
     if let Some(checks) = check::lines(checked) {
         lines.extend(checks.into_iter().map(|check| format!("    {check}")));
         // How many there were can be counted.
@@ -131,7 +169,7 @@ mod tests {
         assert_eq!(
             lines(&[seen()], now()),
             [
-                "✓ active: seen by the agent of nod_1, 2026-11-15T12:25:19Z (now)",
+                "✓ active: verified on nod_1, 2026-11-15T12:25:19Z (now)",
                 "    checked: present: yes; devices: GPU-a, GPU-b; amount: cpus=1",
                 "    found:   the same",
             ]
@@ -147,6 +185,25 @@ mod tests {
     }
 
     #[test]
+    fn progress_shows_one_line_a_witness_and_never_an_attestation_as_a_check() {
+        let witness = json!({"kind": "witnessed", "transition": "active", "evidence": {"checked": [{"what": "a"}, {"what": "b"}]}});
+        assert_eq!(summaries("unit-0", &[witness], now()), ["✓ unit-0 active (2 checks passed)"]);
+        assert_eq!(summaries("", &[seen()], now()), ["✓ active (verified on nod_1)"]);
+        let running = json!({"kind": "witnessed", "transition": "running",
+                             "evidence": {"checked": {"hub": [{"member_id": "mem_1"}], "unit": [{"member_id": "mem_2"}]}}});
+        assert_eq!(summaries("lab", &[running], now()), ["✓ lab running (2 members verified)"]);
+        let mut lost = seen();
+        (lost["kind"], lost["transition"]) = (json!("lost"), json!("drained"));
+        assert_eq!(
+            summaries("unit-0", std::slice::from_ref(&lost), now()),
+            ["✓ unit-0 drained (lost: proved dead)"]
+        );
+        assert!(!is_on_a_word(&json!({"witnesses": [lost]})), "a proof of death is evidence");
+        let word = summaries("unit-0", &[attested()], now());
+        assert!(word[0].starts_with("! wiped: ATTESTED") && word.len() == 2, "{word:?}");
+    }
+
+    #[test]
     fn the_checks_of_a_member_are_a_line_each() {
         let witness = json!({"id": "wit_3", "kind": "witnessed", "transition": "drained", "node_id": "nod_1", "at": "?",
         "evidence": {"found": {"checks": 2}, "checked": [
@@ -156,7 +213,7 @@ mod tests {
         assert_eq!(
             lines(std::slice::from_ref(&witness), now()),
             [
-                "✓ drained: seen by the agent of nod_1, ",
+                "✓ drained: verified on nod_1, ",
                 "    its cell: incarnation=2",
                 "    in hub-0: /bin/state: expected exit=0; found exit=0",
             ]
@@ -170,7 +227,7 @@ mod tests {
     #[test]
     fn an_operators_word_cannot_be_taken_for_evidence() {
         let told = lines(&[attested()], now());
-        assert!(told[0].starts_with("! wiped: ATTESTED, not seen: the word of usr_op"), "{told:?}");
+        assert!(told[0].starts_with("! wiped: ATTESTED, not verified: the word of usr_op"), "{told:?}");
         assert_eq!(told[1], "    they said: its disks were pulled");
         assert!(told.iter().all(|line| !line.contains('✓')));
         let mut rests = attested();

@@ -31,6 +31,7 @@ impl Parts {
         get: &Operation,
         whole: &Value,
         live: bool,
+        detailed: bool,
         now: Timestamp,
     ) -> Vec<String> {
         let mut lines = Vec::new();
@@ -40,7 +41,7 @@ impl Parts {
                 continue;
             }
             let Ok(after) = call(connection, get, &at(&[("operation", id)])).await else { continue };
-            lines.extend(news(&name, &before, &after, live, now));
+            lines.extend(news(&name, &before, &after, live, detailed, now));
             self.seen.insert(id.to_owned(), after);
         }
         lines
@@ -78,16 +79,28 @@ fn line(name: &str, part: &Value) -> String {
 }
 
 /// What is new of a part: the step it is at, where there is no line for that, and evidence.
-fn news(name: &str, before: &Value, after: &Value, live: bool, now: Timestamp) -> Vec<String> {
+fn news(
+    name: &str,
+    before: &Value,
+    after: &Value,
+    live: bool,
+    detailed: bool,
+    now: Timestamp,
+) -> Vec<String> {
     let mut lines = Vec::new();
     let worth_a_line = !rests(after) || after["state"] == "parked";
     if !live && worth_a_line && (before.is_null() || line(name, before) != line(name, after)) {
         lines.push(line(name, after));
     }
     let fresh = evidence::fresh(before, after);
-    for (place, told) in evidence::lines(&fresh, now).into_iter().enumerate() {
-        lines.push(if place == 0 { format!("    {name}: {told}") } else { format!("    {told}") });
-    }
+    let told = match detailed {
+        true => evidence::lines(&fresh, now),
+        false => evidence::summaries(name, &fresh, now),
+    };
+    lines.extend(told.into_iter().enumerate().map(|(place, told)| match place {
+        0 if detailed => format!("    {name}: {told}"),
+        _ => format!("    {told}"),
+    }));
     lines
 }
 
@@ -101,20 +114,24 @@ mod tests {
     fn a_part_is_told_by_its_step_and_its_evidence_and_once() {
         let (running, done) = (operation("running"), operation("succeeded"));
         let waits = "    … unit-0 [✓…·] prepare: the node has not answered yet";
-        assert_eq!(news("unit-0", &Value::Null, &running, false, now()), [waits]);
-        assert!(news("unit-0", &running, &running, false, now()).is_empty());
+        assert_eq!(news("unit-0", &Value::Null, &running, false, false, now()), [waits]);
+        assert!(news("unit-0", &running, &running, false, false, now()).is_empty());
         assert!(
-            news("unit-0", &Value::Null, &running, true, now()).is_empty(),
+            news("unit-0", &Value::Null, &running, true, false, now()).is_empty(),
             "a terminal has a line for that"
         );
-        let told = news("unit-0", &running, &done, false, now());
-        assert!(told[0].starts_with("    unit-0: ✓ active: seen by the agent of nod_1"), "{told:?}");
-        assert!(news("unit-0", &done, &done, false, now()).is_empty());
+        assert_eq!(
+            news("unit-0", &running, &done, false, false, now()),
+            ["    ✓ unit-0 active (verified on nod_1)"]
+        );
+        let told = news("unit-0", &running, &done, false, true, now());
+        assert!(told[0].starts_with("    unit-0: ✓ active: verified on nod_1"), "{told:?}");
+        assert!(news("unit-0", &done, &done, false, false, now()).is_empty());
     }
 
     #[test]
     fn a_parked_part_names_the_command_that_shows_its_choices() {
-        let told = news("unit-0", &operation("running"), &operation("parked"), false, now());
+        let told = news("unit-0", &operation("running"), &operation("parked"), false, false, now());
         assert_eq!(told, ["    ! unit-0 [✓✗·] parked: the disk is full; muster operation get op_1"]);
     }
 

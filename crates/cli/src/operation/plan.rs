@@ -27,6 +27,14 @@ pub(crate) fn shown(plan: &Value, now: Timestamp) -> String {
         }
         shown.push_str(&format!("  {number}. {:<width$}  {does}\n", text(step, "name")));
     }
+    for item in plan["items"].as_array().into_iter().flatten() {
+        shown.push_str(&format!(
+            "{}: {}: {}\n",
+            text(item, "name"),
+            text(item, "action"),
+            text(item, "message")
+        ));
+    }
     for (name, value) in facts(plan, now) {
         shown.push_str(&format!("{:<10} {value}\n", format!("{name}:")));
     }
@@ -40,13 +48,29 @@ fn facts(plan: &Value, now: Timestamp) -> Vec<(&'static str, String)> {
     if !touches.is_empty() {
         facts.push(("touches", touches.join(", ")));
     }
+    let adds: Vec<String> = rows(plan, "adds")
+        .map(|members| format!("{} {}", members["count"], text(members, "component_key")))
+        .collect();
+    if !adds.is_empty() {
+        facts.push(("adds", adds.join(", ")));
+    }
     if plan["capacity"].is_object() {
         facts.push(("capacity", amount(&plan["capacity"])));
     }
     match plan["fits_now"].as_bool() {
         Some(true) => facts.push(("fits now", "yes; it is only sure once it is claimed".to_owned())),
-        Some(false) => facts.push(("fits now", "no; `muster capacity` shows what does".to_owned())),
+        Some(false) => facts.push((
+            "fits now",
+            match text(plan, "short") {
+                short if short.is_empty() => "no; `muster capacity` shows what does".to_owned(),
+                short => format!("no: {short}"),
+            },
+        )),
         None => {}
+    }
+    for pull in rows(plan, "pulls") {
+        let megabytes = (pull["size"].as_i64().unwrap_or(0) + 999_999) / 1_000_000;
+        facts.push(("pulls", format!("{} ({megabytes} MB), unless the node has it", text(pull, "image"))));
     }
     if let Some(seconds) = plan["expected_seconds"].as_i64() {
         facts.push(("takes", format!("about {seconds} s, where nothing is in the way")));
@@ -55,6 +79,10 @@ fn facts(plan: &Value, now: Timestamp) -> Vec<(&'static str, String)> {
         plan["deadline_at"].as_str().and_then(|text| exact(text, now)).map(|time| ("deadline", time)),
     );
     facts
+}
+
+fn rows<'p>(plan: &'p Value, field: &str) -> impl Iterator<Item = &'p Value> {
+    plan[field].as_array().into_iter().flatten()
 }
 
 #[cfg(test)]
@@ -85,6 +113,35 @@ takes:     about 3 s, where nothing is in the way
 deadline:  2026-11-15T12:40:20Z (in 15 min)
 ";
         assert_eq!(shown(&plan, now()), expected);
+        let drain = json!({
+            "kind": "node.drain",
+            "steps": [{"name": "move_members", "does": "replaces members", "verifies": false, "has_undo": false}],
+            "items": [{"id": "mem_1", "name": "lab-worker-1", "action": "replace", "message": "there is room now"},
+                      {"id": "mem_2", "name": "lab-controller-1", "action": "wait", "message": "it is replaced old-first"}],
+        });
+        let expected = "\
+node.drain would take 1 step:
+  1. move_members  replaces members
+lab-worker-1: replace: there is room now
+lab-controller-1: wait: it is replaced old-first
+";
+        assert_eq!(shown(&drain, now()), expected);
+        let launch = json!({
+            "kind": "instance.create", "steps": [{"name": "start", "does": "adds members"}], "touches": ["huge"],
+            "adds": [{"component_key": "hub", "count": 1}, {"component_key": "unit", "count": 100}], "fits_now": false,
+            "short": "unit: 5 of 100 fit; the next needs 1 CPU; most free on one node: 0",
+            "pulls": [{"image": "acme.train/unit@sha256:ab", "size": 66_000_001}], "expected_seconds": 12,
+        });
+        let expected = "\
+instance.create would take 1 step:
+  1. start  adds members
+touches:   huge
+adds:      1 hub, 100 unit
+fits now:  no: unit: 5 of 100 fit; the next needs 1 CPU; most free on one node: 0
+pulls:     acme.train/unit@sha256:ab (67 MB), unless the node has it
+takes:     about 12 s, where nothing is in the way
+";
+        assert_eq!(shown(&launch, now()), expected);
         let nothing = json!({"kind": "instance.apply", "steps": [], "deadline_at": "2026-11-15T12:25:20Z"});
         assert_eq!(shown(&nothing, now()), "instance.apply would change nothing\n");
     }

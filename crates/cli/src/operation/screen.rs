@@ -3,12 +3,14 @@
 use std::io::Write;
 
 use crate::failure::Result;
+use crate::terminal;
 
 /// Clears the line that the cursor is in.
 const CLEAR: &str = "\r\u{1b}[2K";
 /// Goes to the line above.
 const UP: &str = "\u{1b}[1A";
-/// The terminal cuts off what is too long for a line, so that each line below the others stays one, however narrow the window.
+/// Lines are cut to the window's width with an ellipsis. What is wider than its letters, or a window that shrinks meanwhile, is
+/// cut by the terminal, so that each line stays one.
 const CUT: &str = "\u{1b}[?7l";
 const WRAP: &str = "\u{1b}[?7h";
 
@@ -42,7 +44,9 @@ impl<'w> Screen<'w> {
         if self.live && !lines.is_empty() {
             let erased = self.erased();
             let erased = if erased.is_empty() { CLEAR.to_owned() } else { erased };
-            write!(self.out, "{erased}{CUT}{}{WRAP}", lines.join("\n"))?;
+            let width = terminal::size().map_or(usize::MAX, |(columns, _)| usize::from(columns));
+            let cut: Vec<String> = lines.iter().map(|line| cut(line, width)).collect();
+            write!(self.out, "{erased}{CUT}{}{WRAP}", cut.join("\n"))?;
             self.out.flush()?;
             self.drawn = lines.len();
         }
@@ -66,9 +70,26 @@ impl<'w> Screen<'w> {
     }
 }
 
+/// A line of at most so many letters, the last an ellipsis where something is left out.
+fn cut(line: &str, width: usize) -> String {
+    if line.chars().count() <= width {
+        return line.to_owned();
+    }
+    let shown: String = line.chars().take(width.saturating_sub(1)).collect();
+    format!("{}…", shown.trim_end())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_that_is_too_long_ends_with_an_ellipsis() {
+        assert_eq!(cut("at most 14 min 26 s more", 24), "at most 14 min 26 s more");
+        assert_eq!(cut("at most 14 min 26 s more", 16), "at most 14 min…");
+        assert_eq!(cut("✓✓✓✓", 3), "✓✓…");
+        assert_eq!(cut("x", 0), "…");
+    }
 
     #[test]
     fn a_terminal_has_one_line_that_is_written_over_and_a_file_has_none() {

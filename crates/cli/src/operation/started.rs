@@ -25,6 +25,33 @@ pub(crate) fn arguments() -> [Arg; 2] {
     ]
 }
 
+/// Whether a command lets an operation continue that was started before: then it can be waited for, too.
+pub(crate) fn can_wait(operation: &str) -> bool {
+    matches!(operation, "operation_unblock" | "operation_cancel")
+}
+
+/// Shows an operation that continues, and waits for its end if that was asked for.
+pub(crate) async fn continued(
+    context: &Context,
+    connection: &Connection,
+    words: &[&str],
+    matches: &ArgMatches,
+    operation: Value,
+) -> Result<()> {
+    let id = text(&operation, "id");
+    if !matches.get_flag("wait") {
+        return show(context, words, operation);
+    }
+    if context.output == Output::Table {
+        say(&format!("{id}: {}\n", title(&operation)))?;
+    }
+    let (operation, failure) = to_the_end(context, connection, &id, &operation, limit(matches)).await?;
+    if context.output != Output::Table {
+        show(context, words, operation)?;
+    }
+    failure.map_or(Ok(()), Err)
+}
+
 /// Shows what was started, and waits for its end if that was asked for.
 pub(crate) async fn started(
     context: &Context,

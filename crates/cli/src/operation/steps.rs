@@ -53,7 +53,7 @@ pub(crate) fn line(operation: &Value, step: &Value, width: usize, now: Timestamp
     let mark = if is_on_a_word { '!' } else { mark(state) };
     let mut line = format!("{mark} {:<width$}  {}", text(step, "name"), says(operation, step));
     if is_on_a_word {
-        line.push_str(" [ATTESTED, not seen]");
+        line.push_str(" [ATTESTED, not verified]");
     }
     if let Some(time) = duration(step, now) {
         line.push_str(&format!(" ({time})"));
@@ -65,7 +65,7 @@ pub(crate) fn line(operation: &Value, step: &Value, width: usize, now: Timestamp
 fn rests_on_a_word(operation: &Value, step: &Value) -> bool {
     let id = &step["witness_id"];
     let witness = evidence::of(operation).iter().find(|witness| !id.is_null() && witness["id"] == *id);
-    witness.is_some_and(|witness| witness["kind"] != "witnessed")
+    witness.is_some_and(evidence::is_word)
 }
 
 /// How long it took, or has taken so far. A step that is tried again keeps the end of its last attempt, which is not its own.
@@ -133,7 +133,7 @@ mod tests {
         attested["witnesses"] = json!([crate::operation::samples::attested()]);
         attested["steps"][2]["witness_id"] = json!("wit_2");
         let told = line(&attested, &attested["steps"][2], 0, now());
-        assert_eq!(told, "! verify_active  looks at the place [ATTESTED, not seen] (1.0 s)");
+        assert_eq!(told, "! verify_active  looks at the place [ATTESTED, not verified] (1.0 s)");
     }
 
     #[test]

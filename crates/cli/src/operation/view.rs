@@ -89,7 +89,7 @@ steps:
   ✓ prepare        has the node make its place (1.0 s)
   ✓ verify_active  looks at the place (1.0 s)
 evidence:
-  ✓ active: seen by the agent of nod_1, 2026-11-15T12:25:19Z (now)
+  ✓ active: verified on nod_1, 2026-11-15T12:25:19Z (now)
       checked: present: yes; devices: GPU-a, GPU-b; amount: cpus=1
       found:   the same
 ";

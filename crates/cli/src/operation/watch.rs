@@ -27,8 +27,8 @@ use crate::span::{span, took};
 const LOOK: u64 = 1;
 /// Between two questions, so that a server that does not hold them back is not stormed.
 const PAUSE: Duration = Duration::from_millis(100);
-/// How long nothing but parked parts may be left before whoever waits is told: a moment later the next one may begin.
-const STUCK: Duration = Duration::from_secs(5);
+/// How long nothing but blocked children may be left before the wait ends: the parent may start the next child a moment later.
+const BLOCKED: Duration = Duration::from_secs(5);
 /// How long a server may be away before whoever waits is told. It restarts within this.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -83,7 +83,10 @@ pub(crate) async fn to_the_end(
         Output::Table => Screen::new(&mut out, context.has_screen()),
         Output::Json | Output::Name => Screen::new(&mut nowhere, false),
     };
-    let (operation, late) = follow(context, connection, id, seen, limit, &mut screen).await?;
+    let (operation, late) = tokio::select! {
+        followed = follow(context, connection, id, seen, limit, &mut screen) => followed?,
+        () = interrupted() => return Err(left(id)),
+    };
     if late.is_some() {
         return Ok((operation, late));
     }
@@ -108,7 +111,7 @@ pub(crate) async fn follow(
     let (began, mut heard) = (Instant::now(), Instant::now());
     let (mut before, mut is_lost) = (seen.clone(), false);
     let mut parts = Parts::default();
-    let mut moved = Instant::now();
+    let mut advanced = Instant::now();
     let mut arguments =
         Arguments { path: [("operation".to_owned(), id.to_owned())].into(), ..Arguments::default() };
     loop {
@@ -126,10 +129,15 @@ pub(crate) async fn follow(
                     screen.line(&line)?;
                 }
                 let fresh = evidence::fresh(&before, &after);
-                for line in evidence::lines(&fresh, context.clock()) {
+                let told = match context.is_verbose() {
+                    true => evidence::lines(&fresh, context.clock()),
+                    false => evidence::summaries(&text(&after, "subject_name"), &fresh, context.clock()),
+                };
+                for line in told {
                     screen.line(&format!("  {line}"))?;
                 }
-                for line in parts.look(connection, get, &after, screen.is_live(), context.clock()).await {
+                let (live, detailed) = (screen.is_live(), context.is_verbose());
+                for line in parts.look(connection, get, &after, live, detailed, context.clock()).await {
                     screen.line(&line)?;
                 }
                 before = after;
@@ -137,12 +145,12 @@ pub(crate) async fn follow(
                     screen.clear()?;
                     return Ok((before, None));
                 }
-                if !ending::is_stuck(&before) {
-                    moved = Instant::now();
-                } else if moved.elapsed() >= STUCK {
+                if ending::blocking_children(&before).is_empty() {
+                    advanced = Instant::now();
+                } else if advanced.elapsed() >= BLOCKED {
                     screen.clear()?;
-                    let stuck = ending::stuck(&before);
-                    return Ok((before, Some(stuck)));
+                    let blocked = ending::blocked_by_children(&before, context.clock());
+                    return Ok((before, Some(blocked)));
                 }
                 let mut now = vec![current(&before, context.clock())];
                 now.extend(parts.under_way(&before));
@@ -181,6 +189,19 @@ pub(crate) async fn follow(
     }
 }
 
+/// Ctrl-C, in its own line: the terminal shows `^C` at the end of the one that is being written over.
+async fn interrupted() {
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+    eprintln!();
+}
+
+/// The end of a wait that was interrupted: the operation itself does not notice.
+fn left(id: &str) -> Failure {
+    Failure::new(Exit::Interrupted, "interrupted", "stopped waiting").next(goes_on(id))
+}
+
 fn timed_out(id: &str, operation: &Value, after: Duration) -> Failure {
     let after = took(i64::try_from(after.as_millis()).unwrap_or(i64::MAX));
     let waits = text(operation, "waiting");
@@ -190,5 +211,5 @@ fn timed_out(id: &str, operation: &Value, after: Duration) -> Failure {
 }
 
 fn goes_on(id: &str) -> String {
-    format!("it goes on by itself: muster operation watch {id}")
+    format!("it continues: muster operation watch {id}")
 }

@@ -194,7 +194,7 @@ fn an_app_is_entitled_by_its_name_with_a_consent_to_each_permission() {
 
 #[test]
 fn what_is_named_for_scripts_is_what_other_commands_take() {
-    use crate::columns::reference;
+    use crate::reference::reference;
     let member = json!({"id": "mem_1", "instance_id": "ins_1", "name": "unit-0"});
     assert_eq!(reference(&["member", "list"], &member).as_deref(), Some("ins_1/unit-0"));
     assert_eq!(

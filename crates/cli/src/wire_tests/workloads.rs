@@ -184,8 +184,68 @@ async fn the_parts_of_an_operation_are_watched_with_it_until_each_has_ended() {
         1,
         "{shown}"
     );
-    assert_eq!(shown.matches("    unit-0: ✓ active: seen by the agent of nod_1").count(), 1, "{shown}");
+    assert_eq!(shown.matches("    ✓ unit-0 active (verified on nod_1)").count(), 1, "{shown}");
     assert!(shown.contains("  ✓ unit-0: done\n"), "{shown}");
+}
+
+/// A replacement has no items: what blocks it is a child that only `blocked_by` names.
+#[tokio::test]
+async fn a_wait_on_an_operation_whose_last_child_is_blocked_ends_with_13_and_the_childs_actions() {
+    let mut replace = on("member.replace", "mem_1", "running");
+    replace["subject_name"] = json!("unit-0");
+    replace["witnesses"] = json!([]);
+    replace["blocked_by"] = json!([{"operation_id": "op_2", "kind": "member.remove", "subject_kind": "member",
+        "subject_name": "unit-0", "parked": {"reason": "check 0 does not hold", "unblock_by": "tenant",
+        "choices": ["retry"], "since": "2026-11-15T12:25:19Z", "escalates_at": "2026-11-15T13:25:19Z"}}]);
+    let ends = async |line: &str| {
+        let first = match line.contains("watch") {
+            true => None,
+            false if line.contains("unblock") => Some(shows(&replace)),
+            false => Some(started(&replace)),
+        };
+        let looks = (0..200).map(|_| shows(&replace));
+        let desk = Desk::new(first.into_iter().chain(looks).collect());
+        let failure = desk.type_in(line).await.unwrap_err();
+        assert_eq!((failure.exit as u8, failure.code.as_str()), (13, "operation_parked"), "{line}");
+        assert_eq!(
+            failure.detail,
+            "member.replace of unit-0 is blocked by member.remove of unit-0: check 0 does not hold"
+        );
+        let action = "muster operation unblock op_2 --choice retry";
+        assert!(failure.lines[1].ends_with(action), "{:?}", failure.lines);
+        assert!(failure.next.unwrap().ends_with("muster operation watch op_1"));
+    };
+    tokio::join!(
+        ends("muster member replace lab unit-0 --project acme.train --wait"),
+        ends("muster operation watch op_1"),
+        ends("muster operation unblock op_1 --choice retry --wait"),
+    );
+}
+
+#[tokio::test]
+async fn ctrl_c_ends_the_wait_and_says_that_the_operation_continues() {
+    let running = on("instance.create", "ins_1", "running");
+    let desk = Desk::new((0..200).map(|_| shows(&running)).collect());
+    let interrupt = async {
+        while desk.lines().is_empty() {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        let own = std::process::id().to_string();
+        assert!(std::process::Command::new("kill").args(["-INT", &own]).status().unwrap().success());
+    };
+    let (ended, ()) = tokio::join!(desk.type_in("muster operation watch op_1"), interrupt);
+    let failure = ended.unwrap_err();
+    assert_eq!(failure.exit as u8, 130);
+    assert_eq!(failure.next.as_deref(), Some("it continues: muster operation watch op_1"));
+}
+
+#[tokio::test]
+async fn of_what_was_started_the_operations_id_is_the_name() {
+    let mut accepted = on("instance.create", "ins_1", "accepted");
+    accepted["items"] = json!([{"id": "mem_1", "name": "unit-0", "state": "pending"}]);
+    let desk = Desk::new(vec![started(&accepted)]);
+    desk.type_in("muster instance create notebook --project acme.train -o name").await.unwrap();
+    assert_eq!(crate::operate::names(&["operation", "get"], &accepted).unwrap(), "op_1\n");
 }
 
 #[tokio::test]

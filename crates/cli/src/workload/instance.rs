@@ -44,6 +44,7 @@ pub(crate) fn shown(instance: &Value, now: Timestamp) -> String {
     fact("reason", text(instance, "reason"));
     fact("says", text(instance, "message"));
     fact("advice", text(instance, "advice"));
+    fact("health", crate::member::view::health(instance, now));
     fact("mode", text(&instance["topology"], "mode"));
     fact("shape", text(instance, "bound_capacity_shape"));
     fact("network", text(instance, "network_id"));
