@@ -8,7 +8,7 @@ platform's witnesses read the same files: see manifest.json.
 import os
 
 from muster import Problem
-from muster.adapter import Failed, run
+from muster.adapter import CellDead, Failed, run
 
 # What the file of a member in this state should say.
 SHOULD = {"active": "UP", "drained": "DRAINED"}
@@ -62,9 +62,9 @@ def remove(step):
         return {"message": "there is no hub that could remember it"}
     try:
         step.remove_files(hub, path_of(member))
-    except Problem as refusal:
-        # A cell that does not run takes no task and holds nothing; whether that is so is for the platform to see.
-        return {"message": refusal.detail}
+    except (CellDead, Problem) as refusal:
+        # A cell that is dead or not there takes no task and holds nothing; whether that is so is for the platform to see.
+        return {"message": str(refusal)}
     return {"message": f"{member['name']} is forgotten"}
 
 

@@ -138,8 +138,10 @@ impl Fake {
         match hub(cx) {
             Some(hub) if !hub.unreachable => {
                 match cx.remove_files(hub, [path(member)]).await {
-                    // A cell that does not run takes no task and holds nothing: whether that is so is for the platform to see.
-                    Err(failure) if failure.reason == "task_refused" => Ok(Done::saying(failure.message)),
+                    // A cell that is dead or not there takes no task and holds nothing: whether that is so is for the platform to see.
+                    Err(failure) if failure.is_cell_dead() || failure.reason == "task_refused" => {
+                        Ok(Done::saying(failure.message))
+                    }
                     Err(failure) => Err(failure),
                     Ok(()) => Ok(Done {
                         detail: said("GONE"),

@@ -88,7 +88,7 @@ fn known_gres(cx: &StepCx, config: &Config) -> Vec<(String, String)> {
 /// Makes the accounts known, and sees that slurmctld itself would take a job of each user.
 pub(crate) async fn accounts(cx: &StepCx, controller: &SnapshotMember) -> Result<(), Failure> {
     let order = CommandOrder { timeout_seconds: Some(300), ..command([ACCOUNTS]) };
-    good(cx.look(controller, order).await?, "the accounts are not usable").map(drop)
+    good(cx.run_anew(controller, order).await?, "the accounts are not usable").map(drop)
 }
 
 /// Nothing new starts, and nothing is half way out. Jobs that run go on: they are the workers', and a controller that comes back
@@ -118,7 +118,7 @@ async fn set_partitions(cx: &StepCx, member: &SnapshotMember, state: &str) -> Re
         let name = format!("partitionname={}", partition.name);
         let order = timed([SCONTROL.to_owned(), "update".to_owned(), name, format!("state={state}")]);
         good(
-            cx.look(member, order).await?,
+            cx.run_anew(member, order).await?,
             &format!("the partition {} could not be set {state}", partition.name),
         )?;
     }

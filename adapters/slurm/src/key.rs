@@ -62,12 +62,12 @@ pub(crate) fn held(member: &SnapshotMember) -> Option<&str> {
 /// What is written down of a member that has a key.
 pub(crate) fn noted(detail: &mut Map<String, Value>, member: &SnapshotMember, key: &str) {
     detail.insert(NAME.to_owned(), json!({"secret": key, "incarnation": member.incarnation}));
-    detail.shift_remove(CHANGES);
 }
 
+/// With the controller, from when a change is announced until the former key is revoked.
 const CHANGES: &str = "key_changes";
 
-/// Whether it was said already that the key changes to this one.
+/// Whether the change to this key was announced, and the former key is perhaps not revoked yet.
 pub(crate) fn is_announced(controller: &SnapshotMember, key: &str) -> bool {
     controller.adapter_detail.get(CHANGES).and_then(Value::as_str) == Some(key)
 }
@@ -75,6 +75,11 @@ pub(crate) fn is_announced(controller: &SnapshotMember, key: &str) -> bool {
 /// Has it said.
 pub(crate) fn announced(detail: &mut Map<String, Value>, key: &str) {
     detail.insert(CHANGES.to_owned(), json!(key));
+}
+
+/// Notes that the former key is revoked, and the change is over.
+pub(crate) fn ended(detail: &mut Map<String, Value>) {
+    detail.shift_remove(CHANGES);
 }
 
 /// The members whose cells have a munged and can be reached, and of whom nobody knows that they have this key.
@@ -107,14 +112,28 @@ pub(crate) async fn change(cx: &StepCx, controller: &SnapshotMember, key: &str) 
         "the key of the cluster is changed: no new job starts, and those that end are waited for",
     )
     .await;
-    let hanging = hold(cx, controller).await?;
-    cx.progress(50, "every cell is given the new key").await;
-    let changed = swap(cx, controller, key).await;
-    // Whatever became of it: nobody's jobs wait for a key.
-    let released = release(cx, controller).await;
+    let swap = async {
+        cx.progress(50, "every cell is given the new key").await;
+        swap(cx, controller, key).await
+    };
+    while_held(hold(cx, controller), swap, release(cx, controller)).await
+}
+
+/// Swaps keys between hold and release. It is released also after an error, and after a hold that failed half way: jobs never
+/// wait for a key.
+async fn while_held(
+    hold: impl Future<Output = Result<String, Failure>>,
+    swap: impl Future<Output = Result<Changed, Failure>>,
+    release: impl Future<Output = Result<(), Failure>>,
+) -> Result<Changed, Failure> {
+    let changed = match hold.await {
+        Ok(hanging) => swap.await.map(|changed| Changed { hanging, ..changed }),
+        Err(why) => Err(why),
+    };
+    let released = release.await;
     let changed = changed?;
     released?;
-    Ok(Changed { hanging, ..changed })
+    Ok(changed)
 }
 
 async fn hold(cx: &StepCx, controller: &SnapshotMember) -> Result<String, Failure> {
@@ -126,14 +145,14 @@ async fn hold(cx: &StepCx, controller: &SnapshotMember) -> Result<String, Failur
     let nodes = cx.members_of(WORKER).filter(reached).filter(works).map(|worker| worker.name.clone());
     let words = [HOLD.to_owned(), QUIET.to_string()].into_iter().chain(nodes);
     let order = CommandOrder { timeout_seconds: Some(QUIET + 60), ..command(words) };
-    let said = good(cx.look(controller, order).await?, "new jobs could not be held back")?;
+    let said = good(cx.run_anew(controller, order).await?, "new jobs could not be held back")?;
     Ok(said.trim().to_owned())
 }
 
 /// Lets jobs start again, where we kept them from it.
 pub(crate) async fn release(cx: &StepCx, controller: &SnapshotMember) -> Result<(), Failure> {
     let order = timed([HOLD, "--release"]);
-    good(cx.look(controller, order).await?, "jobs could not be let start again").map(drop)
+    good(cx.run_anew(controller, order).await?, "jobs could not be let start again").map(drop)
 }
 
 /// The new key in every cell that lacks it, then every munged anew at the same time, then a look. Where the controller has it already,
@@ -154,6 +173,11 @@ pub(crate) async fn swap(cx: &StepCx, controller: &SnapshotMember, key: &str) ->
 }
 
 impl Changed {
+    /// Whether no cell lacked the key.
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.members.is_empty() && self.without.is_empty()
+    }
+
     /// With whom it went well so far; the others are noted. Without the controller there is no going on.
     fn went_on<'s>(
         &mut self,
@@ -199,4 +223,31 @@ async fn within<T>(deed: impl Future<Output = Result<T, Failure>>) -> Result<T, 
     tokio::time::timeout(ONE_CELL, deed).await.unwrap_or_else(|_| {
         Err(Failure::retry(SOON, "cell_is_silent", format!("nothing was heard for {} s", ONE_CELL.as_secs())))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn jobs_start_again_also_after_a_hold_that_failed_half_way() {
+        let refused = || Failure::retry(SOON, "slurm_refused", "it took too long");
+        for (held, swapped) in [(true, true), (true, false), (false, true)] {
+            let mut released = false;
+            let changed = while_held(
+                async { if held { Ok("7".to_owned()) } else { Err(refused()) } },
+                async { if swapped { Ok(Changed::default()) } else { Err(refused()) } },
+                async {
+                    released = true;
+                    Ok(())
+                },
+            )
+            .await;
+            assert!(released, "{held} {swapped}");
+            assert_eq!(
+                changed.ok().map(|changed| changed.hanging),
+                (held && swapped).then(|| "7".to_owned())
+            );
+        }
+    }
 }

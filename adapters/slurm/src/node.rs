@@ -22,6 +22,21 @@ pub(crate) struct Node {
     pub(crate) last_busy: Option<Timestamp>,
 }
 
+/// Why a node is down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Down {
+    /// It is not.
+    No,
+    /// slurmctld set it down because slurmd did not answer, or the platform's own record says nothing else: it is returned to
+    /// service when slurmd answers again.
+    Silence,
+    /// A person or a health check set it down.
+    Theirs(String),
+}
+
+/// What slurmctld itself writes when it sets a node down. A person's reason begins otherwise.
+const SILENCE: [&str; 2] = ["Not responding", "Node unexpectedly rebooted"];
+
 /// Whose a drain is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Drain {
@@ -82,6 +97,26 @@ impl Node {
         }
     }
 
+    /// Whether it is down, and why.
+    pub(crate) fn down(&self) -> Down {
+        match (self.is("DOWN"), &self.reason) {
+            (false, _) => Down::No,
+            (true, Some(reason)) if !reason.starts_with(OURS) && !is_silence(reason) => {
+                Down::Theirs(reason.clone())
+            }
+            (true, _) => Down::Silence,
+        }
+    }
+
+    /// The reason that a drain for this operation writes. A drain replaces the reason without a word, and resume must still find out
+    /// that a person set the node down: that reason stays.
+    pub(crate) fn drain_reason(&self, operation: &str) -> String {
+        match self.down() {
+            Down::Theirs(why) => why,
+            Down::No | Down::Silence => reason(operation),
+        }
+    }
+
     /// Whether nothing runs on it and nothing comes, as far as the node's own record goes; what the queue says comes on top.
     pub(crate) fn is_drained(&self) -> bool {
         let idle = self.is("IDLE") || self.is("DOWN");
@@ -98,6 +133,10 @@ impl Node {
     pub(crate) fn state(&self) -> String {
         self.states.join("+")
     }
+}
+
+fn is_silence(reason: &str) -> bool {
+    SILENCE.iter().any(|ours| reason.starts_with(ours))
 }
 
 /// The reason of a drain that is an operation's.
@@ -170,6 +209,32 @@ mod tests {
         assert_eq!(with("IDLE+DRAIN", "bad disk").drain(), Drain::Theirs("bad disk".to_owned()));
         assert_eq!(with("IDLE+DRAIN", "mustering").drain(), Drain::Theirs("mustering".to_owned()));
         assert!(matches!(with("IDLE+DRAIN", "").drain(), Drain::Theirs(_)));
+    }
+
+    #[test]
+    fn a_node_is_down_by_silence_unless_another_reason_stands_there() {
+        assert_eq!(with("IDLE", "Not responding").down(), Down::No);
+        for (state, reason) in [
+            ("DOWN+NOT_RESPONDING+DYNAMIC_NORM", "Not responding"),
+            ("DOWN*", "Not responding"),
+            ("DOWN+DYNAMIC_NORM", ""),
+            ("DOWN", "Node unexpectedly rebooted"),
+            // An operation drained it after it went down, and its reason replaced slurmctld's.
+            ("DOWN+DRAIN+NOT_RESPONDING", "muster op_1"),
+        ] {
+            assert_eq!(with(state, reason).down(), Down::Silence, "{state} {reason}");
+        }
+        for reason in ["bad disk", "mustering", "not responding to my calls"] {
+            assert_eq!(with("DOWN", reason).down(), Down::Theirs(reason.to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_drain_keeps_the_reason_of_whoever_set_the_node_down() {
+        for (state, reason) in [("IDLE", ""), ("MIXED", ""), ("DOWN+NOT_RESPONDING", "Not responding")] {
+            assert_eq!(with(state, reason).drain_reason("op_1"), "muster op_1", "{state}");
+        }
+        assert_eq!(with("DOWN", "bad disk").drain_reason("op_1"), "bad disk");
     }
 
     #[test]

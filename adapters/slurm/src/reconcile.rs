@@ -14,6 +14,7 @@ use crate::node::{Drain, Node};
 use crate::places::{ACCOUNTS_USABLE, LOGIN, SCONTROL, SQUEUE, WORKER};
 use crate::queue::{self, End};
 use crate::slurm::{self, timed};
+use crate::worker;
 
 /// When to look again after something was said that has to be done.
 const AT_ONCE: Duration = Duration::from_secs(1);
@@ -28,7 +29,10 @@ pub(crate) async fn reconcile(cx: &StepCx) -> Outcome {
     if key::held(controller) != Some(&wanted) && !key::is_announced(controller, &wanted) {
         return Ok(announced(controller, &wanted));
     }
-    let changed = keys(cx, controller, &wanted).await?;
+    // Keys and accounts are the whole cluster's, whatever becomes of a member meanwhile: who joins with a former key is given the other
+    // one at the next look.
+    let beside = cx.beside_member_steps();
+    let changed = keys(&beside, controller, &wanted).await?;
     let noted = |member: &SnapshotMember, mut detail: Map<String, Value>| {
         if changed.members.contains(&member.id.to_string()) {
             key::noted(&mut detail, member, &wanted);
@@ -36,7 +40,7 @@ pub(crate) async fn reconcile(cx: &StepCx) -> Outcome {
         detail
     };
     let mut members = Vec::new();
-    let accounting = usable(cx, controller).await;
+    let accounting = usable(&beside, controller).await;
     members.push(report(
         controller,
         match accounting {
@@ -57,28 +61,57 @@ pub(crate) async fn reconcile(cx: &StepCx) -> Outcome {
         let why = format!("slurmctld does not answer: {}", ran.stderr.trim());
         let detail = noted(controller, controller.adapter_detail.clone());
         members[0] = report(controller, (Health::Unhealthy, why), detail);
-        return Ok(Done { members, ..Done::default() });
+        // What the workers were given is noted by the next look, which gives it to them again.
+        let reconcile_after = (!changed.is_nothing()).then_some(AFTER_A_CHANGE);
+        return Ok(Done { members, reconcile_after, ..Done::default() });
     }
     let nodes: BTreeMap<String, Node> =
         ran.stdout.lines().filter_map(Node::parse).map(|node| (node.name.clone(), node)).collect();
+    for orphan in worker::orphans(nodes.values(), &cx.snapshot().members) {
+        match worker::forget(cx, controller, orphan).await {
+            // It may be a member's that joined since: the next look finds out.
+            Err(why) if !why.is_member_step_running() => return Err(why),
+            _ => {}
+        }
+    }
     let ends = ends(cx, controller).await?;
     let seen = |worker: &&SnapshotMember| {
         matches!(worker.state, MemberState::Active | MemberState::Draining | MemberState::Drained)
     };
+    let mut revived = Vec::new();
     for worker in cx.members_of(WORKER).filter(seen) {
         let node = nodes.get(&worker.name);
         let free_at = node.and_then(|node| free_at(node, ends.as_ref()?));
-        members.push(MemberReport {
-            free_at,
-            ..report(worker, health(worker, node), noted(worker, detail(worker, node)))
-        });
+        let mut health = health(worker, node);
+        if node.is_none() && worker::register_again(cx, worker).await? {
+            health =
+                (Health::Degraded, "Slurm had no record of it: slurmd was restarted to register".to_owned());
+            revived.push(worker.name.clone());
+        }
+        if let Some(node) = node
+            && worker::revive(cx, controller, worker, node).await?
+        {
+            health = (Health::Degraded, "slurmd answers again: Slurm returns it to service".to_owned());
+            revived.push(worker.name.clone());
+        }
+        members.push(MemberReport { free_at, ..report(worker, health, noted(worker, detail(worker, node))) });
+    }
+    let joins = |worker: &&SnapshotMember| worker.state == MemberState::Joining;
+    for worker in cx.members_of(WORKER).filter(joins).filter(|worker| !nodes.contains_key(&worker.name)) {
+        if worker::register_again(cx, worker).await? {
+            revived.push(worker.name.clone());
+        }
     }
     for login in cx.members_of(LOGIN).filter(|login| login.state == MemberState::Active && !login.unreachable)
     {
         members.push(report(login, pinged(cx, login).await?, noted(login, login.adapter_detail.clone())));
     }
-    if changed.members.is_empty() && changed.without.is_empty() {
-        return Ok(Done { members, ..Done::default() });
+    // A look that changed the key may have ended before the former one was revoked: then it is for this one.
+    if changed.is_nothing() && !key::is_announced(controller, &wanted) {
+        // Soon again after a worker came back: only the next look can find it at work.
+        let back = (!revived.is_empty()).then(|| format!("returned to service: {}", revived.join(", ")));
+        let reconcile_after = back.is_some().then_some(AFTER_A_CHANGE);
+        return Ok(Done { members, message: back, reconcile_after, ..Done::default() });
     }
     let mut message = format!("{} member(s) were given the cluster's key", changed.members.len());
     if !changed.hanging.is_empty() {
@@ -88,12 +121,14 @@ pub(crate) async fn reconcile(cx: &StepCx) -> Outcome {
         ));
     }
     // The former key is worth nothing to anybody by now. It goes last: until here whoever comes after us would need it. An account
-    // that may not have it revoked has changed the key all the same.
-    if let Err(why) = cx.shared_secret_only(key::NAME, &wanted).await {
-        message.push_str(&format!("; the former one was not revoked: {}", why.message));
+    // that may not have it revoked has changed the key all the same, and tries again at each look.
+    match cx.shared_secret_only(key::NAME, &wanted).await {
+        Ok(()) => key::ended(&mut members[0].adapter_detail),
+        Err(why) => message.push_str(&format!("; the former one was not revoked: {}", why.message)),
     }
     // Soon again: somebody may have joined with the former key while it was changed.
-    Ok(Done { members, message: Some(message), reconcile_after: Some(AFTER_A_CHANGE), ..Done::default() })
+    let reconcile_after = (!changed.is_nothing()).then_some(AFTER_A_CHANGE);
+    Ok(Done { members, message: Some(message), reconcile_after, ..Done::default() })
 }
 
 /// A command that says times in seconds since 1970.
@@ -200,5 +235,55 @@ fn report(
         message: Some(message),
         adapter_detail,
         free_at: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A look at a cluster of one controller that has the key, of which this is noted besides.
+    async fn look(besides: Value) -> (Done, Vec<Value>) {
+        let mut detail = json!({"munge": {"secret": "rts_munge", "incarnation": 1}});
+        detail.as_object_mut().unwrap().extend(besides.as_object().unwrap().clone());
+        let member = json!({"id": "mem_1", "component_key": "controller", "name": "lab-controller-1", "state": "active",
+                            "health": "healthy", "incarnation": 1, "unreachable": false, "gpus": 0, "cpus": 1,
+                            "memory_mb": 1024, "adapter_detail": detail});
+        let step = json!({"id": "ads_1", "project_id": "prj_1", "app_id": "app_1", "instance_id": "ins_1", "incarnation": 0,
+                          "verb": "reconcile", "input": {}, "state": "leased", "generation": 1, "attempts": 1,
+                          "correlation_id": "x", "created_at": "2026-01-01T00:00:00Z", "expires_at": "2026-01-01T00:10:00Z"});
+        let snapshot = json!({"instance_id": "ins_1", "instance": "lab", "app": "slurm", "app_version_id": "ver_1",
+                              "app_version": "1", "config": {}, "manifest": {}, "members": [member]});
+        let leased = json!({"step": step, "snapshot": snapshot});
+        let cx = StepCx::rehearsal(serde_json::from_value(leased).unwrap());
+        let done = reconcile(&cx).await.unwrap();
+        (done, cx.rehearsed())
+    }
+
+    fn revokes(deeds: &[Value]) -> bool {
+        deeds.contains(&json!({"shared_secret_only": {"name": "munge", "keep": "rts_munge"}}))
+    }
+
+    #[tokio::test]
+    async fn a_former_key_that_an_earlier_look_left_is_revoked() {
+        let (done, deeds) = look(json!({"key_changes": "rts_munge"})).await;
+        assert!(revokes(&deeds), "{deeds:?}");
+        assert!(!done.members[0].adapter_detail.contains_key("key_changes"), "the change is over");
+        assert!(done.reconcile_after.is_none(), "there is nothing to look after soon");
+    }
+
+    #[tokio::test]
+    async fn a_look_at_a_settled_cluster_revokes_nothing() {
+        let (done, deeds) = look(json!({})).await;
+        assert!(!revokes(&deeds), "{deeds:?}");
+        assert_eq!(done.members[0].adapter_detail["munge"]["secret"], "rts_munge");
+    }
+
+    #[tokio::test]
+    async fn another_key_is_announced_before_anything_is_changed() {
+        let (done, deeds) = look(json!({"munge": {"secret": "rts_old", "incarnation": 1}})).await;
+        assert_eq!(done.members[0].adapter_detail["key_changes"], "rts_munge");
+        assert!(done.reconcile_after.is_some());
+        assert!(deeds.iter().all(|deed| deed.get("task").is_none()), "{deeds:?}");
     }
 }

@@ -127,9 +127,12 @@ pub(crate) fn node(cpus: i64, memory_mb: i64, gres: Option<&str>, incarnation: i
     )
 }
 
+/// How the feature of every worker begins.
+pub(crate) const INCARNATION: &str = "incarnation-";
+
 /// The feature that names an incarnation.
 pub(crate) fn feature(incarnation: i64) -> String {
-    format!("incarnation-{incarnation}")
+    format!("{INCARNATION}{incarnation}")
 }
 
 /// slurmd and munged need something too: a twentieth, and 64 MiB at the most.

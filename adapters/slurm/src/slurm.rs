@@ -147,7 +147,7 @@ pub(crate) async fn update(
 ) -> Result<(), Failure> {
     let mut words = vec![SCONTROL.to_owned(), "update".to_owned(), format!("nodename={name}")];
     words.extend_from_slice(changes);
-    good(cx.look(controller, timed(words)).await?, &format!("{name} could not be changed")).map(drop)
+    good(cx.run_anew(controller, timed(words)).await?, &format!("{name} could not be changed")).map(drop)
 }
 
 /// For which operation a step is, as a token in what is written to Slurm.

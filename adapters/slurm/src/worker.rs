@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use muster_adapter_kit::types::{CommandOrder, SnapshotMember};
+use muster_adapter_kit::types::{CommandOrder, MemberState, SnapshotMember};
 use muster_adapter_kit::{Done, Failure, Outcome, StepCx, command, file};
 use serde_json::json;
 
-use crate::node::{Drain, Node, reason};
-use crate::places::{AWAIT_DRAINED, FORGET, WORKER_SERVICE};
+use crate::node::{Down, Drain, Node, reason};
+use crate::places::{AWAIT_DRAINED, FORGET, SCONTROL, WORKER_SERVICE};
 use crate::slurm::{self, SOON, good, timed};
 use crate::{gres, key, render};
 
@@ -42,7 +42,7 @@ pub(crate) async fn join(cx: &StepCx) -> Outcome {
     let gres = gres::gres(&prepared.devices, kind);
     if gres.is_some() {
         let line = gres::line(&member.name, &prepared.devices, kind);
-        let said = cx.look(controller, timed([GRES, member.name.as_str(), line.as_str()])).await?;
+        let said = cx.run_anew(controller, timed([GRES, member.name.as_str(), line.as_str()])).await?;
         good(said, "the controller does not take the worker's GPUs")?;
     }
     if gres.is_some() || member.gpus != 0 {
@@ -76,12 +76,12 @@ async fn forget_former(
 }
 
 /// Takes the record of a node away, and what is known of its GPUs. Whoever calls this has seen to it that nothing of the cell runs.
-async fn forget(cx: &StepCx, controller: &SnapshotMember, name: &str) -> Result<(), Failure> {
+pub(crate) async fn forget(cx: &StepCx, controller: &SnapshotMember, name: &str) -> Result<(), Failure> {
     let order = CommandOrder {
         timeout_seconds: Some(90),
         ..command([FORGET.to_owned(), name.to_owned(), reason(&slurm::operation(cx))])
     };
-    good(cx.look(controller, order).await?, &format!("Slurm does not forget {name}")).map(drop)
+    good(cx.run_anew(controller, order).await?, &format!("Slurm does not forget {name}")).map(drop)
 }
 
 /// Nothing new comes, and what runs is waited for: nothing is ever killed here.
@@ -89,13 +89,17 @@ pub(crate) async fn drain(cx: &StepCx) -> Outcome {
     let member = cx.member()?;
     let controller = slurm::controller(cx)?;
     let mut words = vec![AWAIT_DRAINED.to_owned(), member.name.clone(), DRAIN_LOOK.to_string()];
+    let operation = slurm::operation(cx);
+    let known = slurm::node(cx, controller, &member.name).await?;
     // Only the first look drains it: whoever puts it back to work meanwhile is not overruled.
-    words.push(reason(&slurm::operation(cx)));
+    words.push(known.map_or_else(|| reason(&operation), |node| node.drain_reason(&operation)));
     loop {
         let order = CommandOrder { timeout_seconds: Some(DRAIN_LOOK + 30), ..command(words.clone()) };
         words.truncate(3);
-        let said =
-            good(cx.look(controller, order).await?, &format!("Slurm does not say what {} is", member.name))?;
+        let said = good(
+            cx.run_anew(controller, order).await?,
+            &format!("Slurm does not say what {} is", member.name),
+        )?;
         let mut lines = said.lines();
         let Some(node) = lines.next().and_then(Node::parse) else {
             return Err(Failure::retry(SOON, "slurm_refused", format!("this is no node: {said}")));
@@ -135,14 +139,75 @@ pub(crate) async fn resume(cx: &StepCx) -> Outcome {
             format!("Slurm knows no node {}: recover or replace the member", member.name),
         ));
     };
-    match node.drain() {
-        Drain::None => Ok(Done::saying(format!("{} is {}", node.name, node.state()))),
-        Drain::Theirs(why) => Err(Failure { retry_after: None, ..drained_by_another(&node, &why) }),
-        Drain::Ours => {
+    match (node.drain(), node.down()) {
+        (Drain::Theirs(why), _) => Err(Failure { retry_after: None, ..drained_by_another(&node, &why) }),
+        (_, Down::Theirs(why)) => Err(Failure { retry_after: None, ..set_down_by_another(&node, &why) }),
+        (_, Down::Silence) => {
+            return_to_service(cx, controller, &node).await?;
+            Ok(Done::saying(format!("{} was {}, and is returned to service", node.name, node.state())))
+        }
+        (Drain::None, Down::No) => Ok(Done::saying(format!("{} is {}", node.name, node.state()))),
+        (Drain::Ours, Down::No) => {
             slurm::update(cx, controller, &node.name, &["state=undrain".to_owned()]).await?;
             Ok(Done::saying(format!("{} takes jobs again", node.name)))
         }
     }
+}
+
+/// Clears DOWN and a drain of ours. slurmctld then asks slurmd at once, gives the node no job before it answers, and sets it down again
+/// if it does not.
+async fn return_to_service(cx: &StepCx, controller: &SnapshotMember, node: &Node) -> Result<(), Failure> {
+    slurm::update(cx, controller, &node.name, &["state=resume".to_owned()]).await
+}
+
+/// Returns an active worker to service that Slurm holds down for its silence, once its slurmd answers. Reports whether it did.
+/// `ReturnToService` alone leaves a dynamic node down for minutes, and for ever where a drain replaced slurmctld's reason.
+pub(crate) async fn revive(
+    cx: &StepCx,
+    controller: &SnapshotMember,
+    worker: &SnapshotMember,
+    node: &Node,
+) -> Result<bool, Failure> {
+    let expected = worker.state == MemberState::Active && !worker.unreachable && worker.fenced != Some(true);
+    if !expected || node.down() != Down::Silence || node.drain() != Drain::None {
+        return Ok(false);
+    }
+    // Asked in its own cell: a slurmd that hangs, or does not run, would only be set down again.
+    match cx.look(worker, timed([SCONTROL, "show", "slurmd"])).await {
+        Ok(ran) if ran.exit == 0 && !ran.timed_out => match return_to_service(cx, controller, node).await {
+            Ok(()) => Ok(true),
+            // It may be drained at this moment, and that would be cleared too: the next look is for it.
+            Err(why) if why.is_member_step_running() => Ok(false),
+            Err(why) => Err(why),
+        },
+        _ => Ok(false),
+    }
+}
+
+/// Has a worker register again of which Slurm has no record: a controller that died before it saved its state comes back without it, and
+/// slurmd registers only when it starts. Jobs that ran on it went with the record. Reports whether it did.
+pub(crate) async fn register_again(cx: &StepCx, worker: &SnapshotMember) -> Result<bool, Failure> {
+    // One that joins may have registered with the controller that died; while its step is open, the platform refuses this.
+    let expected = matches!(worker.state, MemberState::Active | MemberState::Joining);
+    if !expected || worker.unreachable || worker.fenced == Some(true) {
+        return Ok(false);
+    }
+    match cx.restart_service_anew(worker, WORKER_SERVICE).await {
+        Ok(()) => Ok(true),
+        Err(why) if why.is_member_step_running() || why.is_cell_dead() => Ok(false),
+        Err(why) => Err(why),
+    }
+}
+
+fn set_down_by_another(node: &Node, why: &str) -> Failure {
+    Failure::new(
+        "set_down_by_another",
+        format!(
+            "{} was set down with the reason {why:?}, which is not the platform's: run `scontrol update nodename={} state=resume` \
+             as root in the controller's cell, then resume again",
+            node.name, node.name
+        ),
+    )
 }
 
 fn drained_by_another(node: &Node, why: &str) -> Failure {
@@ -176,9 +241,37 @@ pub(crate) async fn remove(cx: &StepCx) -> Outcome {
     if !member.unreachable
         && let Err(why) = cx.stop_service(member, WORKER_SERVICE).await
         && why.reason != "task_refused"
+        && !why.is_cell_dead()
     {
         return Err(why);
     }
-    forget(cx, controller, &member.name).await?;
-    Ok(Done::saying(format!("Slurm knows no {} any more", member.name)))
+    match forget(cx, controller, &member.name).await {
+        Ok(()) => Ok(Done::saying(format!("Slurm knows no {} any more", member.name))),
+        // Its saved state may still have the record: the first look at a controller that was recovered takes it away.
+        Err(why) if why.is_cell_dead() => {
+            Ok(Done::saying(format!("the cell of {} is dead: nothing counts on the worker", controller.name)))
+        }
+        Err(why) => Err(why),
+    }
+}
+
+/// The names of the records that a member once had and none has any more: a worker that was removed while the controller's cell was dead.
+pub(crate) fn orphans<'n>(nodes: impl Iterator<Item = &'n Node>, members: &[SnapshotMember]) -> Vec<&'n str> {
+    let ours = |node: &&Node| node.features.iter().any(|feature| feature.starts_with(render::INCARNATION));
+    let known = |node: &Node| members.iter().any(|member| member.name == node.name);
+    nodes.filter(ours).filter(|node| !known(node)).map(|node| node.name.as_str()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_record_of_a_former_member_is_an_orphan() {
+        let node = |name: &str, features: &str| {
+            Node::parse(&format!("NodeName={name} State=DOWN AvailableFeatures={features} CPUTot=1")).unwrap()
+        };
+        let nodes = [node("lab-worker-1", "incarnation-1"), node("by-hand", "(null)")];
+        assert_eq!(orphans(nodes.iter(), &[]), ["lab-worker-1"]);
+    }
 }

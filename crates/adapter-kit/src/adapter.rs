@@ -72,6 +72,11 @@ impl Done {
     }
 }
 
+/// The reason of a failure in a cell that is dead.
+pub(crate) const CELL_DEAD: &str = "cell_dead";
+/// The reason of a failure that is the platform's refusal to have a look change something beside a step of a member.
+pub(crate) const MEMBER_STEP_RUNNING: &str = "member_step_running";
+
 /// A step cannot be done, or not now.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Failure {
@@ -94,6 +99,17 @@ impl Failure {
     /// It may work later.
     pub fn retry(after: Duration, reason: impl Into<String>, message: impl Into<String>) -> Self {
         Self { retry_after: Some(after), ..Self::new(reason, message) }
+    }
+
+    /// Whether a task could not be done because the cell it was for is dead. Nothing can be done in it any more: a removal leaves it out, and
+    /// everything else fails with this.
+    pub fn is_cell_dead(&self) -> bool {
+        self.reason == CELL_DEAD
+    }
+
+    /// Whether the platform refused a change of a look because of a step of a member: repair at the next look.
+    pub fn is_member_step_running(&self) -> bool {
+        self.reason == MEMBER_STEP_RUNNING
     }
 
     /// This adapter does not do that.

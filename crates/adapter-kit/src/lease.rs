@@ -162,7 +162,13 @@ impl Lease {
         let mut backoff = self.backoff();
         loop {
             match self.platform.say(what, &self.step, body).await {
-                Ok(_) => return Ok(()),
+                Ok(step) => {
+                    for report in &step.refused_reports {
+                        tracing::warn!(step = %self.step, member = %report.member_id, incarnation = report.incarnation,
+                                       reason = %report.reason, "a report on a member was not taken");
+                    }
+                    return Ok(());
+                }
                 Err(error) => match then(&error) {
                     Then::Refused(why) => return Err(why),
                     Then::Again(after) => {

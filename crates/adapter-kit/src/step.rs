@@ -1,12 +1,12 @@
 //! What a method of an adapter is handed: the step, the instance as it is, and the means to do something in its cells.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use muster_sdk::types::{
     AdapterStep, AdapterVerb, CellTask, CommandOrder, File, FilesOrder, LeasedStep, ProbeOrder, Ran,
-    SecretFile, ServiceAction, ServiceOrder, Snapshot, SnapshotMember,
+    SecretFile, ServiceAction, ServiceOrder, Snapshot, SnapshotMember, TaskEffect,
 };
 use serde_json::{Map, Value, json};
 
@@ -21,30 +21,33 @@ use crate::work::{Keys, Memory, have_done, leased_at};
 /// whole method of the adapter is dropped where it waits, because from then on somebody else may be at the same step.
 #[derive(Debug)]
 pub struct StepCx {
-    leased: LeasedStep,
+    leased: Arc<LeasedStep>,
     under: Under,
+    /// What its changes are declared as.
+    change: TaskEffect,
 }
 
 /// What stands behind a step.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum Under {
     /// A lease: what is asked for is done.
-    Lease { lease: std::sync::Arc<Lease>, keys: Keys, leased_at: Option<Timestamp> },
+    Lease { lease: Arc<Lease>, keys: Arc<Keys>, leased_at: Option<Timestamp> },
     /// Nothing: what would be asked for is written down.
-    Dry(Mutex<Vec<Value>>),
+    Dry(Arc<Mutex<Vec<Value>>>),
 }
 
 impl StepCx {
-    pub(crate) fn under(leased: LeasedStep, lease: std::sync::Arc<Lease>) -> Self {
+    pub(crate) fn under(leased: LeasedStep, lease: Arc<Lease>) -> Self {
         let life = Duration::from_secs(lease.platform.lease_seconds().unsigned_abs());
         let leased_at = leased_at(&leased.step, life);
-        Self { leased, under: Under::Lease { lease, keys: Keys::default(), leased_at } }
+        let under = Under::Lease { lease, keys: Arc::default(), leased_at };
+        Self { leased: Arc::new(leased), under, change: TaskEffect::Changes }
     }
 
     /// A step that is only rehearsed: nothing is asked of the platform, every command ends well and says nothing, and
     /// [`StepCx::rehearsed`] tells what would have been asked for.
     pub fn rehearsal(leased: LeasedStep) -> Self {
-        Self { leased, under: Under::Dry(Mutex::default()) }
+        Self { leased: Arc::new(leased), under: Under::Dry(Arc::default()), change: TaskEffect::Changes }
     }
 
     /// What a rehearsal would have asked the platform for, in order; nothing of a step under a lease.
@@ -53,6 +56,16 @@ impl StepCx {
             Under::Dry(deeds) => deeds.lock().expect("no holder of this lock can panic").clone(),
             Under::Lease { .. } => Vec::new(),
         }
+    }
+
+    /// The same step, for changes that are safe beside steps of members.
+    ///
+    /// A look at the instance has a snapshot of its own moment, so the platform refuses its changes while a step of a member is open, and
+    /// after one ended since: [`Failure::is_member_step_running`]. What is asked for through this is done all the same, so it must be right
+    /// whatever such a step does meanwhile.
+    #[must_use]
+    pub fn beside_member_steps(&self) -> Self {
+        Self { leased: self.leased.clone(), under: self.under.clone(), change: TaskEffect::Concurrent }
     }
 
     pub(crate) fn stands_under(&self) -> &Under {
@@ -149,7 +162,7 @@ impl StepCx {
 
     /// Several of these at once.
     pub async fn files(&self, member: &SnapshotMember, order: FilesOrder) -> Result<(), Failure> {
-        self.have_done(member, CellTask::Files(order), Memory::Once).await.map(drop)
+        self.have_done(member, CellTask::Files(order), Memory::Once, self.change).await.map(drop)
     }
 
     /// Starts a service of a member's cell, unless it runs; done when it is ready.
@@ -171,7 +184,7 @@ impl StepCx {
     /// written since.
     pub async fn restart_service_anew(&self, member: &SnapshotMember, name: &str) -> Result<(), Failure> {
         let order = ServiceOrder { name: name.to_owned(), action: ServiceAction::Restart };
-        self.have_done(member, CellTask::Service(order), Memory::Fresh).await.map(drop)
+        self.have_done(member, CellTask::Service(order), Memory::Fresh, self.change).await.map(drop)
     }
 
     async fn service(
@@ -181,23 +194,30 @@ impl StepCx {
         action: ServiceAction,
     ) -> Result<(), Failure> {
         let order = ServiceOrder { name: name.to_owned(), action };
-        self.have_done(member, CellTask::Service(order), Memory::Once).await.map(drop)
+        self.have_done(member, CellTask::Service(order), Memory::Once, self.change).await.map(drop)
     }
 
     /// Runs a command in a member's cell for its effect: one that ended with zero under an earlier lease of this step is not
-    /// run again, and its ending is told. How it ended is for the caller to judge; a status other than zero is no failure here.
+    /// run again, and its ending is told, unless something else was done in that cell since. How it ended is for the caller to judge; a
+    /// status other than zero is no failure here.
     pub async fn run(&self, member: &SnapshotMember, order: CommandOrder) -> Result<Ran, Failure> {
-        self.have_done(member, CellTask::Command(order), Memory::Once).await
+        self.have_done(member, CellTask::Command(order), Memory::Once, self.change).await
     }
 
-    /// Runs a command in a member's cell for what it says: never told from an earlier lease.
+    /// Runs a command in a member's cell for its effect, also where it ended with zero under an earlier lease of this step.
+    pub async fn run_anew(&self, member: &SnapshotMember, order: CommandOrder) -> Result<Ran, Failure> {
+        self.have_done(member, CellTask::Command(order), Memory::Fresh, self.change).await
+    }
+
+    /// Runs a command in a member's cell for what it says: never told from an earlier lease. It is declared to change nothing; for one that
+    /// does there is [`StepCx::run_anew`].
     pub async fn look(&self, member: &SnapshotMember, order: CommandOrder) -> Result<Ran, Failure> {
-        self.have_done(member, CellTask::Command(order), Memory::Fresh).await
+        self.have_done(member, CellTask::Command(order), Memory::Fresh, TaskEffect::Reads).await
     }
 
     /// Runs a check beside a member's cell, as the platform runs its witnesses: from the image's own files.
     pub async fn probe(&self, member: &SnapshotMember, order: ProbeOrder) -> Result<Ran, Failure> {
-        self.have_done(member, CellTask::Probe(order), Memory::Fresh).await
+        self.have_done(member, CellTask::Probe(order), Memory::Fresh, TaskEffect::Reads).await
     }
 
     async fn have_done(
@@ -205,6 +225,7 @@ impl StepCx {
         member: &SnapshotMember,
         act: CellTask,
         memory: Memory,
+        effect: TaskEffect,
     ) -> Result<Ran, Failure> {
         let nothing =
             Ran { exit: 0, stderr: String::new(), stdout: String::new(), timed_out: false, truncated: false };
@@ -215,7 +236,7 @@ impl StepCx {
                 Ok(nothing)
             }
             Under::Lease { lease, keys, leased_at } => {
-                let task = have_done(lease, *leased_at, keys, member, act, memory).await?;
+                let task = have_done(lease, *leased_at, keys, member, (act, effect), memory).await?;
                 Ok(task.ran.unwrap_or(nothing))
             }
         }

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use muster_sdk::types::{
-    AdapterStep, AdapterTask, AdapterTaskCreate, AdapterTaskState, CellTask, MemberId, SnapshotMember,
+    AdapterStep, AdapterTask, AdapterTaskCreate, AdapterTaskReason, AdapterTaskState, CellTask, MemberId,
+    SnapshotMember, TaskEffect,
 };
 use sha2::{Digest as _, Sha256};
 
-use crate::adapter::Failure;
+use crate::adapter::{CELL_DEAD, Failure, MEMBER_STEP_RUNNING};
 use crate::lease::Lease;
 use crate::platform::{Then, then};
 
@@ -18,6 +19,9 @@ use crate::platform::{Then, then};
 const WAIT: Duration = Duration::from_secs(20);
 /// When it is worth trying again after a node was not heard.
 const AFTER_SILENCE: Duration = Duration::from_secs(5);
+
+/// What the platform answers a lease that has asked for too much.
+const TOO_MANY_TASKS: &str = "too_many_tasks";
 
 /// Whether what was done under an earlier lease counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,14 +83,14 @@ pub(crate) async fn have_done(
     leased_at: Option<Timestamp>,
     keys: &Keys,
     member: &SnapshotMember,
-    act: CellTask,
+    (act, effect): (CellTask, TaskEffect),
     memory: Memory,
 ) -> Result<AdapterTask, Failure> {
     let first = keys.next(member, &act, memory, lease.generation);
     let mut key = first.clone();
     let mut again = 0_u32;
     loop {
-        let task = ended(lease, &member.id, key, &act).await?;
+        let task = ended(lease, &member.id, key, (&act, effect)).await?;
         if !is_spent(&task, leased_at) {
             return judged(task, member);
         }
@@ -101,10 +105,11 @@ async fn ended(
     lease: &Lease,
     member: &MemberId,
     key: String,
-    act: &CellTask,
+    (act, effect): (&CellTask, TaskEffect),
 ) -> Result<AdapterTask, Failure> {
     let wish = AdapterTaskCreate {
         act: act.clone(),
+        effect: Some(effect),
         generation: lease.generation,
         key,
         member_id: member.clone(),
@@ -134,10 +139,24 @@ async fn ended(
                 }
                 Then::Refused(why) => {
                     lease.must_be_ours().await;
-                    return Err(Failure::new("task_refused", why));
+                    return Err(refused(&error, why));
                 }
             },
         }
+    }
+}
+
+/// A refusal of the platform's, by its code where the adapter can do something about it.
+fn refused(error: &muster_sdk::Error, why: String) -> Failure {
+    match error {
+        muster_sdk::Error::Problem(problem) if problem.code == MEMBER_STEP_RUNNING => {
+            Failure::retry(AFTER_SILENCE, MEMBER_STEP_RUNNING, why)
+        }
+        // The next lease may ask for as many again.
+        muster_sdk::Error::Problem(problem) if problem.code == TOO_MANY_TASKS => {
+            Failure::retry(Duration::ZERO, TOO_MANY_TASKS, why)
+        }
+        _ => Failure::new("task_refused", why),
     }
 }
 
@@ -148,6 +167,10 @@ fn is_over(state: AdapterTaskState) -> bool {
 fn judged(task: AdapterTask, member: &SnapshotMember) -> Result<AdapterTask, Failure> {
     let why = task.message.as_deref().unwrap_or("the node gave no reason");
     match task.state {
+        AdapterTaskState::Failed if task.reason == Some(AdapterTaskReason::CellDead) => Err(Failure::new(
+            CELL_DEAD,
+            format!("{} could not be done in {}, whose cell is dead: {why}", task.key, member.name),
+        )),
         AdapterTaskState::Failed => Err(Failure::new(
             "task_failed",
             format!("{} could not be done in {}: {why}", task.key, member.name),

@@ -9,8 +9,6 @@ from its beginning: the process may die between any two lines, and then somebody
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import pathlib
 import random
@@ -19,220 +17,121 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
 from typing import Any
 
 from .connection import Lost, Problem
 from .generated_client import Client
-from .generated_types import AdapterIs, AdapterTask, CellTask, LeasedStep, Ran, SnapshotMember
+from .generated_types import AdapterIs
+from .publisher import Minted, Publisher, may
+from .step import CellDead, Failed, GivenUp, MemberStepRunning, Step, Verbs, log
+
+__all__ = ["CONTRACT", "CellDead", "Failed", "GivenUp", "MemberStepRunning", "Step", "Worker", "log", "run"]
 
 CONTRACT = 1
+LEASE, MINT = "adapter_step.lease", "operator_token.mint"
 
 
-class Failed(Exception):
-    """A step cannot be done; with `after`, not before so many seconds have passed. `reason` is a word in snake case."""
+class Worker:
+    """Asks for work in one project after another, and carries it out."""
 
-    def __init__(self, reason: str, message: str, after: int | None = None) -> None:
-        super().__init__(message)
-        self.reason, self.after = reason, after
+    def __init__(self, verbs: Verbs, name: str, version: str, *, most: int = 16, lease_seconds: int = 30, poll_seconds: int = 20) -> None:
+        self.verbs, self.most, self.lease_seconds, self.poll_seconds = verbs, most, lease_seconds, poll_seconds
+        self.who: AdapterIs = {"name": f"{name}-{socket.gethostname()}-{os.getpid()}"[:100], "version": version, "contract": CONTRACT}
+        self._threads: list[threading.Thread] = []
+        self._lock = threading.Lock()
 
-
-class GivenUp(BaseException):
-    """The lease is not ours any more, so somebody else may be at the same step. No verb should catch it."""
-
-
-class Step:
-    """A step under a lease, and everything that is said and done under it."""
-
-    def __init__(self, client: Client, project: str, leased: LeasedStep, lease_seconds: int) -> None:
-        self.step, self.snapshot = leased["step"], leased["snapshot"]
-        self._client, self._project, self._lease = client, project, lease_seconds
-        self._lost, self._over = threading.Event(), threading.Event()
-        self._kept = time.monotonic()
-        self._asked: dict[str, int] = {}
-        # By the platform's own clock, which need not agree with ours.
-        self._leased_at = datetime.fromisoformat(self.step["leased_until"]) - timedelta(seconds=lease_seconds)
-
-    @property
-    def verb(self) -> str:
-        return self.step["verb"]
-
-    def member(self) -> SnapshotMember | None:
-        """The member that the step is about; None for a look at the whole instance, and for one that is gone."""
-        return next((one for one in self.snapshot["members"] if one["id"] == self.step.get("member_id")), None)
-
-    def progress(self, percent: int, message: str) -> None:
-        """Says how far the step is, for people. It keeps the lease too, and no longer than a heartbeat does."""
-        said = self._said(percent=percent, message=message[:1000], lease_seconds=self._lease)
-        self._ask(self._client.adapter_step_progress, said)
-
-    def write_files(self, member: SnapshotMember, files: Mapping[str, str]) -> None:
-        """Writes files in a member's cell, by path, each whole or not at all."""
-        self.task(member, {"files": {"write": [{"path": path, "text": text} for path, text in files.items()]}})
-
-    def remove_files(self, member: SnapshotMember, *paths: str) -> None:
-        """Removes files in a member's cell; what is not there is removed already."""
-        self.task(member, {"files": {"remove": list(paths)}})
-
-    def run(self, member: SnapshotMember, *command: str) -> Ran:
-        """Runs a command for its effect: one that worked under an earlier lease of this step is not run again."""
-        return self.task(member, {"command": {"command": list(command)}})["ran"]
-
-    def look(self, member: SnapshotMember, *command: str) -> Ran:
-        """Runs a command for what it says: never told from an earlier lease."""
-        return self.task(member, {"command": {"command": list(command)}}, fresh=True)["ran"]
-
-    def task(self, member: SnapshotMember, act: CellTask, fresh: bool = False) -> AdapterTask:
-        """Has something done in a member's cell. Its key says what for, so that a step that is run again asks for the same.
-        A cell that was made anew has nothing of what was done in the one before, so the incarnation is part of the key."""
-        said = json.dumps([member["id"], member["incarnation"], act], sort_keys=True)
-        key = f"{next(iter(act))}-{hashlib.sha256(said.encode()).hexdigest()[:20]}"
-        self._asked[key] = self._asked.get(key, 0) + 1
-        key = f"{key}-{self._asked[key]}"
-        anew = f"{key}-g{self.step['generation']}"
-        task = self._ended(anew if fresh else key, member, act)
-        if not fresh and not _worked(task) and datetime.fromisoformat(task["queued_at"]) < self._leased_at:
-            # It came to nothing under an earlier lease; that key would say so for ever.
-            task = self._ended(anew, member, act)
-        if task["state"] != "done":
-            why = task.get("message", "the node gave no reason")
-            raise Failed(f"task_{task['state']}", f"{key} in {member['name']}: {why}", after=5)
-        return task
-
-    def _ended(self, key: str, member: SnapshotMember, act: CellTask) -> AdapterTask:
-        wish = self._said(key=key, member_id=member["id"], act=act, wait_seconds=20)
-        task = self._ask(self._client.adapter_task_create, wish)
-        while task["state"] not in ("done", "failed", "expired"):
-            task = self._ask(self._client.adapter_task_get, task["id"], wait_seconds=20)
-        return task
-
-    def _said(self, **fields: Any) -> Any:
-        return {"generation": self.step["generation"], **fields}
-
-    def _ask(self, method: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-        """Asks until an answer comes. A refusal is raised; when the lease is lost everything ends here."""
-        pause = 0.2
-        while not self._is_lost():
-            try:
-                return method(self._project, self.step["id"], *arguments, **named)
-            except (Problem, Lost) as error:
-                if isinstance(error, Problem) and not error.passing:
-                    if error.code == "fenced":
-                        break
-                    raise
-                time.sleep(pause * random.uniform(0.5, 1))
-                pause = min(pause * 2, 5)
-        raise GivenUp("the lease is lost")
-
-    def _keep(self) -> None:
-        """Heartbeats in each third of the lease, until the step is over or the lease is lost. One that gets no answer is given up
-        after a third of the lease, so that there is time for others."""
-        client, pause = self._client.within(self._lease / 3), self._lease / 3
-        while not self._over.wait(pause * random.uniform(0.5, 1)) and not self._is_lost():
-            sent = time.monotonic()
-            try:
-                heartbeat = self._said(lease_seconds=self._lease)
-                client.adapter_step_heartbeat(self._project, self.step["id"], heartbeat)
-                self._kept, pause = sent, self._lease / 3
-            except (Problem, Lost) as error:
-                if isinstance(error, Problem) and not error.passing:
-                    return self._lost.set()
-                pause = self._lease / 30
-
-    def _is_lost(self) -> bool:
-        """By the clock too: whatever a heartbeat waits for, nobody keeps a lease whose time is over."""
-        return self._lost.is_set() or time.monotonic() - self._kept > self._lease
-
-    def carry(self, verbs: Mapping[str, Callable[[Step], dict[str, Any]]]) -> None:
-        """From the lease to the end."""
-        self._log("a step was leased")
-        threading.Thread(target=self._keep, daemon=True).start()
-        try:
-            end, said = self._attempt(verbs)
-            try:
-                self._ask(end, said)
-            except Problem as error:  # a word that the platform does not take would come again at every attempt
-                self._ask(self._client.adapter_step_fail, self._said(reason="report_refused", message=str(error)[:1000]))
-            self._log("a step ended", message=said.get("message"), reason=said.get("reason"))
-        except (GivenUp, Problem) as error:
-            self._log("a step was given up", why=str(error))
-        finally:
-            self._over.set()
-
-    def _attempt(self, verbs: Mapping[str, Callable[[Step], dict[str, Any]]]) -> tuple[Callable[..., Any], Any]:
-        """Runs the verb, and gives what is to be said of it. A fault of the author's own fails one step, not the process."""
-        try:
-            if self.verb not in verbs:
-                raise Failed("unsupported", f"this adapter does not know how to {self.verb}")
-            said = self._said(**verbs[self.verb](self))
-            json.dumps(said)  # what cannot be written is a fault like any other
-            return self._client.adapter_step_complete, said
-        except Failed as failed:
-            later = {} if failed.after is None else {"retry_after_seconds": failed.after}
-            said = self._said(reason=failed.reason, message=str(failed)[:1000], **later)
-        except Problem as refusal:
-            said = self._said(reason="refused", message=str(refusal)[:1000])
-        except Exception as fault:
-            said = self._said(reason="adapter_fault", message=f"the adapter has a fault of its own: {fault!r}"[:1000])
-        return self._client.adapter_step_fail, said
-
-    def _log(self, event: str, **fields: Any) -> None:
-        log(event, step=self.step["id"], verb=self.verb, generation=self.step["generation"], **fields)
-
-
-def _worked(task: AdapterTask) -> bool:
-    return task["state"] == "done" and task.get("ran", {}).get("exit", 0) == 0
-
-
-def log(event: str, **fields: Any) -> None:
-    """One line of JSON on the standard error; no token, no file's text, nothing that a command wrote."""
-    print(json.dumps({"event": event, **fields}), file=sys.stderr, flush=True)
-
-
-def run(
-    verbs: Mapping[str, Callable[[Step], dict[str, Any]]],
-    *,
-    name: str,
-    version: str,
-    most: int = 16,
-    lease_seconds: int = 30,
-    poll_seconds: int = 20,
-    grace_seconds: float = 10,
-) -> None:
-    """Works until SIGTERM, as the environment says: MUSTER_SERVER, MUSTER_TOKEN_FILE (an operator account's token, read again
-    for each call, so that it can be replaced) and MUSTER_CA_FILE. After the signal, running steps have a while to end; what
-    does not is dropped, its lease lapses, and another process takes it over."""
-    token = pathlib.Path(os.environ["MUSTER_TOKEN_FILE"])
-    client = Client(os.environ["MUSTER_SERVER"], token.read_text, ca_file=os.environ.get("MUSTER_CA_FILE"))
-    who: AdapterIs = {"name": f"{name}-{socket.gethostname()}-{os.getpid()}"[:100], "version": version, "contract": CONTRACT}
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    threads: list[threading.Thread] = []
-    project, pause = None, 0.2
-    try:
-        while True:
-            threads = [thread for thread in threads if thread.is_alive()]
-            if len(threads) >= most:
+    def work(self, client: Client, project: str, stop: threading.Event) -> None:
+        """Leases steps of a project until it is told to stop."""
+        pause, mine = 0.2, []
+        while not stop.is_set():
+            mine = [thread for thread in mine if thread.is_alive()]
+            if len(mine) >= self.most:
                 time.sleep(0.05)
                 continue
             try:
-                if project is None:
-                    project = client.whoami()["project_id"]
-                    log("connected", project=project)
-                wish = {"adapter": who, "most": most - len(threads), "wait_seconds": poll_seconds, "lease_seconds": lease_seconds}
+                wish = {"adapter": self.who, "most": self.most - len(mine), "wait_seconds": self.poll_seconds,
+                        "lease_seconds": self.lease_seconds}
                 leased, pause = client.adapter_step_lease(project, wish)["steps"], 0.2
             except (Problem, Lost) as error:
-                if project is None and isinstance(error, Problem) and error.status < 500:
-                    raise  # refused at the very beginning: whoever deployed this must see it
-                log("no work could be asked for", why=str(error))
-                time.sleep(pause * random.uniform(0.5, 1))
+                log("no work could be asked for", project=project, why=str(error))
+                stop.wait(pause * random.uniform(0.5, 1))
                 leased, pause = [], min(pause * 2, 15)
             for one in leased:
-                step = Step(client, project, one, lease_seconds)
-                threads.append(threading.Thread(target=step.carry, args=[verbs], daemon=True))
-                threads[-1].start()
-    finally:
+                step = Step(client, project, one, self.lease_seconds)
+                thread = threading.Thread(target=step.carry, args=[self.verbs], daemon=True)
+                mine.append(thread)
+                with self._lock:
+                    self._threads = [other for other in self._threads if other.is_alive()] + [thread]
+                thread.start()
+
+    def end(self, grace_seconds: float) -> None:
+        """Waits a while for the steps that are under way. What does not end is dropped; its lease lapses."""
         until = time.monotonic() + grace_seconds
+        with self._lock:
+            threads = list(self._threads)
         for thread in threads:
             thread.join(max(0.0, until - time.monotonic()))
+
+
+def run(
+    verbs: Verbs,
+    *,
+    name: str,
+    version: str,
+    apps: tuple[str, ...] = (),
+    most: int = 16,
+    lease_seconds: int = 30,
+    poll_seconds: int = 20,
+    look_around_seconds: float = 15,
+    grace_seconds: float = 10,
+) -> None:
+    """Works until SIGTERM, as the environment says: MUSTER_SERVER, MUSTER_TOKEN_FILE (read again for each call, so that it can be
+    replaced) and MUSTER_CA_FILE.
+
+    The token is a publisher's (`operator_token.mint`): then it works for every project that is entitled to what the publisher's project
+    publishes, or to those of `apps`, with a token for each that is minted and renewed. Or it is an operator account's, for its project
+    alone. After the signal, running steps have a while to end; what does not is dropped, its lease lapses, and another process takes it
+    over."""
+    token = pathlib.Path(os.environ["MUSTER_TOKEN_FILE"])
+
+    def connect(secret: Any) -> Client:
+        return Client(os.environ["MUSTER_SERVER"], secret, ca_file=os.environ.get("MUSTER_CA_FILE"))
+
+    client = connect(token.read_text)
+    worker = Worker(verbs, name, version, most=most, lease_seconds=lease_seconds, poll_seconds=poll_seconds)
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    try:
+        who = _introduce(client)
+        if may(who, MINT):
+            if may(who, LEASE):
+                threading.Thread(target=worker.work, args=[client, who["project_id"], stop], daemon=True).start()
+            publisher = Publisher(client, who["project_id"], apps, connect)
+            while True:
+                try:
+                    publisher.look(worker.work)
+                except (Problem, Lost) as error:
+                    log("the entitlements cannot be listed", project=who["project_id"], why=str(error))
+                time.sleep(look_around_seconds * random.uniform(0.8, 1))
+        worker.work(client, who["project_id"], stop)
+    finally:
+        stop.set()
+        worker.end(grace_seconds)
         log("stopped")
+
+
+def _introduce(client: Client) -> Any:
+    """Who we are. A platform that is not there is waited for; one that refuses us at the very beginning is an error, for whoever deployed
+    this must see it."""
+    pause = 0.2
+    while True:
+        try:
+            who = client.whoami()
+            log("connected", project=who["project_id"], account=who.get("name"))
+            return who
+        except (Problem, Lost) as error:
+            if isinstance(error, Problem) and error.status < 500:
+                raise
+            log("the platform does not answer", why=str(error))
+            time.sleep(pause * random.uniform(0.5, 1))
+            pause = min(pause * 2, 15)

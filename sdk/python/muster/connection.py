@@ -92,6 +92,12 @@ class Connection:
             handlers.append(urllib.request.ProxyHandler({}))
         self._opener = urllib.request.build_opener(*handlers)
 
+    def _forget(self) -> None:
+        """The token was refused. Where it comes from may have another."""
+        forget = getattr(self._token, "forget", None)
+        if forget is not None:
+            forget()
+
     def within(self, timeout: float) -> Self:
         """The same platform, with so much patience for each answer."""
         other = copy.copy(self)
@@ -120,6 +126,8 @@ class Connection:
             except (Problem, Lost) as error:
                 wait = pause
                 if isinstance(error, Problem):
+                    if error.status == 401:
+                        self._forget()
                     if error.status != 503 or (error.retry_after or 0) > PATIENCE:
                         raise
                     wait = max(pause, error.retry_after or 0)

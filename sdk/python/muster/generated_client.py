@@ -18,11 +18,12 @@ from .generated_types import (
     AdapterTask,
     AdapterTaskCreate,
     Allocation,
-    AllocationAct,
     AllocationAttest,
     AllocationCreate,
     AllocationPage,
+    AllocationRelease,
     AllocationResize,
+    AllocationRestart,
     AllocationShape,
     AllocationState,
     AllocationUpdate,
@@ -56,6 +57,7 @@ from .generated_types import (
     Entitlement,
     EntitlementGrant,
     EntitlementPage,
+    EntitlementRevoke,
     EventPage,
     Granted,
     Instance,
@@ -112,7 +114,6 @@ from .generated_types import (
     Removed,
     Repository,
     RepositoryPage,
-    RepositoryTags,
     RoleBinding,
     RoleBindingCreate,
     RoleBindingPage,
@@ -141,6 +142,7 @@ from .generated_types import (
     Status,
     Stream,
     StreamCreate,
+    TagPage,
     Tenant,
     TenantCreate,
     TenantPage,
@@ -187,7 +189,8 @@ class Client(Connection):
         )
 
     def session_create(self, body: SessionCreate, *, idempotency_key: str | None = None) -> Session:
-        """Log in with a browser. Sets the `muster_session` cookie. Programs use tokens instead."""
+        """Log in with a browser. Sets the `muster_session` cookie. Programs use tokens instead. Repeated with the
+        same `Idempotency-Key` it is another login: a stored answer would have no cookie."""
         return self.call(
             "POST",
             "/v1/sessions",
@@ -759,12 +762,14 @@ class Client(Connection):
         self,
         project: str,
         allocation: str,
-        body: AllocationAct,
+        body: AllocationRelease,
         *,
         idempotency_key: str | None = None,
     ) -> Started:
-        """Give an allocation back. Destroys its place, sees that it is gone, wipes what it held, sees that it is
-        wiped, and only then frees it. Whatever else is under way on it is superseded."""
+        """Give an allocation back. Destroys its place, verifies that it is gone, wipes what it held, verifies that
+        it is wiped, and only then frees it. Whatever else is under way on it is superseded. With `cascade` the
+        members of instances in it are removed first, which needs `member.remove` too, and with `force`
+        `member.force_remove`."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/allocations/{part(allocation)}/release",
@@ -776,11 +781,13 @@ class Client(Connection):
         self,
         project: str,
         allocation: str,
-        body: AllocationAct,
+        body: AllocationRestart,
         *,
         idempotency_key: str | None = None,
     ) -> Started:
-        """Make an allocation's place anew, on the same node."""
+        """Make an allocation's place anew, on the same node. Stops every cell in it, destroys the place, makes it
+        anew with a higher incarnation, and starts the cells again, each with a new incarnation and with its state
+        directories. Members are drained first and join again, which needs `member.recover` too."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/allocations/{part(allocation)}/restart",
@@ -796,7 +803,8 @@ class Client(Connection):
         *,
         idempotency_key: str | None = None,
     ) -> Started:
-        """Change the size of an allocation, on the same node."""
+        """Change the size of an allocation, on the same node. CPUs and memory change while its cells run; memory is
+        not made smaller than what they use. A change of its GPUs needs `restart` where it holds cells."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/allocations/{part(allocation)}/resize",
@@ -898,8 +906,11 @@ class Client(Connection):
         )
 
     def ssh_key_create(self, project: str, body: SshKeyCreate, *, idempotency_key: str | None = None) -> SshKey:
-        """Add one's own SSH key to a project. It is kept in `/etc/muster/authorized_keys` of every cell of the
-        project that asks for keys, for as long as its owner belongs to the project."""
+        """Add an SSH key to a project, or grant one access to an allocation. The key is written to
+        `/etc/muster/authorized_keys` of every cell of the project that asks for people, or of one `allocation`,
+        until `expires_at`. A key for oneself counts for as long as its owner may work in the project. A grant for
+        another `user` needs `allocation`, `expires_at` and the right to bind roles; it gives that person a login
+        there and nowhere else."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/ssh-keys",
@@ -987,11 +998,19 @@ class Client(Connection):
             headers={"If-Match": tag(if_match)},
         )
 
-    def repository_tags(self, project: str, repository: str) -> RepositoryTags:
+    def repository_tags(
+        self,
+        project: str,
+        repository: str,
+        *,
+        page_size: int | None = None,
+        page_token: str | None = None,
+    ) -> TagPage:
         """List the tags of a repository."""
         return self.call(
             "GET",
             f"/v1/projects/{part(project)}/repositories/{part(repository)}/tags",
+            query={"page_size": page_size, "page_token": page_token},
         )
 
     def artifact_publish(self, project: str, body: ArtifactPublish, *, idempotency_key: str | None = None) -> Artifact:
@@ -1348,13 +1367,12 @@ class Client(Connection):
         *,
         page_size: int | None = None,
         page_token: str | None = None,
-        labels: str | None = None,
     ) -> AppVersionPage:
         """List the releases of an app."""
         return self.call(
             "GET",
             f"/v1/projects/{part(project)}/apps/{part(app)}/versions",
-            query={"page_size": page_size, "page_token": page_token, "labels": labels},
+            query={"page_size": page_size, "page_token": page_token},
         )
 
     def app_version_get(self, project: str, app: str, app_version: str) -> AppVersion:
@@ -1442,11 +1460,11 @@ class Client(Connection):
         self,
         project: str,
         entitlement: str,
-        body: Nothing,
+        body: EntitlementRevoke,
         *,
         idempotency_key: str | None = None,
     ) -> Entitlement:
-        """Let nothing new be launched; what runs stays operable until it is decommissioned."""
+        """Let nothing new be launched; what runs stays operable until it is decommissioned, or is cut off."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/entitlements/{part(entitlement)}/revoke",
@@ -1476,13 +1494,12 @@ class Client(Connection):
         *,
         page_size: int | None = None,
         page_token: str | None = None,
-        labels: str | None = None,
     ) -> AdapterPage:
         """List the adapters that work in a project, with when they were last seen."""
         return self.call(
             "GET",
             f"/v1/projects/{part(project)}/adapters",
-            query={"page_size": page_size, "page_token": page_token, "labels": labels},
+            query={"page_size": page_size, "page_token": page_token},
         )
 
     def instance_create(self, project: str, body: InstanceCreate, *, idempotency_key: str | None = None) -> Started:

@@ -95,6 +95,8 @@ class AdapterStep(TypedDict):
     created_at: str
     # When nobody waits for it any more.
     expires_at: str
+    # The reports on members that were not taken, in the answer to `complete`.
+    refused_reports: NotRequired[list[RefusedReport]]
 
 
 class AdapterStepComplete(TypedDict):
@@ -205,6 +207,8 @@ class AdapterTask(TypedDict):
     key: str
     # What it is.
     state: AdapterTaskState
+    # Why it failed; absent otherwise.
+    reason: NotRequired[AdapterTaskReason]
     # What the node says, above all why it failed.
     message: NotRequired[str]
     # How what was run ended.
@@ -220,12 +224,15 @@ class AdapterTaskCreate(TypedDict):
 
     # The generation of the lease.
     generation: int
-    # What it is for: who asks again with the same key under the same step is told of the same task.
+    # What it is for: who asks again with the same key under the same step is told of the same task. Under a later lease
+    # it is done again if another task may have undone it since.
     key: str
     # In whose cell: a member of that very instance, by id.
     member_id: MemberId
     # What.
     act: CellTask
+    # What it does to the cell; `reads` for a probe and `changes` for everything else, if not given.
+    effect: NotRequired[TaskEffect]
     # How long to wait for its end; not at all if not given.
     wait_seconds: NotRequired[int]
 
@@ -235,6 +242,10 @@ class AdapterTaskQuery(TypedDict):
 
     # How long to wait for its end; not at all if not given.
     wait_seconds: NotRequired[int]
+
+
+# Why a task failed: a closed list.
+AdapterTaskReason: TypeAlias = Literal["cell_dead", "secret_unavailable", "image_damaged", "refused"]
 
 
 # What a task is.
@@ -296,15 +307,6 @@ class Allocation(TypedDict):
     updated_at: str
     # For `If-Match`.
     version: int
-
-
-class AllocationAct(TypedDict):
-    """Why something is asked of an allocation."""
-
-    # For the audit.
-    reason: NotRequired[str]
-    # Only show the plan.
-    dry_run: NotRequired[bool]
 
 
 class AllocationAttest(TypedDict):
@@ -369,6 +371,19 @@ class AllocationPage(TypedDict):
     next_page_token: NotRequired[str]
 
 
+class AllocationRelease(TypedDict):
+    """How an allocation is given back."""
+
+    # For the audit.
+    reason: NotRequired[str]
+    # Remove the members of instances in it first. Without it an allocation that holds members is not released.
+    cascade: NotRequired[bool]
+    # With `cascade`: remove them without draining, and also where their instance needs them.
+    force: NotRequired[bool]
+    # Only show the plan.
+    dry_run: NotRequired[bool]
+
+
 class AllocationResize(TypedDict):
     """Another size."""
 
@@ -380,6 +395,22 @@ class AllocationResize(TypedDict):
     memory_mb: NotRequired[int]
     # Disk in MiB.
     disk_mb: NotRequired[int]
+    # Restart the cells in it, which a change of its GPUs needs: a cell has the GPUs that it was made with.
+    restart: NotRequired[bool]
+    # With `restart`: do not drain the members in it first, and restart them also where their component's quorum is
+    # lost.
+    force: NotRequired[bool]
+    # Only show the plan.
+    dry_run: NotRequired[bool]
+
+
+class AllocationRestart(TypedDict):
+    """How an allocation is made anew."""
+
+    # For the audit.
+    reason: NotRequired[str]
+    # Do not drain the members in it first, and restart them also where their component's quorum is lost meanwhile.
+    force: NotRequired[bool]
     # Only show the plan.
     dry_run: NotRequired[bool]
 
@@ -452,8 +483,8 @@ class AppCreate(TypedDict):
 
     # Its name in the catalog, of which there is one.
     slug: str
-    # Its name for people.
-    display_name: str
+    # Name for people; default: the slug.
+    display_name: NotRequired[str]
     # What it is.
     description: NotRequired[str]
     # Who finds it; the project alone, if this is not said.
@@ -779,6 +810,12 @@ class AuditHead(TypedDict):
     pruned_sequence: int
     # That entry's hash, which the first kept entry builds on.
     pruned_hash: str
+    # When the head was signed: now.
+    signed_at: str
+    # The fingerprint of the key that signed it, which is not in the database.
+    key_id: str
+    # The signature over chain, number, hash and time, base 64.
+    signature: str
 
 
 # AuditId
@@ -857,6 +894,21 @@ class AuditTarget(TypedDict):
     name: NotRequired[str]
 
 
+class BlockedChild(TypedDict):
+    """A blocked child operation, without which its parent cannot continue."""
+
+    # The child's id, for `operation_unblock`.
+    operation_id: OperationId
+    # `noun.verb`.
+    kind: str
+    # What the child works on: `allocation`, `cell`, `instance`, `member` or `node`.
+    subject_kind: str
+    # Name of what the child works on.
+    subject_name: str
+    # Why the child is blocked, and the actions that unblock it.
+    parked: Parked
+
+
 class CanI(TypedDict):
     """The answer, with its reason."""
 
@@ -919,18 +971,18 @@ class CapacityQuery(TypedDict):
 
     # What kind of place; a slice of a node if not given.
     shape: NotRequired[AllocationShape]
-    # How many GPUs; none if not given.
+    # How many GPUs; none if not given, as in a request for an allocation.
     gpus: NotRequired[int]
-    # How many logical CPUs; any number if not given.
+    # How many logical CPUs; 1 if not given.
     cpus: NotRequired[int]
-    # How much memory in MiB; any amount if not given.
+    # How much memory in MiB; 1024 if not given.
     memory_mb: NotRequired[int]
-    # How much disk in MiB; any amount if not given.
+    # How much disk in MiB; 1024 if not given.
     disk_mb: NotRequired[int]
 
 
 # Why it cannot be had now.
-CapacityReason: TypeAlias = Literal["quota", "no_node", "no_whole_node", "gpus", "beside"]
+CapacityReason: TypeAlias = Literal["quota", "no_node", "no_whole_node", "gpus", "cpus", "memory_mb", "disk_mb", "apart"]
 
 
 class CapacityReport(TypedDict):
@@ -956,7 +1008,7 @@ class CapacityReport(TypedDict):
     quota_left: QuotaLeft
     # Why it cannot be had now.
     reason: NotRequired[CapacityReason]
-    # The same in a sentence.
+    # The same in a sentence, with the resource that is short and the most of it there is.
     message: NotRequired[str]
     # The smallest change that would fit now; absent where nothing would.
     nearest: NotRequired[CapacityNearest]
@@ -989,6 +1041,12 @@ class Cell(TypedDict):
     ports: list[CellPort]
     # What it is.
     state: CellState
+    # How well it does, as its node's agent reported last; `unknown` where no report is recent enough.
+    health: Health
+    # Why, where it is not healthy.
+    health_message: NotRequired[str]
+    # The newest report on it.
+    status: NotRequired[CellStatus]
     # Raised whenever it is made.
     incarnation: int
     # Why it failed or cannot go on: a word of a closed list.
@@ -1100,6 +1158,10 @@ class CellReference(TypedDict):
     incarnation: int
 
 
+# What happens when a cell ends by itself.
+CellRestart: TypeAlias = Literal["never", "always"]
+
+
 class CellSpec(TypedDict):
     """What a cell is made of. It never changes: another one is another incarnation."""
 
@@ -1129,6 +1191,8 @@ class CellSpec(TypedDict):
     people: NotRequired[bool]
     # Secrets that it is given, each as a file in `/run/muster/secrets` that is kept in memory and nowhere else.
     secrets: NotRequired[list[SecretFile]]
+    # What happens when the cell itself ends, by the death of its first process or a reboot of its node.
+    restart: NotRequired[CellRestart]
     # After so many seconds without the platform its node destroys it: what takes its place elsewhere must not find it
     # alive.
     stop_after_partition: NotRequired[int]
@@ -1136,6 +1200,19 @@ class CellSpec(TypedDict):
 
 # What a cell is.
 CellState: TypeAlias = Literal["requested", "provisioning", "running", "destroying", "gone", "failed"]
+
+
+class CellStatus(TypedDict):
+    """The status of a cell, as its node's agent reported it."""
+
+    # Whether its first process runs.
+    alive: bool
+    # Since when that is so.
+    since: str
+    # When the agent reported last that something changed.
+    observed_at: str
+    # Its services.
+    services: list[ServiceStatus]
 
 
 class CellTaskFiles(TypedDict):
@@ -1190,7 +1267,7 @@ class Check(TypedDict):
 
 
 # The closed list of codes. A code is stable; its text may improve.
-Code: TypeAlias = Literal["malformed_request", "invalid_request", "bad_cursor", "idempotency_key_required", "unauthenticated", "permission_denied", "csrf_required", "origin_not_allowed", "not_found", "method_not_allowed", "request_timeout", "name_taken", "ambiguous_name", "not_empty", "invalid_state", "quota_exceeded", "fenced", "incompatible", "last_operator", "version_mismatch", "body_too_large", "unsupported_media_type", "host_not_allowed", "idempotency_key_reused", "untrusted", "lint_failed", "url_not_allowed", "version_required", "rate_limited", "external_registry", "internal", "unavailable"]
+Code: TypeAlias = Literal["malformed_request", "invalid_request", "bad_cursor", "idempotency_key_required", "unauthenticated", "permission_denied", "csrf_required", "origin_not_allowed", "not_found", "method_not_allowed", "request_timeout", "name_taken", "ambiguous_name", "not_empty", "invalid_state", "quota_exceeded", "fenced", "member_step_running", "too_many_tasks", "incompatible", "last_operator", "version_mismatch", "body_too_large", "unsupported_media_type", "host_not_allowed", "idempotency_key_reused", "untrusted", "lint_failed", "url_not_allowed", "version_required", "rate_limited", "external_registry", "internal", "unavailable", "storage_full"]
 
 
 class Command(TypedDict):
@@ -1446,6 +1523,15 @@ class EntitlementPage(TypedDict):
     next_page_token: NotRequired[str]
 
 
+class EntitlementRevoke(TypedDict):
+    """How an entitlement is revoked."""
+
+    # Shut the app's adapter out at once, although instances live that it operates: its account is disabled, its tokens
+    # end within seconds, and what needs the adapter waits, and is blocked in the end. Also of an entitlement that was
+    # revoked before.
+    cut_off: NotRequired[bool]
+
+
 class Event(TypedDict):
     """Something that happened, as a CloudEvent."""
 
@@ -1523,7 +1609,8 @@ class External(TypedDict):
     registry: str
     # The repository there.
     repository: str
-    # The project's secret to read it with, by name: its content is `user:password`.
+    # The project's secret to read it with, by name: it was created for this registry, and its content is
+    # `user:password`. Needs `secret.use`.
     secret: NotRequired[str]
 
 
@@ -1698,6 +1785,10 @@ class Instance(TypedDict):
     state: InstanceState
     # How well it does.
     health: Health
+    # Why, where it is not healthy.
+    health_message: NotRequired[str]
+    # Since when its health is what it is.
+    health_since: NotRequired[str]
     # What it is made of.
     topology: Topology
     # Who decides when a member fails.
@@ -2054,6 +2145,14 @@ class Member(TypedDict):
     health: Health
     # Why that is so.
     health_message: NotRequired[str]
+    # What its health rests on, where it is not healthy: a word of a closed list.
+    health_reason: NotRequired[str]
+    # What to do about that.
+    health_advice: NotRequired[str]
+    # Since when its health is what it is.
+    health_since: NotRequired[str]
+    # Its services, as its node's agent reported them last; how often each was restarted is in it.
+    services: NotRequired[list[ServiceStatus]]
     # When what it does now is expected to be over, as its adapter said at its last look; in the past if it did nothing
     # then, and absent where nobody knows. Whoever is free first goes first when fewer are wanted.
     free_at: NotRequired[str]
@@ -2314,7 +2413,7 @@ class Node(TypedDict):
     approved_digest: NotRequired[str]
     # When it was approved.
     approved_at: NotRequired[str]
-    # Whether the hardware that was found is not the one that was approved.
+    # Whether the hardware that was found, or the address that is reported, is not the one that was approved.
     needs_approval: bool
     # When it was last heard, to some seconds.
     seen_at: NotRequired[str]
@@ -2325,6 +2424,12 @@ class Node(TypedDict):
     # Which file system it shares with other nodes: those with the same word have the same one. Apps whose members share
     # directories run on such nodes alone.
     shared_files: NotRequired[str]
+    # Where other nodes reach it, as approved.
+    address: NotRequired[str]
+    # The address that its agent reported last. Where it is another one, it is not used before it is approved.
+    reported_address: NotRequired[str]
+    # The address that its agent called from when it reported that: the same, unless something is between.
+    peer_address: NotRequired[str]
     # When it joined.
     created_at: str
     # When it last changed.
@@ -2344,6 +2449,8 @@ class NodeApprove(TypedDict):
 
     # The `inventory_digest` of what you looked at.
     digest: str
+    # The `reported_address` of what you looked at; the one that is reported now if not given.
+    address: NotRequired[str]
 
 
 class NodeAudit(TypedDict):
@@ -2360,7 +2467,8 @@ class NodeDrain(TypedDict):
 
     # How long its tenants have to release what they hold on it; an hour if not given.
     deadline_seconds: NotRequired[int]
-    # Release what is left at the deadline. Without it, the operation is parked then.
+    # Also replace members that stop before their successors start, and release what is left at the deadline. Without it
+    # such members stay, and the operation is blocked at the deadline.
     force: NotRequired[bool]
     # For the audit, and for the tenants' timelines.
     reason: NotRequired[str]
@@ -2456,6 +2564,8 @@ class NodeUpdate(TypedDict):
 
     # Labels; they replace the old ones.
     labels: NotRequired[Labels]
+    # The `reported_address` that other nodes should use from now on.
+    address: NotRequired[str]
 
 
 # An empty body, for acts that need no words.
@@ -2506,6 +2616,9 @@ class Operation(TypedDict):
     waiting: NotRequired[str]
     # Why it is parked, and who can unblock it.
     parked: NotRequired[Parked]
+    # Blocked children (and their children), present while nothing else of the operation advances; only where one
+    # operation is shown. Unblock them to let the operation continue.
+    blocked_by: NotRequired[list[BlockedChild]]
     # Why it failed: a word of a closed list.
     reason: NotRequired[str]
     # The same in a sentence.
@@ -2594,6 +2707,15 @@ class OperatorTokenMint(TypedDict):
     expires_in_seconds: NotRequired[int]
 
 
+class PageQuery(TypedDict):
+    """What lists of things without labels take."""
+
+    # How many at most; 50 if not given.
+    page_size: NotRequired[int]
+    # The token that the page before gave.
+    page_token: NotRequired[str]
+
+
 class Parked(TypedDict):
     """Why an operation cannot go on, and who can change that."""
 
@@ -2649,10 +2771,53 @@ class Plan(TypedDict):
     capacity: NotRequired[Capacity]
     # Whether there is room for it now; a claim is only sure once it is made.
     fits_now: NotRequired[bool]
-    # How long it takes as a rule, where nothing is in the way.
+    # What would become of each thing that it works on, where that differs.
+    items: NotRequired[list[PlannedItem]]
+    # Where it does not fit now: which resource or limit is short.
+    short: NotRequired[str]
+    # How many members it adds; they have no ids before they are made.
+    adds: NotRequired[list[PlannedMembers]]
+    # Images of these members that no cell runs from now: a node pulls them first, unless it kept them.
+    pulls: NotRequired[list[PlannedPull]]
+    # How long it takes as a rule, where nothing is in the way; with the time to pull the images.
     expected_seconds: int
     # When it must have ended.
     deadline_at: str
+
+
+# What would become of one thing.
+PlannedAction: TypeAlias = Literal["replace", "drain", "wait", "release"]
+
+
+class PlannedItem(TypedDict):
+    """What would become of one of the things that an operation works on."""
+
+    # Its id.
+    id: str
+    # Its name.
+    name: str
+    # What would become of it.
+    action: PlannedAction
+    # How, or why not: the order, the resource that is short, the state that is lost.
+    message: str
+
+
+class PlannedMembers(TypedDict):
+    """Members of one component that an operation would add."""
+
+    # The component.
+    component_key: str
+    # How many.
+    count: int
+
+
+class PlannedPull(TypedDict):
+    """An image that an operation would have nodes pull."""
+
+    # Its repository and digest.
+    image: str
+    # Its size in bytes.
+    size: int
 
 
 class PlannedStep(TypedDict):
@@ -2904,6 +3069,17 @@ class Ran(TypedDict):
     timed_out: bool
 
 
+class RefusedReport(TypedDict):
+    """A report on a member that was not taken. It changed nothing; the others of the same look did."""
+
+    # The member that it named.
+    member_id: MemberId
+    # The incarnation that it named.
+    incarnation: int
+    # Why.
+    reason: ReportRefusal
+
+
 class Removed(TypedDict):
     """What a removal took with it."""
 
@@ -2934,6 +3110,10 @@ class Replica(TypedDict):
 
 # ReplicaId
 ReplicaId: TypeAlias = "str"
+
+
+# Why a report on a member was not taken.
+ReportRefusal: TypeAlias = Literal["unknown_member", "stale_incarnation"]
 
 
 class Repository(TypedDict):
@@ -2981,11 +3161,13 @@ class RepositoryPage(TypedDict):
     next_page_token: NotRequired[str]
 
 
-class RepositoryTags(TypedDict):
-    """The tags of a repository."""
+class RepositoryTagsQuery(TypedDict):
+    """Which tags to list."""
 
-    # In the order of their names; the first thousand.
-    tags: list[Tag]
+    # How many at most; 50 if not given.
+    page_size: NotRequired[int]
+    # The token that the page before gave.
+    page_token: NotRequired[str]
 
 
 # What happens when a service ends.
@@ -3171,6 +3353,8 @@ class Secret(TypedDict):
     project_id: ProjectId
     # Its name, unique in the project.
     name: str
+    # The registry that it is a credential for: `artifact publish` may have it sent there, and nowhere else.
+    registry: NotRequired[str]
     # How often its content was set. A cell has the content of the moment in which it was made.
     revision: int
     # How long the content is, in bytes.
@@ -3192,6 +3376,8 @@ class SecretCreate(TypedDict):
     value: str
     # How that is written.
     encoding: NotRequired[Encoding]
+    # The registry that it is a credential (`user:password`) for, as `host` or `host:port`; for no registry if absent.
+    registry: NotRequired[str]
 
 
 class SecretFile(TypedDict):
@@ -3343,6 +3529,27 @@ class ServiceOrder(TypedDict):
     action: ServiceAction
 
 
+# What a service is.
+ServiceState: TypeAlias = Literal["idle", "waiting", "running", "restarting", "ended"]
+
+
+class ServiceStatus(TypedDict):
+    """The status of a service."""
+
+    # Which.
+    name: str
+    # What it is doing.
+    state: ServiceState
+    # Whether it is ready, by its probe.
+    ready: bool
+    # How often it was restarted.
+    restarts: int
+    # Its last exit status.
+    exit: NotRequired[int]
+    # Why it is not ready.
+    message: NotRequired[str]
+
+
 class Session(TypedDict):
     """A session. The token itself travels only in the `muster_session` cookie."""
 
@@ -3363,6 +3570,8 @@ class SessionCreate(TypedDict):
 
     # How.
     method: LoginMethod
+    # The tenant that the person belongs to, by slug or id; none for people who run the platform.
+    tenant: NotRequired[str]
     # The address.
     email: str
     # The password.
@@ -3518,6 +3727,12 @@ class SshKey(TypedDict):
     public_key: str
     # `SHA256:…`, as OpenSSH prints it.
     fingerprint: str
+    # The only allocation whose cells accept it; absent: every cell of the project.
+    allocation_id: NotRequired[AllocationId]
+    # When the platform removes it.
+    expires_at: NotRequired[str]
+    # The person who granted it; absent: its owner added it.
+    granted_by: NotRequired[UserId]
     # When it was added.
     created_at: str
     # For `If-Match`.
@@ -3525,12 +3740,19 @@ class SshKey(TypedDict):
 
 
 class SshKeyCreate(TypedDict):
-    """One's own public key, for a project."""
+    """A public key for the cells of a project, or a grant for those of one allocation."""
 
     # Its name.
     name: str
     # The text of the `.pub` file.
     public_key: str
+    # Accept it only in the cells of this allocation, by id or name.
+    allocation: NotRequired[str]
+    # Remove it at this time.
+    expires_at: NotRequired[str]
+    # Grant another person of the tenant, by e-mail address or id, a login in the cells of `allocation` until
+    # `expires_at`.
+    user: NotRequired[str]
 
 
 # SshKeyId
@@ -3675,6 +3897,21 @@ class Tag(TypedDict):
     updated_at: str
 
 
+class TagPage(TypedDict):
+    """A page of tags, in the order of their names."""
+
+    # This page, oldest first.
+    items: list[Tag]
+    # Give it as `page_token` to get the next page; absent on the last.
+    next_page_token: NotRequired[str]
+
+
+# What a task does to a cell, by the adapter's own word. It decides what a look at the whole instance (`reconcile`) may
+# do beside steps of its members: a look has a snapshot of its own moment, and a repair by it would undo a drain that
+# began since.
+TaskEffect: TypeAlias = Literal["reads", "changes", "concurrent"]
+
+
 # TaskId
 TaskId: TypeAlias = "str"
 
@@ -3765,6 +4002,8 @@ class Token(TypedDict):
     last_used_at: NotRequired[str]
     # For `If-Match`.
     version: int
+    # The token that issued it, if a token did: it ends when that one is revoked, and no later than that one.
+    parent_id: NotRequired[TokenId]
     # The token itself, in the one answer that shows it.
     secret: NotRequired[str]
     # True in a replayed answer: the secret was in the first one and is kept nowhere.
@@ -3782,7 +4021,8 @@ class TokenIssue(TypedDict):
     service_account: NotRequired[str]
     # What it is for.
     name: str
-    # How long it lives; 90 days if not given.
+    # How long it lives; 90 days if not given. What a token issues ends with it at the latest; a browser session may
+    # issue what lasts longer.
     expires_in_seconds: NotRequired[int]
 
 
@@ -3873,7 +4113,7 @@ class User(TypedDict):
     id: UserId
     # The tenant that the person belongs to; platform people belong to none.
     tenant_id: NotRequired[TenantId]
-    # The address, unique on the platform.
+    # The address, unique in the tenant.
     email: str
     # What the person is called inside of cells that have the project's people; made from the address.
     login: NotRequired[str]
@@ -3898,7 +4138,7 @@ class User(TypedDict):
 class UserCreate(TypedDict):
     """A person to be added."""
 
-    # The address, unique on the platform.
+    # The address, unique in the tenant.
     email: str
     # What people read; the address if not given.
     display_name: NotRequired[str]
@@ -4001,8 +4241,9 @@ class Webhook(TypedDict):
     event_types: list[str]
     # Whether it is on.
     state: WebhookState
-    # The last event that was delivered or passed over, by platform number.
-    cursor: int
+    # The last event that was delivered or passed over, by its number in the platform's stream; of the platform's own
+    # webhooks alone.
+    cursor: NotRequired[int]
     # How often the next event was tried.
     attempts: int
     # Since when nothing got through.
@@ -4162,4 +4403,4 @@ WitnessId: TypeAlias = "str"
 
 
 # How we know.
-WitnessKind: TypeAlias = Literal["witnessed", "attested"]
+WitnessKind: TypeAlias = Literal["witnessed", "attested", "lost"]

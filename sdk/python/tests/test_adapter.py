@@ -10,7 +10,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from muster import Client, adapter  # noqa: E402
+from muster import Client, adapter, step  # noqa: E402
 
 LEASE = 3
 LEASED = {
@@ -57,8 +57,8 @@ class Platform:
 
 class AdapterTest(unittest.TestCase):
     def setUp(self):
-        said, adapter.log = adapter.log, lambda *_, **__: None
-        self.addCleanup(setattr, adapter, "log", said)
+        said, step.log = step.log, lambda *_, **__: None
+        self.addCleanup(setattr, step, "log", said)
 
     def platform(self, *arguments):
         platform = Platform(*arguments)

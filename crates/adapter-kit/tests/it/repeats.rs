@@ -265,3 +265,54 @@ async fn what_an_adapter_does_not_do_it_says() {
     assert!(ended.message.unwrap().contains("too old"), "a verb of a later platform");
     running.end().await;
 }
+
+#[tokio::test]
+async fn a_task_in_a_dead_cell_fails_with_a_reason_that_the_adapter_can_tell() {
+    let platform = Platform::start().await;
+    platform.world().dead_cells.push("mem_unit-1".to_owned());
+    let step = platform.ask("remove", Some("unit-1"));
+    let running = start(
+        &platform,
+        Person::new(|cx| {
+            Box::pin(async move {
+                let why = cx.remove_files(cx.member()?, ["/etc/x"]).await.unwrap_err();
+                assert!(why.is_cell_dead() && why.retry_after.is_none(), "{why:?}");
+                done()
+            })
+        }),
+    );
+    platform.until(&step, "done").await;
+    running.end().await;
+}
+
+#[tokio::test]
+async fn a_refusal_beside_a_members_step_is_told_and_what_only_reads_says_so() {
+    let platform = Platform::start().await;
+    platform.world().exits.insert("/bin/mend".to_owned(), vec![]);
+    platform
+        .world()
+        .faults
+        .push(("adapter_task_create".to_owned(), Fault::Refuse(409, "member_step_running")));
+    let step = platform.ask("join", Some("unit-1"));
+    let running = start(
+        &platform,
+        Person::new(|cx| {
+            Box::pin(async move {
+                let member = cx.member()?;
+                let why = cx.run(member, command(["/bin/mend"])).await.unwrap_err();
+                assert!(why.is_member_step_running(), "{why:?}");
+                cx.look(member, command(["/bin/true"])).await?;
+                cx.beside_member_steps().run(member, command(["/bin/mend"])).await?;
+                done()
+            })
+        }),
+    );
+    platform.until(&step, "done").await;
+    let effects: Vec<String> = {
+        let world = platform.world();
+        let asked = world.calls.iter().filter(|call| call.operation == "adapter_task_create");
+        asked.filter_map(|call| call.body["effect"].as_str().map(str::to_owned)).collect()
+    };
+    assert_eq!(effects, ["changes", "reads", "concurrent"]);
+    running.end().await;
+}

@@ -5,8 +5,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use muster_adapter_kit::types::{
     AdapterStep, AdapterStepComplete, AdapterStepFail, AdapterStepHeartbeat, AdapterStepLease,
-    AdapterStepProgress, AdapterStepState, AdapterTask, AdapterTaskCreate, AdapterTaskState,
-    OperatorTokenMint, RuntimeSecretIssue, TaskId,
+    AdapterStepProgress, AdapterStepState, AdapterTask, AdapterTaskCreate, AdapterTaskReason,
+    AdapterTaskState, OperatorTokenMint, RuntimeSecretIssue, TaskId,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -171,8 +171,11 @@ impl World {
             return Ok(json!(known.task));
         }
         let sleeps = self.nodes_sleep;
+        let dead = self.dead_cells.contains(&wish.member_id.to_string());
         let (state, message, ran) = if sleeps {
             (AdapterTaskState::Queued, None, None)
+        } else if dead {
+            (AdapterTaskState::Failed, Some("its first process ended".to_owned()), None)
         } else {
             match cells::act(self, &wish.member_id, &wish.act) {
                 Ok(ran) => (AdapterTaskState::Done, None, ran),
@@ -187,6 +190,11 @@ impl World {
             message,
             queued_at: now(),
             ran,
+            reason: (state == AdapterTaskState::Failed).then_some(if dead {
+                AdapterTaskReason::CellDead
+            } else {
+                AdapterTaskReason::Refused
+            }),
             state,
         };
         self.tasks.push(Task { step: id.to_owned(), task: task.clone() });

@@ -75,6 +75,8 @@ pub(crate) struct World {
     pub(crate) down: bool,
     /// Tasks stay queued.
     pub(crate) nodes_sleep: bool,
+    /// The members, by id, whose cells are dead.
+    pub(crate) dead_cells: Vec<String>,
     /// The word that commands of other programs than the known ones end with.
     pub(crate) exits: HashMap<String, Vec<i32>>,
     /// What was issued for members to share, without the material; and which keys it was asked for under.
