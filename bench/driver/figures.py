@@ -55,6 +55,7 @@ FIGURES = {
     "apps-reconcile-lag": ("1,000 instances with 10,000 members: how late looks at them begin, p99, s", "<=", 5),
     "apps-read": ("the same: instances, members and operations read meanwhile, p99, ms", "<=", 50),
     "apps-decay": ("the same after 1,000,000 finished operations ÷ before; operations a second, and p99 of reads", ">=", 0.9),
+    "two-tenants": ("p99 of a tenant's requests while another does its worst within default limits ÷ alone", "<=", 3),
     "slurm-create": ("a Slurm cluster with two workers: from the question until a job ran on both ÷ the same by a script", "<=", 1.5),
     "slurm-add": ("one more worker, until the platform has seen it idle ÷ by a script, until Slurm says idle", "<=", 2),
     "slurm-decommission": ("the cluster is taken down, until nothing is seen left of it ÷ by a script", "<=", 1.5),
@@ -79,8 +80,8 @@ class Bench:
         self.stack.callback(thing.stop)
         return thing
 
-    def server(self, name, database_url="", core=None):
-        return self.keep(Server(self.binary, self.tmp / name, database_url, core)).start()
+    def server(self, name, database_url="", core=None, **more):
+        return self.keep(Server(self.binary, self.tmp / name, database_url, core, **more)).start()
 
     def say(self, name):
         print(f"  {name}: {FIGURES[name][0]}", file=sys.stderr, flush=True)

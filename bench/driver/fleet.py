@@ -108,17 +108,18 @@ def rows_of(nodes, fill):
 def fill(postgres, database, nodes, how):
     """Replaces whatever fleet is there."""
     tables = rows_of(nodes, how)
-    postgres.sql("TRUNCATE tenants, projects, nodes, slots, allocations, allocation_phases, claims CASCADE", database)
+    postgres.sql("TRUNCATE tenants, projects, nodes, node_heartbeats, slots, allocations, allocation_phases, claims CASCADE", database)
     postgres.copy("tenants", TENANTS, [[TENANT, "bench", "Bench", "{}", NOW, NOW, 1]], database)
     postgres.copy("projects", PROJECTS, [[PROJECT, TENANT, "bench", "Bench", "{}", NOW, NOW, 1]], database)
     for table, columns in (("nodes", NODES), ("slots", SLOTS), ("allocations", ALLOCATIONS), ("claims", CLAIMS)):
         postgres.copy(table, columns, tables[table], database)
+    postgres.sql("INSERT INTO node_heartbeats (node_id, seen_at) SELECT id, now() FROM nodes", database)
     settle(postgres, database)
 
 
 def settle(postgres, database):
     """As a database that has lived for a while: statistics are there, dead rows are not."""
-    postgres.sql("VACUUM (ANALYZE) nodes, slots, allocations, claims", database)
+    postgres.sql("VACUUM (ANALYZE) nodes, node_heartbeats, slots, allocations, claims", database)
 
 
 def empty_again(postgres, database):

@@ -214,6 +214,16 @@ def registry_note(run):
             "has one core, and the server that is asked the other."]
 
 
+def flood_line(name, figure):
+    answers = {}
+    for seen in figure["ours"]["rounds"]:
+        for status, count in seen["flood"].items():
+            answers[status] = answers.get(status, 0) + count
+    told = ", ".join(f"{count:,} × {status}" for status, count in sorted(answers.items()))
+    return (f"- {name}: every limit is the default here. The attacker's generator ({figure['flooded_by']}) was answered {told}; every answer "
+            "to the other tenant was right.")
+
+
 def head(run):
     facts, plan = run["machine"], run["plan"]
     mode = "a quick look, not a measurement" if run["quick"] else f"A-B-B-A × {plan['blocks']}"
@@ -243,6 +253,7 @@ def sections(run):
         "The registry": registry_note(run) + [
             line for key, tell in {"streamed": streamed_lines, "decisions": decision_lines}.items()
             for name, figure in those_with(key) for line in tell(name, figure)],
+        "Two tenants": [flood_line(name, figure) for name, figure in those_with("flooded_by")],
         "Apps": list(apps_lines(figures)),
         "Durability": [durability_line(name, found) for name, found in run["durability"].items()],
         "Processor time for each request, in microseconds":

@@ -11,8 +11,8 @@ from .podman import PORT, SERVICE
 from .processes import Broken, Process, family, output_of, wait_for
 
 ENVIRONMENT = {"PATH": os.environ["PATH"]}
-# Not bound to a share of the processors, because podman's containers are not either.
-ASK = {"cpus": 0, "memory_mb": 64, "disk_mb": 64}
+# All processors of the machine, because podman's containers are not bound to a share of them either.
+PER_SLOT = {"memory_mb": 64, "disk_mb": 64}
 NAMES = itertools.count(1)
 
 
@@ -71,14 +71,14 @@ def command_of(pid):
 
 
 class Cells:
-    """A project with an allocation for each slot; a slot holds one cell at a time."""
+    """A project with one allocation of all processors; a slot holds one cell at a time."""
 
     def __init__(self, up, digest, slots):
         self.address, self.digest = up.address, digest
         self.token, _tenant, self.project = make_tenant(up, "cells", 1).split(" ")
         self.base, self.living = f"/v1/projects/{self.project}", {}
-        for slot in range(slots):
-            self.started(f"{self.base}/allocations", {"name": f"slot-{slot}", **ASK})
+        room = {what: each * slots for what, each in PER_SLOT.items()}
+        self.started(f"{self.base}/allocations", {"name": "slots", "cpus": os.cpu_count(), **room})
 
     def spec(self):
         ready = {"by": {"http": {"port": PORT, "path": "/"}}}
@@ -94,7 +94,7 @@ class Cells:
 
     def make(self, slot):
         """From the question until the platform has seen the service ready, in seconds, and step by step."""
-        body = {"name": f"c{next(NAMES)}", "allocation": f"slot-{slot}", "spec": self.spec()}
+        body = {"name": f"c{next(NAMES)}", "allocation": "slots", "spec": self.spec()}
         operation, seconds = self.started(f"{self.base}/cells", body)
         self.living[slot] = operation["subject_id"]
         return {"seconds": seconds, "steps": steps(operation, seconds)}

@@ -14,7 +14,8 @@ MADE_OF = "/run/muster/secrets"
 
 
 def run(world):
-    world.up(1, "--registry-garbage-every-seconds", "3600")
+    # As root has it on hardened machines: cells must not inherit it.
+    world.up(1, "--registry-garbage-every-seconds", "3600", umask=0o077)
     project = world.project()
     slug = json.loads(world.said("-o", "json", "tenant", "get", project.project["tenant_id"]))["slug"]
     digest = pushed(world, project, f"{slug}.work/web", "v1")
@@ -35,7 +36,7 @@ def run(world):
     world.audit("n1")
 
 
-def pushed(world, project, path, tag):
+def pushed(world, project, path, tag, images=None):
     """By skopeo, as anybody would; the digest that the registry has."""
     target = f"docker://127.0.0.1:{world.server.port}/{path}:{tag}"
     # The token is for skopeo's eyes only: an argument would stand in /proc for everybody to read.
@@ -46,7 +47,7 @@ def pushed(world, project, path, tag):
         input=project.tokens["tenant_admin"], capture_output=True, text=True)
     assert login.returncode == 0, login
     copied = subprocess.run(
-        ["skopeo", "copy", "--quiet", "--dest-tls-verify=false", "--authfile", auth, f"oci:{world.images}", target],
+        ["skopeo", "copy", "--quiet", "--dest-tls-verify=false", "--authfile", auth, f"oci:{images or world.images}", target],
         capture_output=True, text=True)
     assert copied.returncode == 0, copied
     auth.unlink()
@@ -79,9 +80,13 @@ def with_secrets(project, secrets, digest):
     project.said("secret", "rotate", "password", "--from-file", "-", input=secrets.make("a project's secret, rotated"))
     issued = bootstrap(project)
     secrets.add("what members share", issued["value"])
+    spec = web("web")
+    # Users of a cell that are not root read their secrets too.
+    reads = f"cat {MADE_OF}/password >/dev/null && echo password read; exec sleep 1000000"
+    spec["services"].append({"name": "reader", "command": ["/bin/sh", "-c", reads], "uid": 65534, "gid": 65534})
     return {
         "root": {"image": digest},
-        **web("web"),
+        **spec,
         "secrets": [
             {"secret": "password", "file": "password", "uid": 65534, "gid": 65534},
             {"secret": issued["id"], "file": "cluster.key"},
@@ -107,6 +112,7 @@ def what_the_cell_was_given(project, secrets):
     assert got.stdout == secrets.text["a project's secret, rotated"], got
     stat = project.exec("web", "stat", "-c", "%a %u %g", f"{MADE_OF}/password", f"{MADE_OF}/cluster.key").stdout.split("\n")
     assert stat[:2] == ["400 65534 65534", "400 0 0"], stat
+    eventually(lambda: is_in(project.said("logs", "web", "--service", "reader"), "password read"))
     mounted = project.exec("web", "grep", MADE_OF, "/proc/mounts").stdout
     assert " tmpfs " in mounted and "ro," in mounted, mounted
     other = project.exec("web", "busybox", "setuidgid", "65534", "cat", f"{MADE_OF}/cluster.key")
@@ -124,6 +130,10 @@ def references(project, digest):
     project.said("artifact", "demote", f"web@{digest}", "--to", "deprecated", "--reason", "to see that it is held")
     refused = project.muster("artifact", "demote", f"web@{digest}", "--to", "retired", "--reason", "too early")
     assert refused.returncode != 0, refused
+
+
+def is_in(text, part):
+    assert part in text, text
 
 
 def a_secret_in_use_stays(project):

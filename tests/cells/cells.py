@@ -12,7 +12,10 @@ import snapshot  # noqa: E402
 from world import World, eventually  # noqa: E402
 
 # One file each, with `def run(world) -> None`, which raises if something is wrong.
-SCENARIOS = ("judge", "simulated", "up", "keys", "artifacts", "devices", "crash", "cycles", "journal", "kills", "partition")
+SCENARIOS = ("judge", "simulated", "refusals", "up", "keys", "anew", "artifacts", "devices", "memory", "crash", "cycles", "journal", "kills", "partition")
+
+# Played on demand (`--only`), because they take long.
+ON_DEMAND = ("disks",)
 
 
 def play(name, options):
@@ -21,6 +24,7 @@ def play(name, options):
     try:
         with World() as world:
             world.cycles, world.points, world.seed = options.cycles, options.points, options.seed
+            world.hold = options.hold
             importlib.import_module(name).run(world)
     except Exception:
         fault = traceback.format_exc()
@@ -42,12 +46,13 @@ def nothing_left(before):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", choices=SCENARIOS, help="play this one alone")
+    parser.add_argument("--only", choices=SCENARIOS + ON_DEMAND, help="play this one alone")
     parser.add_argument("--cycles", type=int, default=10, help="how often the scenario `cycles` goes round")
     parser.add_argument("--points", type=int, default=8, help="where `kills` and `partition` strike; 1000 are all")
     parser.add_argument("--seed", type=int, default=1, help="which ones")
+    parser.add_argument("--hold", type=float, default=3, help="for how many seconds `disks` keeps each disk full")
     options = parser.parse_args()
-    played = [play(name, options) for name in SCENARIOS if options.only in (None, name)]
+    played = [play(name, options) for name in SCENARIOS + ON_DEMAND if name == options.only or (not options.only and name in SCENARIOS)]
     sys.exit(0 if all(played) else 1)
 
 

@@ -1,10 +1,13 @@
 """`muster up` is killed, early or while cells run: `muster down` finds and removes everything of it, and only that."""
 
+import json
 import re
 import signal
+import subprocess
 import time
 
 import snapshot
+from platform_under_test import die_with_parent
 from world import World, eventually, web
 
 
@@ -14,6 +17,8 @@ MOMENTS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 
 def run(world):
     killed_while_cells_run(world)
+    with World() as fresh:
+        killed_while_an_image_is_unpacked(fresh)
     for moment in MOMENTS:
         with World() as fresh:
             fresh.begin(2)
@@ -42,6 +47,48 @@ def killed_while_cells_run(world):
         time.sleep(0.5)
         assert other.tenant.said("exec", "a", "--", "hostname").strip() == "a"
         other.stop(signal.SIGKILL)
+
+
+def killed_while_an_image_is_unpacked(world):
+    """`muster up` alone is killed: `muster down` says removed only when no agent works any more, and looks again when repeated."""
+    world.up(1)
+    tenant = world.project()
+    allocation = tenant.allocate("a")
+    (agent,) = agents(world)
+    # The last call of an unpacking takes longer than an agent waits for its work.
+    held = subprocess.Popen(
+        ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=syncfs", "-e", "inject=syncfs:delay_enter=30000000", "-p", str(agent)],
+        stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=die_with_parent)
+    try:
+        eventually(lambda: traced(agent))
+        tenant.said("cell", "create", "a", "--allocation", "a", "--spec", json.dumps(world.spec()))
+        partial = world.data / "nodes/n1/driver/images/partial"
+        eventually(lambda: unpacked(partial))
+        world.stop(signal.SIGKILL)
+        said = world.said("down", "--data-dir", str(world.data))
+        assert "removed" in said and not agents(world), (said, agents(world))
+        assert not list(partial.iterdir()), "an agent went on unpacking after `muster down`"
+    finally:
+        held.kill()
+        held.wait()
+    # A second one looks again: an order that was under way may have made something after the first.
+    late = world.data / f"nodes/n1/driver/disks/{allocation['id']}.disk"
+    late.write_bytes(b"left" * 4096)
+    assert "removed" in world.said("down", "--data-dir", str(world.data)) and not late.exists()
+    assert "nothing is there" in world.said("down", "--data-dir", str(world.data))
+
+
+def agents(world):
+    """Processes that work in a node's folder, by their numbers."""
+    return [int(pid) for pid, line in snapshot.processes().items() if str(world.data) in line and " agent run " in line]
+
+
+def traced(pid):
+    assert "TracerPid:\t0" not in snapshot.text(f"/proc/{pid}/status"), "it is not traced yet"
+
+
+def unpacked(partial):
+    assert list(partial.glob("*/image.json")), "the image is not unpacked yet"
 
 
 def gone(world):

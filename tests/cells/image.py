@@ -39,10 +39,10 @@ def entry(name, kind, mode, data=b"", target=""):
     return info, data
 
 
-def layer(program, applets):
+def layer(program, applets, files):
     """A tar archive: everything sorted, of user 0, and as old as time."""
     entries = [entry(name, tarfile.DIRTYPE, mode) for name, mode in FOLDERS.items()]
-    entries += [entry(name, tarfile.REGTYPE, 0o644, text.encode()) for name, text in FILES.items()]
+    entries += [entry(name, tarfile.REGTYPE, 0o644, text.encode()) for name, text in files.items()]
     entries.append(entry("bin/busybox", tarfile.REGTYPE, 0o755, program))
     entries += [entry(f"bin/{name}", tarfile.SYMTYPE, 0o777, target="busybox") for name in applets]
     packed = io.BytesIO()
@@ -68,13 +68,13 @@ class Layout:
         return self.add(media_type, json.dumps(document, sort_keys=True, separators=(",", ":")).encode())
 
 
-def make(folder):
+def make(folder, files=None):
     """Writes the layout and gives the digest of the image's manifest."""
     program = BUSYBOX.read_bytes()
     if not is_static(program):
         raise RuntimeError(f"{BUSYBOX} is not static, and would find no libraries in a cell: install busybox-static")
     applets = subprocess.run([BUSYBOX, "--list"], check=True, stdout=subprocess.PIPE, text=True).stdout.split()
-    tree = layer(program, sorted(set(applets) - {"busybox"}))
+    tree = layer(program, sorted(set(applets) - {"busybox"}), FILES if files is None else files)
     layout = Layout(folder)
     content = layout.add("application/vnd.oci.image.layer.v1.tar", tree)
     config = layout.add_document("application/vnd.oci.image.config.v1+json", {

@@ -124,9 +124,12 @@ def file(call):
 
 
 def reports(calls):
-    """What was sent to the server, but for asking for work, which is what the first connection is for."""
+    """What was reported of tasks. Of the agent's connections the first asks for work, and another tells the status of cells; of a
+    cell that is destroyed nothing but the report is left to send, so that names the connection."""
     sent = [call for call in calls if call.name in ("write", "writev", "sendto") and DATA in call.words]
-    return [call for call in sent if file(call) != file(sent[0])]
+    done = noted(calls, "cell_destroy", "done")
+    last = [call for call in sent if file(call) != file(sent[0]) and done and call.began > done.ended]
+    return [call for call in sent if last and file(call) == file(last[0])]
 
 
 def noted(calls, kind, what):

@@ -6,12 +6,11 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from platform_under_test import BINARY, Server, actors, die_with_parent, free_port  # noqa: E402
+from platform_under_test import BINARY, Server, actors, die_with_parent, free_port, temporary_folder  # noqa: E402
 
 import image  # noqa: E402
 import snapshot  # noqa: E402
@@ -61,7 +60,7 @@ class World:
     """The machine, as a person has it who types `muster up`."""
 
     def __init__(self):
-        self.folder = Path(tempfile.mkdtemp(prefix="muster-cells-"))
+        self.folder = temporary_folder("muster-cells")
         snapshot.OUR_FOLDERS.add(str(self.folder))
         self.data, self.images = self.folder / "data", self.folder / "images"
         self.digest = image.make(self.images)
@@ -79,17 +78,17 @@ class World:
         kept.update(HOME=str(self.folder), XDG_CONFIG_HOME=str(self.folder / "config"))
         return kept
 
-    def begin(self, nodes, *words, environment=None):
+    def begin(self, nodes, *words, environment=None, umask=-1):
         """Starts the platform, and does not wait for it."""
         self.process = subprocess.Popen(
             [BINARY, "up", "--nodes", str(nodes), "--http-listen", f"127.0.0.1:{self.server.port}", "--data-dir", self.data,
              "--images", self.images, "--limits-actor-per-second", "100000", *words],
             env={**self.clean_environment(), **(environment or {})}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True, preexec_fn=die_with_parent)
+            stderr=subprocess.STDOUT, text=True, preexec_fn=die_with_parent, umask=umask)
 
-    def up(self, nodes, *words, environment=None):
+    def up(self, nodes, *words, environment=None, umask=-1):
         """Starts the platform, and gives what it said when it was ready."""
-        self.begin(nodes, *words, environment=environment)
+        self.begin(nodes, *words, environment=environment, umask=umask)
         said = []
         for line in self.process.stdout:
             said.append(line)

@@ -26,15 +26,16 @@ def main():
     parser.add_argument("--token", choices=["publisher", "operator"], default="publisher", help="whose token it wants in MUSTER_TOKEN_FILE")
     parser.add_argument("--config", type=json.loads, default={}, help="what its instances are configured with, as JSON")
     parser.add_argument("--full", action="store_true", help="every kind of trouble at every request of every step, instead of one point a step")
+    parser.add_argument("--seed", type=int, default=1, help="which steps lose the cell of their checks, without --full")
     options = parser.parse_args()
     began, fault = time.monotonic(), None
     with Folder() as folder:
         platform = importlib.import_module(options.cells).Platform(folder, options.app, options.layout)
-        adapter = None
+        adapter = wire = None
         try:
             wire = Wire(platform.server.port)
             adapter = Adapter(shlex.split(options.adapter), platform, wire, options.token)
-            suite = Suite(platform, adapter, wire, options.config, say=lambda line: print(f"  {platform.slug}: {line.strip()}", flush=True))
+            suite = Suite(platform, adapter, wire, options.config, seed=options.seed, say=lambda line: print(f"  {platform.slug}: {line.strip()}", flush=True))
             (suite.full if options.full else suite.short)()
             platform.nothing_left()
         except Exception as error:
@@ -42,10 +43,18 @@ def main():
             fault = f"{error}" if expected else traceback.format_exc()
             if adapter:
                 fault += f"\n--- the adapter\n{adapter.said()}"
+            if hasattr(platform.server, "log"):
+                fault += f"\n--- the server\n{platform.server.log()[-3000:]}"
         finally:
             if adapter:
                 adapter.stop()
-            platform.close()
+            # The suite's own port is no leftover of the platform's.
+            if wire:
+                wire.close()
+            try:
+                platform.close()
+            except Exception as error:
+                fault = fault or f"{error}"
     took = time.monotonic() - began
     if fault:
         sys.exit(f"  REFUSED after {took:.0f} s: {fault}")

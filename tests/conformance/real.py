@@ -2,7 +2,9 @@
 
 import contextlib
 import json
+import os
 import re
+import signal
 import sys
 from pathlib import Path
 
@@ -12,6 +14,17 @@ import snapshot  # noqa: E402
 from adapter_process import publisher_token  # noqa: E402
 from partition import cut  # noqa: E402
 from world import World, eventually  # noqa: E402
+
+
+def processes(cell):
+    """The processes of a cell, as the machine has them: number, and number inside."""
+    for folder in Path("/proc").iterdir():
+        try:
+            if folder.name.isdigit() and cell in (folder / "cgroup").read_text():
+                inside = next(line for line in (folder / "status").read_text().splitlines() if line.startswith("NSpid:"))
+                yield int(folder.name), int(inside.split()[-1])
+        except (FileNotFoundError, ProcessLookupError):
+            continue
 
 
 class Real:
@@ -35,6 +48,12 @@ class Real:
     def cut(self, node):
         with cut(self.world, node, "link"):
             yield
+
+    def kill_cell(self, cell):
+        """Its first process, and nothing else: the kernel ends the others."""
+        first = [pid for pid, inside in processes(cell) if inside == 1]
+        assert len(first) == 1, f"{cell} has {first}"
+        os.kill(first[0], signal.SIGKILL)
 
     def nothing_left(self):
         for file in sorted(self.world.data.glob("nodes/*/node.json")):

@@ -54,6 +54,10 @@ class Platform:
         finally:
             self.agents.tell(f"heal {node}")
 
+    def kill_cell(self, cell):
+        answer = self.agents.tell(f"kill * {cell}")
+        assert answer.startswith("ok"), answer
+
     def nothing_left(self):
         left = [a for a in self.tenant.all(self.replica) if a["state"] not in ("released", "failed")]
         assert not left, left

@@ -2,6 +2,7 @@
 ghosts; and a teardown that leaves nothing. Everything is asked for and judged through the public API."""
 
 import json
+import random
 import time
 
 from platform_under_test import Refused
@@ -17,8 +18,13 @@ class Fault(AssertionError):
     """The adapter does not stand it."""
 
 
+# Which checks of a component follow each step, and the state that a member has before it.
+CHECKS_OF = {"join": "active", "resume": "active", "drain": "drained", "remove": "removed"}
+BEFORE = {"join": None, "drain": "active", "resume": "drained", "remove": "drained"}
+
+
 class Suite:
-    def __init__(self, platform, adapter, wire, config=None, say=print):
+    def __init__(self, platform, adapter, wire, config=None, seed=1, say=print):
         self.platform, self.adapter, self.wire, self.config, self.say = platform, adapter, wire, config or {}, say
         self.server, self.token = platform.server, platform.token
         components = platform.manifest["components"]
@@ -27,6 +33,8 @@ class Suite:
         self.fixed = [c["key"] for c in components if c["key"] not in self.grown]
         self.verbs = set(platform.manifest["operations"])
         self.struck, self.numbers = 0, 0
+        self.chance = random.Random(seed)
+        wire.cell_killer = self.kill_the_cell_of_checks
 
     # -- asking
 
@@ -214,6 +222,108 @@ class Suite:
         self.healthy(name)
         self.calm(name)
 
+    # -- the cell in which checks run
+
+    def place_of_checks(self, verb, component):
+        """The component in whose cell the checks of such a step run: its own, or another's."""
+        declared = next(c for c in self.platform.manifest["components"] if c["key"] == component)["witnesses"]
+        checks = declared.get(CHECKS_OF.get(verb, "active")) or declared["active"]
+        return component if checks[0]["in"] == "self" else checks[0]["in"]
+
+    def kill_the_cell_of_checks(self, strike):
+        place = self.place_of_checks(strike.verb, strike.component or self.grown[0])
+        member = next(m for m in self.members(strike.step["instance"])
+                      if (m["id"] == strike.step["member"] if place == strike.component else m["component_key"] == place))
+        strike.lost = member["name"]
+        self.platform.kill_cell(member["cell_id"])
+
+    def loses_the_cell_of_its_checks(self, name, strike):
+        """The cell in which the checks of a step run dies at the step. The lost member can be recovered, whatever waits for it; the operation
+        ends, or is blocked and can be retried; and then everything is at work again, or can be removed."""
+        known, unit, operation, ended = {m["name"] for m in self.members(name)}, None, None, None
+        if strike.verb != "reconcile" and BEFORE[strike.verb]:
+            unit = self.fresh(name, strike.component, BEFORE[strike.verb])
+        self.wire.arm(strike)
+        if strike.verb != "reconcile":
+            verb = next(verb for verb, step in STEP_OF.items() if step == strike.verb)
+            operation = self.member(name, verb, **({"members": [unit]} if unit else {"component_key": strike.component}))
+        if not strike.fired.wait(90):
+            raise Fault(f"it never came to this: {strike}")
+        self.struck += 1
+        lost = lambda: next((m for m in self.members(name) if m["name"] == strike.lost), None)  # noqa: E731
+        self.until(lambda: lost() is None or lost()["state"] == "failed", f"{strike.lost} is failed, whose cell was killed", 30)
+        if lost():
+            self.recovered(name, strike.lost)
+        if operation:
+            ended = self.end(operation)
+        elif strike.ghost:
+            # Until its lease lapses a request of the dead process is nobody's ghost.
+            given = lambda: self.wire.steps[strike.step["id"]]["generation"]  # noqa: E731
+            self.until(lambda: given() > strike.step["generation"], f"{strike}: somebody took the look over")
+        self.haunt([strike])
+        if not self.adapter.alive():
+            raise Fault(f"the adapter ended by itself: {self.adapter.said()}")
+        if ended and ended["state"] == "parked":
+            self.call("POST", f"/v1/operations/{operation['id']}/unblock", {"choice": "retry"})
+            ended = self.end(operation)
+        if ended and ended["state"] not in ("succeeded", "failed"):
+            raise Fault(f"{ended['kind']} is {ended['state']}: {(ended.get('parked') or {}).get('reason') or ended.get('message')}")
+        # Whatever became of the member, it can be removed, and everything else is as before.
+        for member in self.members(name):
+            if member["name"] not in known or member["name"] == unit:
+                self.done(name, "remove", member["name"])
+        self.calm(name)
+        self.healthy(name)
+
+    def fresh(self, name, component, state):
+        """A new member in this state."""
+        known = {m["name"] for m in self.members(name)}
+        ended = self.end(self.member(name, "add", component_key=component))
+        unit = next((m["name"] for m in self.members(name) if m["name"] not in known), None)
+        if ended["state"] != "succeeded" or unit is None:
+            raise Fault(f"a {component} cannot be added: {ended['state']}: {ended.get('message')}")
+        if state == "drained":
+            self.done(name, "drain", unit)
+        return unit
+
+    def recovered(self, name, member):
+        self.done(name, "recover", member)
+        found = next(m for m in self.members(name) if m["name"] == member)
+        if found["state"] != "active":
+            raise Fault(f"after its recovery {member} is {found['state']}")
+
+    def done(self, name, verb, member):
+        """An operation that must succeed. What has the member at this moment is waited for."""
+        until = time.monotonic() + 60
+        while True:
+            try:
+                ended = self.end(self.member(name, verb, members=[member]))
+                break
+            except Refused as refused:
+                if time.monotonic() > until:
+                    raise Fault(f"{verb} of {member} is refused: {refused}") from None
+                time.sleep(1)
+        if ended["state"] != "succeeded":
+            raise Fault(f"{verb} of {member} is {ended['state']}: {(ended.get('parked') or {}).get('reason') or ended.get('message')}")
+
+    def cell_strikes(self, component):
+        """The cell of the checks dies at each step of such a member, alone and with the adapter."""
+        strikes = []
+        for verb in ("join", "drain", "resume", "remove"):
+            if verb != "join" and verb not in self.verbs:
+                continue
+            for at in ("leased", "task", "complete"):
+                if at == "task" and not self.tasks_of(verb, component):
+                    continue
+                strikes += [Strike(verb, component, at, what) for what in ("cell", "cell-kill")]
+        return strikes + [Strike("reconcile", None, "task", what) for what in ("cell", "cell-kill")]
+
+    def lose_cells(self, name, component, strikes):
+        if "recover" not in self.verbs:
+            return
+        for strike in strikes:
+            self.point(str(strike), lambda s=strike: self.loses_the_cell_of_its_checks(name, s))
+
     # -- an instance's life
 
     def launched(self, name, strikes=(), **body):
@@ -293,6 +403,7 @@ class Suite:
             self.point(" · ".join(map(str, strikes)), lambda some=strikes: self.life(name, component, some))
         look = Strike("reconcile", None, "complete", "kill-before")
         self.point(str(look), lambda: self.look(name, look))
+        self.lose_cells(name, component, self.chance.sample(self.cell_strikes(component), 2))
         down = [Strike("remove", self.fixed[0], "complete", "kill-before")] if self.fixed else []
         self.point("taken down; " + " · ".join(map(str, down)), lambda: self.taken_down(name, down))
         if self.fixed:
@@ -318,6 +429,8 @@ class Suite:
         for at, what in looks:
             strike = Strike("reconcile", None, at, what)
             self.point(str(strike), lambda s=strike: self.look(name, s))
+        for component in self.grown:
+            self.lose_cells(name, component, self.cell_strikes(component))
         self.point("taken down", lambda: self.taken_down(name))
         for component in self.fixed:
             for kind in self.kinds("join", component):

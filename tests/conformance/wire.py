@@ -26,10 +26,12 @@ class Strike:
     verb: str
     component: str | None
     at: str  # leased, task, complete
-    what: str  # kill-before, kill-after, stop, unheard, dropped, fail
+    what: str  # kill-before, kill-after, stop, unheard, dropped, fail, cell, cell-kill
     number: int = 1
     fired: threading.Event = field(default_factory=threading.Event)
     step: dict | None = None
+    # The member whose cell was killed.
+    lost: str | None = None
     # A request of the process that was struck, which is sent when somebody else has the step.
     ghost: tuple | None = None
 
@@ -37,7 +39,9 @@ class Strike:
         place = "lease" if self.at == "leased" else f"task {self.number}" if self.at == "task" else "completion"
         said = {"kill-before": f"killed before its {place}" if self.at != "leased" else "killed when it got its lease",
                 "kill-after": f"killed after its {place}", "stop": f"stopped at its {place}, and a ghost later",
-                "unheard": f"the answer to its {place} lost", "dropped": f"its {place} lost", "fail": "failed"}[self.what]
+                "unheard": f"the answer to its {place} lost", "dropped": f"its {place} lost", "fail": "failed",
+                "cell": f"the cell of its checks killed at its {place}",
+                "cell-kill": f"the cell of its checks and the adapter killed at its {place}"}[self.what]
         return f"{self.verb} of {self.component or 'the instance'}: {said}"
 
 
@@ -53,11 +57,17 @@ class Wire(ThreadingHTTPServer):
         # What was said with an old generation and taken all the same. It must stay empty.
         self.stale = []
         self.killer = self.stopper = None
+        # Kills the cell in which the checks of a step run.
+        self.cell_killer = None
         self.under_way = set()
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def handle_error(self, *_):
         """A process that was killed hangs up in the middle of a word."""
+
+    def close(self):
+        self.shutdown()
+        self.server_close()
 
     @property
     def port(self):
@@ -85,7 +95,7 @@ class Wire(ThreadingHTTPServer):
             step, members = one["step"], one["snapshot"]["members"]
             about = next((m["component_key"] for m in members if m["id"] == step.get("member_id")), None)
             known = {"id": step["id"], "verb": step["verb"], "component": about, "generation": step["generation"],
-                     "instance": one["snapshot"]["instance"]}
+                     "instance": one["snapshot"]["instance"], "member": step.get("member_id")}
             with self.lock:
                 self.steps[step["id"]] = known
             strike = self.due(known, "leased")
@@ -154,14 +164,17 @@ class Handler(BaseHTTPRequestHandler):
             status, given, answer = wire.send(*request)
             if path.endswith("/adapter-steps/lease") and status == 200:
                 for strike in wire.leased(json.loads(answer)):
-                    self.strike(strike)
+                    if self.kills_a_cell(strike) != "cell":
+                        self.strike(strike)
             return status, given, answer
         generation = json.loads(body)["generation"]
         strike = self.look_up(step, said[2], generation)
         if strike and strike.what == "fail":
             wish = {"generation": generation, "reason": "conformance", "message": "the suite had it fail"}
             request = (self.command, self.path.replace("/complete", "/fail"), headers, json.dumps(wish).encode())
-        elif strike and strike.what in ("kill-before", "stop", "dropped"):
+        elif strike and self.kills_a_cell(strike) == "cell":
+            strike = None
+        elif strike and strike.what in ("kill-before", "stop", "dropped", "cell-kill"):
             strike.ghost = request
             self.strike(strike)
         status, given, answer = wire.send(*request)
@@ -186,9 +199,17 @@ class Handler(BaseHTTPRequestHandler):
             return wire.due(step, "task", number)
         return wire.due(step, word) if word == "complete" else None
 
+    def kills_a_cell(self, strike):
+        """Kills the cell that a strike is about, if it is about one. Without the adapter the request goes on as if nothing had happened."""
+        if strike.what in ("cell", "cell-kill"):
+            self.server.cell_killer(strike)
+        if strike.what == "cell":
+            strike.fired.set()
+        return strike.what
+
     def strike(self, strike):
         """The process is dead or stopped, or the answer is lost."""
-        if strike.what.startswith("kill"):
+        if strike.what.startswith("kill") or strike.what == "cell-kill":
             self.server.killer()
         elif strike.what == "stop":
             self.server.stopper()

@@ -5,9 +5,11 @@ Each has a home, a store and a runtime folder of its own, so that whoever runs t
 
 import json
 import os
+import re
 import subprocess
 
 from image import make
+from platform_under_test import unique_name
 from wire import IMAGE, INDEX, config_of, descriptor, manifest_of, sha256, written
 from world import World
 
@@ -111,6 +113,13 @@ def skopeo_copies_a_docker_archive_in(tools):
     tools.skopeo("copy", "--src-tls-verify=false", tools.at("archive"), f"docker-archive:{tools.folder}/back.tar:app:v1")
 
 
+def names_of_temporary_folders_fit_image_references(_tools):
+    # podman makes a reference of the path of a layout; this is the grammar of one word of it.
+    word = re.compile(r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*")
+    refused = [name for name in (unique_name("muster-e2e") for _ in range(1000)) if not word.fullmatch(name)]
+    assert not refused, refused[:5]
+
+
 def podman_logs_in_pushes_and_pulls_from_an_empty_store(tools):
     authfile = tools.folder / "podman-auth.json"
     said = tools.podman("one", "login", "--tls-verify=false", "--authfile", authfile, "-u", "anybody", "--password-stdin",
@@ -178,6 +187,7 @@ def whoever_may_only_pull_cannot_push_with_skopeo(tools):
 CHECKS = [
     skopeo_copies_in_and_out_without_changing_a_byte,
     skopeo_copies_a_docker_archive_in,
+    names_of_temporary_folders_fit_image_references,
     podman_logs_in_pushes_and_pulls_from_an_empty_store,
     podman_does_not_log_in_with_a_wrong_token,
     basic_without_a_token_service_does_as_well,

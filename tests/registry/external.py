@@ -61,7 +61,7 @@ class Liar:
 
     def __init__(self):
         liar = self
-        self.says, self.asked = {}, []
+        self.says, self.asked, self.closed = {}, [], set()
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.0"
@@ -69,6 +69,8 @@ class Liar:
             def do_GET(self):  # noqa: N802
                 liar.asked.append((self.path, self.headers.get("Authorization")))
                 status, headers, body = liar.says.get(self.path, (404, {}, [b"{}"]))
+                if any(name in self.path for name in liar.closed) and not self.headers.get("Authorization"):
+                    status, headers, body = 401, {"WWW-Authenticate": 'Basic realm="liar"'}, []
                 self.send_response(status)
                 for name, value in headers.items():
                     self.send_header(name, value)
@@ -111,8 +113,10 @@ class Site:
         self.liar = Liar()
         make(folder / "layout")
         self.folder = folder
-        self.ours.call("POST", "secrets", {"name": "reader", "value": f"{USER}:{PASSWORD}"})
-        self.ours.call("POST", "secrets", {"name": "wrong", "value": f"{USER}:something else"})
+        there = f"127.0.0.1:{self.elsewhere.port}"
+        for name, password, registry in (("reader", PASSWORD, there), ("wrong", "something else", there),
+                                         ("for-liar", PASSWORD, f"127.0.0.1:{self.liar.port}")):
+            self.ours.call("POST", "secrets", {"name": name, "value": f"{USER}:{password}", "registry": registry})
 
     def push(self, name):
         """Pushes the tests' image to docker-registry; gives its manifest's digest and its layers'."""
@@ -272,7 +276,8 @@ def a_redirect_is_followed_without_the_password(site):
         site.liar.says[f"/v2/library/moved/blobs/{sha256(layer)}"] = (
             307, {"Location": f"http://127.0.0.1:{other.port}/elsewhere"}, [])
         other.says["/elsewhere"] = (200, {}, [layer])
-        site.publish("moved", site.liar.port, "library/moved", digest, "reader")
+        site.liar.closed.add("library/moved")
+        site.publish("moved", site.liar.port, "library/moved", digest, "for-liar")
         assert site.wire.expect(200, "GET", f"{site.ours.name('moved')}/blobs/{sha256(layer)}").body == layer
         assert other.asked == [("/elsewhere", None)], other.asked
         assert any(sent for path, sent in site.liar.asked if "library/moved" in path), "the password was never sent at all"

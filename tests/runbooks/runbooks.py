@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-import tempfile
 import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +22,7 @@ ALL = [*sorted(RUNBOOKS.glob("*.md")), *sorted(ROOT.glob("adapters/*/RUNBOOK.md"
 
 def parsed():
     """Every command of every runbook is one that the program takes."""
-    with tempfile.TemporaryDirectory(prefix="muster-runbooks-") as folder, ThreadPoolExecutor(4) as pool:
+    with Folder("muster-runbooks") as folder, ThreadPoolExecutor(4) as pool:
         grammar = Grammar(folder)
         found = [fault for some in pool.map(lambda file: faults(file.relative_to(ROOT), file.read_text(), grammar), ALL) for fault in some]
         assert not found, "\n" + "\n".join(found)

@@ -42,7 +42,7 @@ class World:
         email = f"{name}@{tenant}.example"
         self.operator("user", "create", "--email", email, "--tenant", tenant, "--password-file", str(password))
         self.operator("role-binding", "create", "--user", email, "--role", "tenant_admin", "--tenant", tenant)
-        self.said(name, "login", "--server", self.server, "--email", email, "--password-stdin", input=password.read_text())
+        self.said(name, "login", "--server", self.server, "--tenant", tenant, "--email", email, "--password-stdin", input=password.read_text())
 
     @property
     def server(self):

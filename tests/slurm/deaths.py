@@ -1,8 +1,11 @@
-"""Workers that die: one whose bootstrap failed is recovered, one whose node is gone is replaced, and its job is run again by Slurm."""
+"""Workers that die: one whose bootstrap failed is recovered, one that was cut off for a while comes back by itself, and one whose node is
+gone is replaced, and its job is run again by Slurm."""
 
 import json
+import time
 
 from cluster import cells
+from drains import unparked
 from partition import cut
 
 
@@ -10,6 +13,7 @@ def run(world):
     world.ready(3, "--nodes-heartbeat-seconds", "1")
     cluster = world.cluster("lab", 1)
     a_failed_bootstrap_is_recovered(world, cluster)
+    a_worker_that_slurm_set_down_comes_back(world, cluster)
     a_dead_node_is_replaced(world, cluster)
     cluster.gone()
 
@@ -32,6 +36,44 @@ def a_failed_bootstrap_is_recovered(world, cluster):
 def at_join(cluster):
     member = cluster.members().get("lab-worker-2")
     assert member and member["state"] == "joining", member
+
+
+def a_worker_that_slurm_set_down_comes_back(world, cluster):
+    """Its node is cut off for longer than SlurmdTimeout, so Slurm sets it down, and holds it down when the node is back. The adapter returns
+    it to service by itself. A drain while it is down keeps the way back."""
+    at_controller = node_of(world, cluster, "lab-controller-1")
+    worker = next(name for name in sorted(cluster.members()) if node_of(world, cluster, name) != at_controller)
+    with cut(world, node_of(world, cluster, worker), "link"):
+        cells.eventually(lambda: is_("DOWN", cluster.state(worker)), seconds=60)
+        assert "Not responding" in cluster.reason(worker), cluster.reason(worker)
+    back = time.monotonic()
+    cells.eventually(lambda: at_work(cluster, worker), seconds=75)
+    print(f"    {worker}: down for its silence, and at work {time.monotonic() - back:.1f} s after its node was back", flush=True)
+    # Down again by Slurm's own reason, and drained before the adapter looks: the drain replaces that reason.
+    world.stop_adapter()
+    cluster.slurm("scontrol", "update", f"nodename={worker}", "state=down", "reason=Not responding")
+    asked = cluster.json("member", "drain", "lab", worker)
+    world.start_adapter()
+    cluster.said("operation", "watch", (asked.get("operation") or asked)["id"])
+    assert "DOWN" in cluster.state(worker) and "DRAIN" in cluster.state(worker), cluster.state(worker)
+    assert cluster.reason(worker).startswith("muster "), cluster.reason(worker)
+    cluster.do("resume", worker, timeout="60s")
+    # What a person set down is that person's to return.
+    cluster.slurm("scontrol", "update", f"nodename={worker}", "state=down", "reason=bad disk")
+    cluster.do("drain", worker, timeout="60s")
+    assert cluster.reason(worker) == "bad disk", cluster.reason(worker)
+    refused = cluster.muster("member", "resume", "lab", worker, "--wait", "--timeout", "60s")
+    assert refused.returncode != 0 and "bad disk" in refused.stdout + refused.stderr, refused
+    cluster.slurm("scontrol", "update", f"nodename={worker}", "state=resume")
+    unparked(cluster)
+    cells.eventually(lambda: is_("active", cluster.members()[worker]["state"]), seconds=30)
+    assert cluster.slurm("srun", f"--nodelist={worker}", "hostname") == worker
+
+
+def at_work(cluster, worker):
+    told = cluster.members()[worker]
+    assert (told["state"], told["health"]) == ("active", "healthy"), told
+    assert cluster.state(worker).split("+")[0].rstrip("*") in ("IDLE", "MIXED", "ALLOCATED"), cluster.state(worker)
 
 
 def a_dead_node_is_replaced(world, cluster):
@@ -62,7 +104,7 @@ def old_state(cluster, name):
 
 
 def node_of(world, cluster, member):
-    found = cluster.json("member", "get", "lab", member)
+    found = cluster.json("member", "get", cluster.name, member)
     allocation = cluster.json("allocation", "get", found["allocation_id"])
     return json.loads(world.said("-o", "json", "node", "get", allocation["node_id"]))["name"]
 

@@ -144,8 +144,11 @@ class Flow:
         return [line.split("|") for line in said.split("\n") if line]
 
     def all_ended(self):
-        open_ = [row for row in self.rows() if row[1] in ("PENDING", "RUNNING", "REQUEUED")]
-        assert not open_, open_
+        """The accounting has every job, and has its end: it hears of both some time after slurmctld."""
+        rows = self.rows()
+        open_ = [row for row in rows if row[1] in ("PENDING", "RUNNING", "REQUEUED")]
+        missing = set(self.accepted) - {row[0] for row in rows}
+        assert not open_ and not missing, (open_, missing)
 
     def judge(self):
         """Every job that was accepted has one row, COMPLETED, and said twice what it should, once."""

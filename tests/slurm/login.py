@@ -33,8 +33,10 @@ def has_the_commands(world, place, me):
     assert said(world, place, me, "id -un; hostname; pwd") == f"{me}\nlab-login-1\n/home/{me}"
     assert said(world, place, me, "srun -n1 sh -c 'id -un; hostname'") == f"{me}\nlab-worker-1"
     assert "lab-worker-1" in said(world, place, me, "sinfo -h -N -o %N")
-    job = said(world, place, me, "cd /tmp && sbatch --parsable --output=/dev/null --wrap 'sleep 2'")
-    assert said(world, place, me, "squeue -h -o '%i %u'") == f"{job} {me}"
+    # Held, so that it is still queued at the next command, however long a login takes.
+    job = said(world, place, me, "cd /tmp && sbatch --hold --parsable --output=/dev/null --wrap true")
+    assert said(world, place, me, f"squeue -h -j {job} -o '%i %u'") == f"{job} {me}"
+    said(world, place, me, f"scontrol release {job}")
     cells.eventually(lambda: is_(said(world, place, me, f"sacct -X -n -P -j {job} -o user,state"), f"{me}|COMPLETED"), seconds=60)
     print(f"    {me} has srun, sbatch, sinfo, squeue and sacct over ssh at {place[0]}:{place[1]}", flush=True)
 

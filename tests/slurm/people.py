@@ -15,8 +15,7 @@ def run(world):
     # What a job wrote is in the home that all cells have in common.
     wrote = ada.said("sh", "-c", "cat ~/slurm-*.out")
     assert wrote.split() == [ada.login, f"/home/{ada.login}"], wrote
-    counted = cluster.slurm("sacct", "-X", "-n", "-P", "-o", "user,account,state")
-    assert set(counted.split()) == {f"{ada.login}|people|COMPLETED"}, counted
+    cells.eventually(lambda: accounted(cluster, f"{ada.login}|people|COMPLETED"), seconds=60)
 
     bob = Person(world, cluster, "project_viewer")
     refused = bob.exec("srun", "true")
@@ -29,6 +28,12 @@ def run(world):
     assert ada.said("srun", "id", "-un") == ada.login
     cluster.gone()
     print(f"    {there}", flush=True)
+
+
+def accounted(cluster, row):
+    """Every job is in the accounting with this row. slurmctld reports the end of a job some time after the job ended."""
+    found = cluster.slurm("sacct", "-X", "-n", "-P", "-o", "user,account,state")
+    assert set(found.split()) == {row}, found
 
 
 class Person:

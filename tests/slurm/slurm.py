@@ -18,10 +18,10 @@ from cluster import World, cells, snapshot  # noqa: E402
 # One file each, with `def run(world) -> None`, which raises if something is wrong. `releases` leaves a newer release behind, so it
 # is the last of its lane.
 SCENARIOS = (
-    "single_node", "split", "gpus", "drains", "people", "homes", "scale_in", "login", "accounting", "releases", "deaths", "rotation", "flow", "steps",
+    "single_node", "split", "gpus", "drains", "evacuation", "people", "homes", "scale_in", "login", "accounting", "releases", "deaths", "plugs", "rotation", "flow", "steps",
 )
 # Those that wait for leases and lost nodes go in a lane of their own; what is not named here goes with the others.
-LANES = {"smoke": (), "rough": ("deaths", "rotation", "flow", "steps")}
+LANES = {"smoke": (), "rough": ("deaths", "plugs", "rotation", "flow", "steps")}
 # Nodes of a platform, and how it is started. A lost node must be noticed in seconds in the one lane, and none be lost in the other.
 SHAPES = {"smoke": (3,), "rough": (4, "--nodes-heartbeat-seconds", "2")}
 

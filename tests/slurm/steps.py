@@ -20,14 +20,13 @@ def run(world):
     platform, wire = Real(world, manifest, "slurm"), Wire(world.server.port)
     adapter = Adapter([ADAPTER, "run", "--lease-seconds", "5", "--look-around-seconds", "1", "--wait-seconds", "2"], platform, wire)
     try:
-        suite = Suite(platform, adapter, wire, CONFIG, say=lambda line: print(line, flush=True))
+        suite = Suite(platform, adapter, wire, CONFIG, seed=world.options.seed, say=lambda line: print(line, flush=True))
         (suite.full if world.options.full else suite.short)()
         world.nothing_left()
     except Exception as fault:
         raise AssertionError(f"{fault}\n--- the adapter\n{adapter.said()}") from fault
     finally:
         adapter.stop()
-        wire.shutdown()
-        wire.server_close()
+        wire.close()
         world.start_adapter()
     print(f"    {suite.struck} strikes, and the adapter died {adapter.deaths} times", flush=True)

@@ -14,7 +14,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 from pathlib import Path
 
@@ -22,6 +21,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from model_signing import signing, verifying
 from sigstore_models.bundle import v1 as bundles
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from platform_under_test import Folder  # noqa: E402
 
 CLI = str(Path(os.environ["TRUST_CLI"]).resolve())
 MODEL_SIGNING = [sys.executable, "-m", "model_signing"]
@@ -40,9 +42,7 @@ def run(*words, stdin=None):
 
 class Case(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="muster-trust-")
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
+        self.folder = self.enterContext(Folder("muster-trust"))
         self.key, self.pub = self.folder / "key.pem", self.folder / "pub.pem"
         self.ours("generate", self.key, self.pub)
 
