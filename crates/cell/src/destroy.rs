@@ -259,13 +259,18 @@ fn hold_namespaces(record: &Record) -> Vec<File> {
     if init.alive() { held } else { Vec::new() }
 }
 
-/// Forgets the namespaces that nobody holds but us. Who is about to end gets a moment for it.
+/// Forgets the namespaces that nobody holds but us. Who is about to end gets a moment for it. The user namespace is remembered
+/// for as long as any other: it owns them all, and by it they are told from those that get their numbers later.
 fn forget_namespaces(record: &mut Record) {
     let since = Instant::now();
+    let user = record.namespaces.get_key_value("user").map(|(kind, number)| (kind.clone(), *number));
     loop {
         record.namespaces.retain(|kind, number| {
             !process::holders(kind, *number, None).is_empty() || mounted_namespace(kind, *number)
         });
+        if !record.namespaces.is_empty() {
+            record.namespaces.extend(user.clone());
+        }
         if record.namespaces.is_empty() || since.elapsed() > Duration::from_millis(500) {
             return;
         }

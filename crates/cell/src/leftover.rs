@@ -11,6 +11,7 @@ use muster_node_api::cell::CellDeath;
 use crate::cells::{Cells, lock};
 use crate::document;
 use crate::error::CellResult;
+use crate::namespace_owner;
 use crate::process;
 use crate::range::SIZE;
 use crate::record::Trace;
@@ -43,8 +44,11 @@ impl Cells {
         let until = known.as_ref().and_then(|known| known.ended);
         for (kind, number) in &namespaces {
             // Numbers of namespaces are given again: what is in another cell's group is that cell's.
-            let holders = process::holders(kind, *number, until);
-            for pid in holders.into_iter().filter(|pid| !in_another_cell(*pid, cell)) {
+            let is_of_cell = |pid: &u32| {
+                let path = format!("/proc/{pid}/ns/{kind}");
+                !in_another_cell(*pid, cell) && may_be_of_cell(kind, Path::new(&path), &namespaces)
+            };
+            for pid in process::holders(kind, *number, until).into_iter().filter(is_of_cell) {
                 left.insert(format!("{kind} namespace {number}, held by process {pid}"));
             }
         }
@@ -130,6 +134,13 @@ fn processes(name: &str, ids: Option<u32>, left: &mut BTreeSet<String>) {
     }
 }
 
+/// Whether the namespace at `path`, which has the number of one of the cell's, can be the cell's: its owner is not known to be
+/// another user namespace than the cell's. A user namespace is owned by its parent, which proves nothing.
+fn may_be_of_cell(kind: &str, path: &Path, namespaces: &BTreeMap<String, u64>) -> bool {
+    let (false, Some(user)) = (kind == "user", namespaces.get("user")) else { return true };
+    !namespace_owner::owner(path).is_ok_and(|owner| owner != *user)
+}
+
 fn mounts(name: &str, namespaces: &BTreeMap<String, u64>, left: &mut BTreeSet<String>) {
     let mut seen = BTreeSet::new();
     let own = std::process::id();
@@ -145,7 +156,10 @@ fn mounts(name: &str, namespaces: &BTreeMap<String, u64>, left: &mut BTreeSet<St
             let ours = [root, point].iter().any(|path| path.split('/').any(|part| part == name));
             // What has no path of ours may still have our name: the file system of a cell's secrets has.
             let source = line.split_once(" - ").and_then(|(_, rest)| rest.split(' ').nth(1));
-            let holds = namespaces.iter().any(|(kind, number)| root == format!("{kind}:[{number}]"));
+            let holds = namespaces.iter().any(|(kind, number)| {
+                root == format!("{kind}:[{number}]")
+                    && may_be_of_cell(kind, Path::new(&format!("/proc/{pid}/root{point}")), namespaces)
+            });
             if ours || holds || source == Some(name) {
                 left.insert(format!("mount at {point}"));
             }

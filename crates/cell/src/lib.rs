@@ -28,6 +28,7 @@ mod look;
 mod make;
 mod monitor;
 mod mount_attr;
+mod namespace_owner;
 mod observe;
 mod patience;
 mod people;

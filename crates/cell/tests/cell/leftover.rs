@@ -165,3 +165,40 @@ fn a_cell_without_a_readable_record_is_destroyed_all_the_same() {
     assert!(fs::read_dir(site.storage()).unwrap().next().is_none(), "its layer is gone too");
     assert_eq!(site.cells.leftovers(cell).unwrap(), Vec::<String>::new());
 }
+
+/// The kernel gave the number of a dead cell's namespace to a network's of another platform on this machine, and the release
+/// of the cell waited for that platform.
+#[test]
+fn a_namespace_that_got_the_number_of_a_removed_one_is_not_left_of_the_cell() {
+    let site = Site::new();
+    let cell = site.run(1, json!({}));
+    site.destroy(cell);
+
+    // Another namespace, held by a process and by a mount, whose number is written where the cell's was.
+    let other = Planted::start(Command::new("/usr/bin/unshare").args(["--net", "/bin/sleep", "1000"]));
+    let namespace = PathBuf::from(format!("/proc/{}/ns/net", other.0.id()));
+    let own = fs::read_link("/proc/self/ns/net").unwrap();
+    while fs::read_link(&namespace).unwrap() == own {}
+    let point = site.folder.path().join("named");
+    fs::write(&point, "").unwrap();
+    let _named = bind(&namespace, &point);
+    let link = fs::read_link(&namespace).unwrap().to_str().unwrap().to_owned();
+    let number: u64 = link.trim_start_matches("net:[").trim_end_matches(']').parse().unwrap();
+    let own_user: u64 = {
+        let link = fs::read_link("/proc/self/ns/user").unwrap().to_str().unwrap().to_owned();
+        link.trim_start_matches("user:[").trim_end_matches(']').parse().unwrap()
+    };
+    let trace = site.settings.folder.join(format!("trace/{cell}.json"));
+    let mut document: serde_json::Value = serde_json::from_slice(&fs::read(&trace).unwrap()).unwrap();
+    document["ended"] = serde_json::Value::Null; // a cell without a record has no time of its end
+
+    document["namespaces"] = json!({ "net": number, "user": own_user + 1 });
+    fs::write(&trace, document.to_string()).unwrap();
+    assert_eq!(site.cells.leftovers(cell).unwrap(), Vec::<String>::new(), "another user namespace owns it");
+
+    document["namespaces"] = json!({ "net": number, "user": own_user });
+    fs::write(&trace, document.to_string()).unwrap();
+    let left = site.cells.leftovers(cell).unwrap();
+    assert!(left.iter().any(|text| text.contains("mount at") && text.contains("named")), "{left:?}");
+    assert!(left.iter().any(|text| text.starts_with(&format!("net namespace {number}"))), "{left:?}");
+}
