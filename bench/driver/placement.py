@@ -23,7 +23,7 @@ PROBE = 200
 
 
 def build():
-    output_of(["cargo", "build", "--release", "--quiet", "-p", "muster-operations", "--example", "placement_bench"],
+    output_of(["cargo", "build", "--release", "--quiet", "-p", "muster-engine", "--example", "placement_bench"],
               timeout=3600, cwd=ROOT)
 
 

@@ -46,12 +46,12 @@ def in_group(world, allocation, cell, node):
 
 
 def real():
-    """A real GPU, where there is one: the wipe, told by a canary. Cells with one are in the tests of crates/cell."""
+    """A real GPU, where there is one: the wipe, told by a canary. Cells with one are in the tests of crates/node/cell."""
     if not GPU.exists():
         print("  a real GPU: unproven, there is none here (device isolation, wiping of device memory)", flush=True)
         return
     listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=True).stdout
     uuid = listed.split("UUID: ")[1].split(")")[0]
-    example = ["cargo", "run", "--quiet", "--release", "-p", "muster-storage", "--example", "device_memory", "--"]
+    example = ["cargo", "run", "--quiet", "--release", "-p", "muster-disk", "--example", "device_memory", "--"]
     proved = subprocess.run([*example, "prove", uuid], capture_output=True, text=True, timeout=600)
     print(f"  a real GPU: {json.loads(proved.stdout)['verdict']}", flush=True)

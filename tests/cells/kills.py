@@ -12,7 +12,7 @@ from world import eventually, page, web
 
 # Points that nothing comes to: an order that changes nothing is not journalled.
 NEVER = {"inspect:journalled", "cell_inspect:journalled", "survey:journalled"}
-# What is done in a cell that runs is no part of a cycle; crates/agent/tests/wire/real_acts.rs kills an agent at each of these.
+# What is done in a cell that runs is no part of a cycle; crates/node/agent/tests/wire/real_acts.rs kills an agent at each of these.
 NOT_IN_A_CYCLE = ("cell_files:", "cell_service:", "cell_command:", "cell_probe:", "image_pull:")
 # Always among those of the short form: amid the growing of a disk, the making of a container and a link, their removal.
 ALWAYS = ("disk:lengthened", "cell_create:container-created", "attach:veth-made", "cell_destroy:container-deleted")

@@ -1,6 +1,6 @@
 //! The fake as a process, against a platform of the adapter's side: what it did is judged by the files in the cells.
 
-#[path = "../../../crates/adapter-kit/tests/platform/mod.rs"]
+#[path = "../../../crates/client/adapter-kit/tests/platform/mod.rs"]
 #[expect(dead_code, reason = "the kit's own tests use the same platform, and other parts of it")]
 mod platform;
 

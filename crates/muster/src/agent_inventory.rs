@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::{Arg, ArgMatches, Command};
 use muster_agent::inventory::{Pretend, read};
-use muster_node_api::inventory::Inventory;
+use muster_wire::inventory::Inventory;
 
 use crate::agent::{data_dir, pretend_gpus, reserve, reserve_disk};
 

@@ -18,7 +18,7 @@ pub(crate) fn command() -> Command {
 
 pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let uuid: String = matches.get_one::<String>("uuid").context("the GPU's UUID")?.clone();
-    let wiped = tokio::task::spawn_blocking(move || muster_storage::wipe(&uuid)).await??;
+    let wiped = tokio::task::spawn_blocking(move || muster_disk::wipe(&uuid)).await??;
     println!("{}", serde_json::to_string(&wiped)?);
     Ok(ExitCode::SUCCESS)
 }

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use clap::{Arg, ArgMatches, Command, value_parser};
-use muster_server::Settings;
-use muster_store::{Location, Store};
+use muster_db::{Location, Store};
+use muster_http::Settings;
 
 use crate::server::{settings, with_settings};
 

@@ -1,7 +1,7 @@
 //! Logs go to the standard error: JSON for machines, text for people.
 
 use anyhow::Context as _;
-use muster_server::Settings;
+use muster_http::Settings;
 use tracing_subscriber::EnvFilter;
 
 /// Starts logging as the settings say.

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::{Arg, ArgMatches, Command};
 use muster_control::RootKeys;
+use muster_db::{Location, Store};
 use muster_ids::World;
-use muster_store::{Location, Store};
 
 use crate::server::{settings, with_settings};
 

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use muster_http::{Settings, TABLE};
 use muster_ids::World;
-use muster_server::{Settings, TABLE};
 use tokio::io::AsyncReadExt as _;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -85,7 +85,7 @@ async fn serve(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     logs::start(&settings)?;
     // Before the start, so that a signal that comes early is not lost.
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    let running = muster_server::start(&settings, World::system()).await?;
+    let running = muster_http::start(&settings, World::system()).await?;
     if let Some(file) = &running.first_token_file {
         tracing::info!(file = %file.display(), "first start: the operator's token was written, once");
     }

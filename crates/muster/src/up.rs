@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::{ArgMatches, Command};
 use futures::future::try_join_all;
-use muster_server::Settings;
+use muster_http::Settings;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 

@@ -11,8 +11,8 @@ use anyhow::{Context as _, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use muster_agent::inventory::DiskReserve;
 use muster_agent::{Folder, Identity, Invitation, Machine, Trust, join, pretence, real};
+use muster_http::Settings;
 use muster_ids::World;
-use muster_server::Settings;
 
 use crate::agent_enrolment::Operator;
 use crate::up_agent::Agent;

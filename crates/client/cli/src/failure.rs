@@ -1,0 +1,429 @@
+//! What went wrong, as a person reads it: what happened, the thread to follow it by, and what to do next. And as a script
+//! reads it: the exit code, which is stable (`docs/reference/cli.md`).
+
+use muster_sdk::describe::{Description, Operation};
+use muster_sdk::{Error, Problem};
+use serde_json::{Value, json};
+
+use crate::flags::is_place;
+use crate::printable::{printable, printable_json};
+use crate::words::{Words, kebab};
+
+/// The exit codes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    Failed = 1,
+    Usage = 2,
+    Unauthenticated = 3,
+    Denied = 4,
+    NotFound = 5,
+    Conflict = 6,
+    Invalid = 7,
+    RateLimited = 8,
+    Unavailable = 9,
+    OperationFailed = 10,
+    OperationCancelled = 11,
+    OperationSuperseded = 12,
+    OperationParked = 13,
+    OperationPartial = 14,
+    WaitTimedOut = 15,
+    /// Ctrl-C ended a wait, and nothing else.
+    Interrupted = 130,
+    /// A stream failed; every other status is that of the command that ran in the cell.
+    Stream = 255,
+}
+
+/// A command that did not succeed.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) exit: Exit,
+    /// A stable word, for scripts.
+    pub(crate) code: String,
+    pub(crate) detail: String,
+    /// Further lines, such as the faults of single fields.
+    pub(crate) lines: Vec<String>,
+    pub(crate) next: Option<String>,
+    problem: Option<Box<Problem>>,
+    /// There is nothing more to say, or nobody left to hear it.
+    silent: bool,
+}
+
+pub(crate) type Result<T> = std::result::Result<T, Failure>;
+
+impl Failure {
+    pub(crate) fn new(exit: Exit, code: &str, detail: impl Into<String>) -> Self {
+        Self {
+            exit,
+            code: code.to_owned(),
+            detail: detail.into(),
+            lines: Vec::new(),
+            next: None,
+            problem: None,
+            silent: false,
+        }
+    }
+
+    /// What there was to say has been said; only the exit code is left.
+    pub(crate) fn silent(exit: Exit) -> Self {
+        Self { silent: true, ..Self::new(exit, "", "") }
+    }
+
+    /// The command was not said rightly.
+    pub(crate) fn usage(detail: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, "usage", detail)
+    }
+
+    /// Something on this machine does not work.
+    pub(crate) fn local(what: &str, error: impl std::fmt::Display) -> Self {
+        Self::new(Exit::Failed, "local", format!("{what}: {error}"))
+    }
+
+    /// With another exit code.
+    pub(crate) fn with_exit(self, exit: Exit) -> Self {
+        Self { exit, ..self }
+    }
+
+    /// After how many seconds the server wants to be asked again, where it said so.
+    pub(crate) fn retry_after(&self) -> Option<u64> {
+        self.problem.as_ref()?.retry_after
+    }
+
+    /// Whether it is not told.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.silent
+    }
+
+    pub(crate) fn next(mut self, next: impl Into<String>) -> Self {
+        self.next = Some(next.into());
+        self
+    }
+
+    /// From a call that failed.
+    pub(crate) fn call(operation: Option<&Operation>, error: Error) -> Self {
+        let detail = error.to_string();
+        match error {
+            Error::Setup(_) => Self::usage(detail),
+            Error::Unreachable { cause, .. } if cause.contains("certificate") => {
+                Self::new(Exit::Unavailable, "untrusted", detail)
+                    .next("if the server has a certificate authority of its own, name it with --ca-file PEM")
+            }
+            Error::Unreachable { .. } => Self::new(Exit::Unavailable, "unreachable", detail)
+                .next("is it running? start one with `muster up`, or say where it is with --server URL"),
+            Error::Lost { .. } => {
+                let changes = operation.is_some_and(|operation| operation.method != "GET");
+                let next = if changes {
+                    "it may have happened all the same: look before you do it again"
+                } else {
+                    "try again"
+                };
+                Self::new(Exit::Unavailable, "connection_lost", detail).next(next)
+            }
+            Error::Answer { .. } => Self::new(Exit::Failed, "strange_answer", detail)
+                .next("is --server the address of a muster server?"),
+            Error::Problem(problem) => Self::problem(operation, problem),
+        }
+    }
+
+    /// At a login there is no token to blame.
+    pub(crate) fn wrong_password(mut self) -> Self {
+        if self.exit == Exit::Unauthenticated {
+            self.next = Some("check the tenant (`--tenant`), the address and the password; an admin can set a new one with `muster user set-password`".to_owned());
+        }
+        self
+    }
+
+    fn problem(operation: Option<&Operation>, problem: Box<Problem>) -> Self {
+        let mut failure = Self::new(exit_of(problem.status), &problem.code, problem.detail.clone());
+        failure.lines = problem
+            .errors
+            .iter()
+            .filter(|fault| !problem.detail.contains(&fault.detail) || problem.errors.len() > 1)
+            .map(|fault| format!("{}: {}", flag(&fault.pointer), fault.detail))
+            .collect();
+        failure.next = advice(operation, &problem);
+        failure.problem = Some(problem);
+        failure
+    }
+
+    /// Tells it, and gives the exit code.
+    pub(crate) fn report(&self, as_json: bool) -> u8 {
+        if !self.silent {
+            eprint!("{}", if as_json { self.as_json() } else { self.as_text() });
+        }
+        self.exit as u8
+    }
+
+    fn as_json(&self) -> String {
+        let document = match &self.problem {
+            Some(problem) => serde_json::to_value(problem).unwrap_or(Value::Null),
+            None => json!({"code": self.code, "detail": self.detail, "next": self.next}),
+        };
+        printable_json(&format!("{document:#}\n"))
+    }
+
+    fn as_text(&self) -> String {
+        let mut text = format!("error: {}\n", printable(&self.detail));
+        for line in &self.lines {
+            text.push_str(&format!("  {}\n", printable(line)));
+        }
+        if let Some(problem) = &self.problem {
+            text.push_str(&format!(
+                "code: {} ({}), correlation id: {}\n",
+                printable(&problem.code),
+                problem.status,
+                printable(&problem.correlation_id)
+            ));
+        }
+        if let Some(next) = &self.next {
+            text.push_str(&format!("next: {}\n", printable(next)));
+        }
+        text
+    }
+}
+
+/// Output that nobody reads any more (`muster … | head`) is no failure of ours.
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        let silent = error.kind() == std::io::ErrorKind::BrokenPipe;
+        Self { silent, ..Self::local("the output cannot be written", error) }
+    }
+}
+
+pub(crate) fn exit_of(status: u16) -> Exit {
+    match status {
+        401 => Exit::Unauthenticated,
+        403 => Exit::Denied,
+        404 => Exit::NotFound,
+        409 | 412 | 422 | 428 => Exit::Conflict,
+        429 => Exit::RateLimited,
+        408 | 500.. => Exit::Unavailable,
+        400..500 => Exit::Invalid,
+        _ => Exit::Failed,
+    }
+}
+
+/// A place in a request, in the words of the command line.
+fn flag(pointer: &str) -> String {
+    let name = pointer.strip_prefix("query/").or_else(|| pointer.strip_prefix('/'));
+    match name {
+        Some(name) if !name.is_empty() && !name.contains('/') => format!("--{}", kebab(name)),
+        _ => pointer.to_owned(),
+    }
+}
+
+/// What to do next, by the code.
+fn advice(operation: Option<&Operation>, problem: &Problem) -> Option<String> {
+    let words = operation.map(Words::of);
+    let list = || {
+        let noun = absent(&problem.detail).or_else(|| what_to_list(operation));
+        noun.map(|noun| format!("`muster {noun} list` shows what there is"))
+    };
+    let permission = operation.and_then(|operation| operation.permission.as_deref());
+    let takes = |name: &str| {
+        operation.is_some_and(|operation| operation.query_params.iter().any(|field| field.name == name))
+    };
+    match problem.code.as_str() {
+        "unauthenticated" => {
+            Some("log in with `muster login`, or name a token with --token-file or MUSTER_TOKEN".to_owned())
+        }
+        // Who may launch here at all is another question than which app.
+        "permission_denied" if problem.detail.contains("is not entitled") => Some(
+            "`muster entitlement grant APP --dry-run` shows what the app asks for; consent to it, then repeat the command"
+                .to_owned(),
+        ),
+        "incompatible" => {
+            Some("`muster app compatibility APP` says where it fits, and the smallest change that would make it fit".to_owned())
+        }
+        "permission_denied" => Some(match permission {
+            Some(permission) => format!(
+                "`muster can-i {permission}` says why (--project or --tenant: elsewhere), and `muster whoami` who you are"
+            ),
+            None => "`muster whoami` says who you are".to_owned(),
+        }),
+        "not_found" => list(),
+        "name_taken" => {
+            let noun = words.and_then(|words| words.noun);
+            noun.map(|noun| format!("choose another name; `muster {noun} list` shows what there is"))
+        }
+        "ambiguous_name" => Some("say which: by id, or a project as TENANT.NAME".to_owned()),
+        // What lives is not removed by a cascade either, and the detail says what ends it.
+        "not_empty" if problem.detail.contains("no cascade removes") => None,
+        "not_empty" if takes("cascade") => Some("add --cascade to remove what it holds as well".to_owned()),
+        "version_mismatch" => {
+            Some("somebody changed it meanwhile: look at it again, then repeat the command".to_owned())
+        }
+        "idempotency_key_reused" => Some("choose another --idempotency-key, or leave it out".to_owned()),
+        "invalid_state" if operation.is_some_and(|operation| operation.id == "artifact_promote") => Some(
+            "`muster artifact references` shows what it lacks; `muster artifact sign` signs it, `muster artifact smoke` tests it, `muster trust-policy` shows the project's rules"
+                .to_owned(),
+        ),
+        "quota_exceeded" => Some(
+            "`muster quota` shows what the project may hold, and `muster capacity` what it can get"
+                .to_owned(),
+        ),
+        "rate_limited" => Some(match problem.retry_after {
+            Some(seconds) => format!("wait {seconds} s and try again"),
+            None => "wait a little and try again".to_owned(),
+        }),
+        "invalid_request" | "malformed_request" => {
+            words.map(|words| format!("`muster {} --help` shows what it takes", words.path().join(" ")))
+        }
+        "host_not_allowed" => {
+            Some("call the server by a name that it answers to, or add this one to its settings".to_owned())
+        }
+        "internal" | "unavailable" | "request_timeout" => {
+            Some("try again; if it stays so, give the correlation id to whoever runs the platform".to_owned())
+        }
+        _ => None,
+    }
+}
+
+/// The noun that the server says there is none of. It may be what a flag names (`--allocation`), and of that the operation says
+/// nothing. A sentence in other words costs only the better advice.
+fn absent(detail: &str) -> Option<String> {
+    let (noun, _) = detail.strip_prefix("there is no such ")?.split_once(',')?;
+    let noun = noun.to_lowercase().replace(' ', "-");
+    is_listed(&noun).then_some(noun)
+}
+
+/// The noun whose list helps to find what was not found: the thing's own, or that of its place if the thing was listed or
+/// made.
+fn what_to_list(operation: Option<&Operation>) -> Option<String> {
+    let operation = operation?;
+    let noun = Words::of(operation).noun;
+    match operation.path_params.last() {
+        Some(place) if is_place(operation, place) => Some(kebab(&place.name)),
+        // Some things are only made, and never listed: then it is what they are made in that was not found.
+        Some(place) if noun.as_deref().is_some_and(|noun| !is_listed(noun)) => Some(kebab(&place.name)),
+        _ => noun,
+    }
+}
+
+fn is_listed(noun: &str) -> bool {
+    Description::embedded().operation(&format!("{}_list", noun.replace('-', "_"))).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(status: u16, code: &str, id: &str) -> Failure {
+        let problem = json!({"status": status, "code": code, "detail": "no\u{1b}[2J", "correlation_id": "c0ffee",
+                             "errors": [{"pointer": "/display_name", "detail": "too long"}]});
+        let problem: Problem = serde_json::from_value(problem).unwrap();
+        Failure::call(Description::embedded().operation(id), Error::Problem(Box::new(problem)))
+    }
+
+    #[test]
+    fn exit_codes_are_the_documented_ones() {
+        let codes = [
+            (400, 7),
+            (401, 3),
+            (403, 4),
+            (404, 5),
+            (405, 7),
+            (408, 9),
+            (409, 6),
+            (412, 6),
+            (413, 7),
+            (421, 7),
+            (422, 6),
+            (428, 6),
+            (429, 8),
+            (500, 9),
+            (503, 9),
+            (507, 9),
+        ];
+        for (status, code) in codes {
+            assert_eq!(exit_of(status) as u8, code, "{status}");
+        }
+        let nobody = Error::Unreachable { server: "http://x".to_owned(), cause: "refused".to_owned() };
+        assert_eq!(Failure::call(None, nobody).exit as u8, 9);
+    }
+
+    #[test]
+    fn every_exit_code_stands_in_the_reference() {
+        let page = include_str!("../../../../docs/reference/cli.md");
+        let rows =
+            page.lines().filter_map(|line| line.strip_prefix("| ")?.split(' ').next()?.parse::<u8>().ok());
+        // The last is what `muster exec` ends with when the command's own status cannot be had.
+        let ours = (0..=Exit::WaitTimedOut as u8).chain([Exit::Interrupted as u8, 255]);
+        assert_eq!(rows.collect::<Vec<_>>(), ours.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn an_error_ends_with_what_to_do_next() {
+        let text = refused(403, "permission_denied", "project_create").as_text();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "error: no�[2J");
+        assert_eq!(lines[1], "  --display-name: too long");
+        assert_eq!(lines[2], "code: permission_denied (403), correlation id: c0ffee");
+        assert!(lines[3].starts_with("next: `muster can-i project.create`"), "{text}");
+        assert!(
+            refused(404, "not_found", "service_account_get")
+                .as_text()
+                .contains("`muster service-account list`")
+        );
+        assert!(refused(404, "not_found", "stream_create").as_text().contains("`muster cell list`"));
+        assert!(
+            refused(404, "not_found", "service_account_list").as_text().contains("`muster project list`")
+        );
+        assert!(refused(409, "name_taken", "project_create").as_text().contains("`muster project list`"));
+        assert!(refused(409, "not_empty", "tenant_delete").as_text().contains("--cascade"));
+        assert!(!refused(409, "not_empty", "user_delete").as_text().contains("--cascade"));
+    }
+
+    #[test]
+    fn a_cascade_is_not_advised_for_what_no_cascade_removes() {
+        let detail = "the tenant holds 1 allocation that lives, which no cascade removes: release them first";
+        let problem = json!({"status": 409, "code": "not_empty", "detail": detail, "correlation_id": "c"});
+        let problem: Problem = serde_json::from_value(problem).unwrap();
+        let operation = Description::embedded().operation("tenant_delete");
+        let said = Failure::call(operation, Error::Problem(Box::new(problem))).as_text();
+        assert!(said.contains("release them first") && !said.contains("--cascade"), "{said}");
+    }
+
+    #[test]
+    fn a_project_that_is_not_entitled_is_led_to_the_consent() {
+        let detail = "the project is not entitled to launch notebook";
+        let problem = json!({"status": 403, "code": "permission_denied", "detail": detail});
+        let problem: Problem = serde_json::from_value(problem).unwrap();
+        let operation = Description::embedded().operation("instance_create");
+        let next = Failure::call(operation, Error::Problem(Box::new(problem))).next.unwrap();
+        assert!(next.starts_with("`muster entitlement grant APP --dry-run`"), "{next}");
+        assert!(
+            refused(409, "incompatible", "instance_create").as_text().contains("muster app compatibility")
+        );
+    }
+
+    #[test]
+    fn what_was_not_found_is_listed_also_where_a_flag_named_it() {
+        let next = |noun: &str| {
+            let detail = format!("there is no such {noun}, or you may not see it");
+            let problem = json!({"status": 404, "code": "not_found", "detail": detail});
+            let problem: Problem = serde_json::from_value(problem).unwrap();
+            let operation = Description::embedded().operation("cell_create");
+            Failure::call(operation, Error::Problem(Box::new(problem))).next.unwrap()
+        };
+        let listed = [
+            ("allocation", "allocation"),
+            ("project", "project"),
+            ("service account", "service-account"),
+            ("SSH key", "ssh-key"),
+            // Of what is never listed, the place is shown.
+            ("stream", "project"),
+        ];
+        for (noun, list) in listed {
+            assert_eq!(next(noun), format!("`muster {list} list` shows what there is"));
+        }
+    }
+
+    #[test]
+    fn for_scripts_the_problem_is_given_as_it_came() {
+        let document: Value =
+            serde_json::from_str(&refused(409, "name_taken", "tenant_create").as_json()).unwrap();
+        assert_eq!((&document["code"], &document["status"]), (&json!("name_taken"), &json!(409)));
+        let document: Value = serde_json::from_str(&Failure::usage("no").as_json()).unwrap();
+        assert_eq!(document["code"], "usage");
+    }
+}

@@ -1,0 +1,105 @@
+//! Which files are generated, and the two things one can do with them: compare and rewrite.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::{additive, errors, operations, read, reference, sdk};
+
+const DOCUMENT: &str = "openapi/platform.json";
+const NODE_DOCUMENT: &str = "openapi/node.json";
+/// The documents of the last release; a release copies them there, and nothing else writes them.
+const RELEASED: &str = "openapi/released/platform.json";
+const NODE_RELEASED: &str = "openapi/released/node.json";
+
+struct Golden {
+    path: &'static str,
+    text: String,
+}
+
+fn all(document: &Value) -> Result<Vec<Golden>> {
+    Ok(vec![
+        Golden { path: DOCUMENT, text: format!("{document:#}\n") },
+        Golden { path: NODE_DOCUMENT, text: format!("{:#}\n", muster_wire::document()) },
+        Golden { path: "openapi/manifest.schema.json", text: format!("{:#}\n", muster_manifest::schema()) },
+        Golden { path: "openapi/operations.txt", text: operations::list() },
+        Golden { path: "docs/reference/events.md", text: reference::events() },
+        Golden { path: "docs/reference/permissions.md", text: reference::permissions() },
+        Golden { path: "crates/client/sdk/src/generated.rs", text: sdk::generate(document)? },
+    ])
+}
+
+/// Names every file that is not what the code would write, and every rule that the document breaks.
+pub(crate) fn check(root: &Path) -> Result<()> {
+    let document = muster_api::document();
+    let mut findings = hand_written(root, document)?;
+    for golden in all(document)? {
+        match std::fs::read_to_string(root.join(golden.path)) {
+            Ok(committed) if committed == golden.text => {}
+            Ok(committed) => findings.push(format!(
+                "{} has drifted {}",
+                golden.path,
+                first_difference(&committed, &golden.text)
+            )),
+            Err(_) => findings.push(format!("{} is missing", golden.path)),
+        }
+    }
+    if findings.is_empty() {
+        return Ok(());
+    }
+    for finding in &findings {
+        println!("{finding}");
+    }
+    bail!("what the code says is no longer what the files say: run make bless, read the diff and commit it")
+}
+
+/// Rewrites what has drifted. What people write by hand is still only judged.
+pub(crate) fn bless(root: &Path) -> Result<()> {
+    let document = muster_api::document();
+    for golden in all(document)? {
+        let path = root.join(golden.path);
+        if std::fs::read_to_string(&path).is_ok_and(|committed| committed == golden.text) {
+            continue;
+        }
+        std::fs::create_dir_all(path.parent().expect("every path above has a folder"))?;
+        std::fs::write(&path, golden.text).with_context(|| format!("{} cannot be written", golden.path))?;
+        println!("wrote {}", golden.path);
+    }
+    let findings = hand_written(root, document)?;
+    for finding in &findings {
+        println!("{finding}");
+    }
+    if !findings.is_empty() {
+        bail!("the above must be mended by hand")
+    }
+    Ok(())
+}
+
+/// What no command can write: the paragraphs about errors, and the promise to the last release.
+fn hand_written(root: &Path, document: &Value) -> Result<Vec<String>> {
+    let mut findings = errors::findings(&read(root, errors::PATH).unwrap_or_default());
+    let contracts = [(RELEASED, document, "callers"), (NODE_RELEASED, &muster_wire::document(), "agents")];
+    for (path, document, whom) in contracts {
+        if !root.join(path).exists() {
+            println!("no release yet: {path} does not exist, so every change of that contract is free");
+            continue;
+        }
+        let released =
+            serde_json::from_str(&read(root, path)?).with_context(|| format!("{path} is not JSON"))?;
+        findings.extend(
+            additive::breaking(&released, document)
+                .into_iter()
+                .map(|finding| format!("breaks {whom} of the last release: {finding}")),
+        );
+    }
+    Ok(findings)
+}
+
+fn first_difference(committed: &str, generated: &str) -> String {
+    let mut pairs = committed.lines().zip(generated.lines());
+    match pairs.position(|(old, new)| old != new) {
+        Some(at) => format!("from line {} on", at + 1),
+        None => "at its end".to_owned(),
+    }
+}

@@ -1,0 +1,51 @@
+//! Writes the files of this repository that are made from the code, and says which of them have drifted.
+//!
+//! They are committed all the same: a change of the contract, of an event or of a permission is then a diff that a
+//! reviewer reads, and whoever builds an adapter or the console needs no Rust to have the API document. Build scripts
+//! were rejected: they write where nobody looks.
+
+mod additive;
+mod downgrade;
+mod errors;
+mod golden;
+mod operations;
+mod reference;
+mod sdk;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let result = match words[..] {
+        ["check"] => golden::check(&root()),
+        ["bless"] => golden::bless(&root()),
+        _ => usage(),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn usage() -> Result<()> {
+    bail!(
+        "say `cargo run -p xtask -- check` to compare the generated files with the committed ones, \
+         or `cargo run -p xtask -- bless` to rewrite them"
+    )
+}
+
+/// The repository, whatever folder cargo was called from.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..")
+}
+
+fn read(root: &Path, path: &str) -> Result<String> {
+    std::fs::read_to_string(root.join(path)).with_context(|| format!("{path} cannot be read"))
+}

@@ -1,0 +1,124 @@
+//! The typed client in `crates/client/sdk`, made from the API document by progenitor.
+//!
+//! Arguments are positional. Builders were tried: three times the code for the same calls, in a file that will grow
+//! with every noun. Who wants to be untouched by a new optional parameter has `muster_sdk::call`, driven by the document.
+
+use anyhow::{Context, Result, bail};
+use progenitor::{GenerationSettings, Generator, InterfaceStyle, TypeImpl};
+use serde_json::Value;
+use syn::punctuated::Punctuated;
+use syn::{Expr, Fields, ImplItem, Item, Path, Stmt, Token, parse_quote};
+
+use crate::downgrade::downgrade;
+
+const HEADER: &str = "\
+//! The typed client. Generated from `openapi/platform.json` by `make bless`; edit the API crate instead.
+";
+
+/// The text of `generated.rs`.
+pub(crate) fn generate(document: &Value) -> Result<String> {
+    let older: openapiv3::OpenAPI = serde_json::from_value(downgrade(document))
+        .context("the document does not read as OpenAPI 3.0; see xtask/src/downgrade.rs")?;
+    let mut settings = GenerationSettings::default();
+    settings.with_interface(InterfaceStyle::Positional).with_map_type("::std::collections::BTreeMap");
+    let instant = schemars::schema::SchemaObject {
+        instance_type: Some(schemars::schema::InstanceType::String.into()),
+        format: Some("date-time".to_owned()),
+        ..Default::default()
+    };
+    settings.with_conversion(
+        instant,
+        "::jiff::Timestamp",
+        [TypeImpl::Display, TypeImpl::FromStr].into_iter(),
+    );
+    let tokens =
+        Generator::new(&settings).generate_tokens(&older).context("progenitor refuses the document")?;
+    let mut file: syn::File = syn::parse2(tokens).context("progenitor wrote what does not parse")?;
+    for item in &mut file.items {
+        if let Item::Mod(module) = item
+            && module.ident == "types"
+            && let Some((_, items)) = &mut module.content
+        {
+            open_enums(items)?;
+            hide_secrets(items)?;
+        }
+    }
+    Ok(format!("{HEADER}\n{}", prettyplease::unparse(&file)))
+}
+
+/// Gives every list of words one more, for those that came after this client was made: an adapter is deployed apart
+/// from the platform, and must not fail to read an answer because a new state or code stands in it.
+fn open_enums(items: &mut [Item]) -> Result<()> {
+    let mut opened = Vec::new();
+    for item in items.iter_mut() {
+        if let Item::Enum(list) = item
+            && list.variants.iter().all(|variant| matches!(variant.fields, Fields::Unit))
+        {
+            list.variants.push(parse_quote! {
+                /// A word that this client is too old to know.
+                #[serde(rename = "unrecognised", other)]
+                Unrecognised
+            });
+            opened.push(list.ident.clone());
+        }
+    }
+    for name in opened {
+        let shown = items.iter_mut().find_map(|item| match item {
+            Item::Impl(block) if is_display_of(block, &name) => words_of(block),
+            _ => None,
+        });
+        match shown {
+            Some(words) => words.push(parse_quote!(Self::Unrecognised => f.write_str("unrecognised"),)),
+            None => bail!(
+                "{name} is not displayed by a match over its words: progenitor has changed, see open_enums"
+            ),
+        }
+    }
+    Ok(())
+}
+
+/// Takes the derived `Debug` from whatever holds a secret: a program that logs what it got must not log a password.
+fn hide_secrets(items: &mut Vec<Item>) -> Result<()> {
+    let mut hidden: Vec<Item> = Vec::new();
+    for item in items.iter_mut() {
+        let Item::Struct(thing) = item else { continue };
+        let mut names = thing.fields.iter().filter_map(|field| field.ident.as_ref()).map(ToString::to_string);
+        if !names
+            .any(|name| ["password", "current_password", "secret", "csrf_token"].contains(&name.as_str()))
+        {
+            continue;
+        }
+        for attribute in thing.attrs.iter_mut().filter(|attribute| attribute.path().is_ident("derive")) {
+            let derived = attribute.parse_args_with(Punctuated::<Path, Token![,]>::parse_terminated)?;
+            let kept = derived.iter().filter(|path| !path.is_ident("Debug"));
+            *attribute = parse_quote!(#[derive(#(#kept),*)]);
+        }
+        let (name, word) = (&thing.ident, thing.ident.to_string());
+        hidden.push(parse_quote! {
+            impl ::std::fmt::Debug for #name {
+                fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                    f.debug_struct(#word).finish_non_exhaustive()
+                }
+            }
+        });
+    }
+    items.extend(hidden);
+    Ok(())
+}
+
+fn is_display_of(block: &syn::ItemImpl, name: &syn::Ident) -> bool {
+    let last =
+        |path: &syn::Path, word: &str| path.segments.last().is_some_and(|segment| segment.ident == word);
+    block.trait_.as_ref().is_some_and(|(path, _)| last(path, "Display"))
+        && matches!(&*block.self_ty, syn::Type::Path(path) if path.path.is_ident(name))
+}
+
+fn words_of(block: &mut syn::ItemImpl) -> Option<&mut Vec<syn::Arm>> {
+    block.items.iter_mut().find_map(|item| match item {
+        ImplItem::Fn(function) => function.block.stmts.iter_mut().find_map(|statement| match statement {
+            Stmt::Expr(Expr::Match(words), _) => Some(&mut words.arms),
+            _ => None,
+        }),
+        _ => None,
+    })
+}

@@ -1,0 +1,172 @@
+//! Which incarnation of each allocation and of each cell the node has seen last. Whatever speaks of an older one is refused, also after
+//! a crash: it comes from a server that was overtaken, or through a network that held it back.
+//!
+//! An incarnation that was destroyed is not made again, even if no place of it was ever there: a late "prepare" must
+//! not bring back what the platform has given up.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use muster_wire::task::TaskKind;
+use serde::{Deserialize, Serialize};
+
+use crate::AgentError;
+use crate::folder::Folder;
+
+const FILE: &str = "fences.json";
+/// Nobody waits for a task as long as this, so nothing older can still be on its way.
+const KEPT: SignedDuration = SignedDuration::from_hours(7 * 24);
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Fence {
+    incarnation: i64,
+    destroyed: bool,
+    at: Timestamp,
+}
+
+/// What a task is about: an allocation or a cell, and which incarnation of it.
+#[derive(Clone, Copy)]
+pub(crate) struct Thing<'t> {
+    pub(crate) id: &'t dyn std::fmt::Display,
+    pub(crate) incarnation: i64,
+}
+
+/// Why a task does not pass.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Barred {
+    /// It is for an older incarnation than has been seen, or for one that was destroyed.
+    Stale(String),
+    /// It would make a place while an older one is there.
+    Occupied(String),
+}
+
+/// The incarnations.
+#[derive(Debug)]
+pub(crate) struct Fences {
+    folder: Folder,
+    /// By the id of the allocation or the cell.
+    seen: BTreeMap<String, Fence>,
+}
+
+impl Fences {
+    pub(crate) fn open(folder: &Folder) -> Result<Self, AgentError> {
+        Ok(Self { folder: folder.clone(), seen: folder.read_document(FILE)?.unwrap_or_default() })
+    }
+
+    /// Lets a task pass, and remembers its incarnation before anything is done.
+    pub(crate) fn admit(
+        &mut self,
+        kind: TaskKind,
+        thing: Thing<'_>,
+        there: Option<i64>,
+        now: Timestamp,
+    ) -> Result<Result<(), Barred>, AgentError> {
+        let incarnation = thing.incarnation;
+        let id = thing.id.to_string();
+        let seen = self.seen.get(&id);
+        // What is there counts as seen: its fence may be so old that it was forgotten.
+        let newest = seen.map(|fence| fence.incarnation).max(there);
+        if let Some(newest) = newest.filter(|newest| incarnation < *newest) {
+            return Ok(Err(Barred::Stale(format!(
+                "stale incarnation: {incarnation} was asked for, and {newest} has been seen"
+            ))));
+        }
+        let same = seen.filter(|fence| fence.incarnation == incarnation);
+        let destroyed = same.is_some_and(|fence| fence.destroyed);
+        if matches!(kind, TaskKind::Prepare | TaskKind::CellCreate) {
+            if destroyed {
+                return Ok(Err(Barred::Stale(format!("stale incarnation: {incarnation} was destroyed"))));
+            }
+            // It is not remembered: whoever destroys the older one has to speak of the older one.
+            if let Some(older) = there.filter(|there| *there < incarnation) {
+                return Ok(Err(Barred::Occupied(format!("incarnation {older} is still there"))));
+            }
+        }
+        let destroyed = destroyed || matches!(kind, TaskKind::Destroy | TaskKind::CellDestroy);
+        if same.is_none_or(|fence| fence.destroyed != destroyed) {
+            self.seen.insert(id, Fence { incarnation, destroyed, at: now });
+            self.seen.retain(|_, fence| now.duration_since(fence.at) < KEPT);
+            self.folder.write_document(FILE, &self.seen)?;
+        }
+        Ok(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::{SignedDuration, Timestamp};
+    use muster_ids::{AllocationId, World};
+    use muster_wire::task::TaskKind;
+
+    use super::{Barred, Fences, Thing};
+    use crate::folder::Folder;
+
+    struct Case {
+        fences: Fences,
+        id: AllocationId,
+        now: Timestamp,
+    }
+
+    fn case(folder: &Folder) -> Case {
+        let world = World::for_tests(1);
+        Case { fences: Fences::open(folder).unwrap(), id: world.id(), now: world.now() }
+    }
+
+    impl Case {
+        fn admit(&mut self, kind: TaskKind, incarnation: i64, there: Option<i64>) -> Result<(), Barred> {
+            let id = self.id;
+            self.fences.admit(kind, Thing { id: &id, incarnation }, there, self.now).unwrap()
+        }
+    }
+
+    #[test]
+    fn an_older_incarnation_is_refused_also_after_a_restart() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = Folder::new(parent.path());
+        let mut case = case(&folder);
+        assert_eq!(case.admit(TaskKind::Prepare, 1, None), Ok(()));
+        assert_eq!(case.admit(TaskKind::Destroy, 1, Some(1)), Ok(()));
+        assert_eq!(case.admit(TaskKind::Prepare, 2, None), Ok(()));
+        case.fences = Fences::open(&folder).unwrap();
+        for kind in
+            [TaskKind::Prepare, TaskKind::Inspect, TaskKind::Resize, TaskKind::Destroy, TaskKind::Wipe]
+        {
+            assert!(matches!(case.admit(kind, 1, Some(2)), Err(Barred::Stale(_))), "{kind:?}");
+            assert_eq!(case.admit(TaskKind::Prepare, 2, Some(2)), Ok(()));
+        }
+    }
+
+    #[test]
+    fn what_was_destroyed_is_not_made_again_even_if_it_never_was_there() {
+        let parent = tempfile::tempdir().unwrap();
+        let mut case = case(&Folder::new(parent.path()));
+        assert_eq!(case.admit(TaskKind::Destroy, 1, None), Ok(()));
+        assert!(matches!(case.admit(TaskKind::Prepare, 1, None), Err(Barred::Stale(_))));
+        assert_eq!(case.admit(TaskKind::Wipe, 1, None), Ok(()));
+        assert!(matches!(case.admit(TaskKind::Prepare, 1, None), Err(Barred::Stale(_))));
+        assert_eq!(case.admit(TaskKind::Prepare, 2, None), Ok(()));
+    }
+
+    #[test]
+    fn a_place_is_not_made_over_an_older_one_which_can_still_be_destroyed() {
+        let parent = tempfile::tempdir().unwrap();
+        let mut case = case(&Folder::new(parent.path()));
+        assert_eq!(case.admit(TaskKind::Prepare, 1, None), Ok(()));
+        assert!(matches!(case.admit(TaskKind::Prepare, 2, Some(1)), Err(Barred::Occupied(_))));
+        assert_eq!(case.admit(TaskKind::Destroy, 1, Some(1)), Ok(()));
+        assert_eq!(case.admit(TaskKind::Prepare, 2, None), Ok(()));
+    }
+
+    #[test]
+    fn incarnations_of_long_ago_are_forgotten() {
+        let parent = tempfile::tempdir().unwrap();
+        let mut case = case(&Folder::new(parent.path()));
+        assert_eq!(case.admit(TaskKind::Destroy, 5, None), Ok(()));
+        case.now += SignedDuration::from_hours(8 * 24);
+        case.id = World::for_tests(2).id();
+        assert_eq!(case.admit(TaskKind::Prepare, 1, None), Ok(()));
+        assert_eq!(case.fences.seen.len(), 1);
+        case.id = World::for_tests(1).id();
+        assert!(matches!(case.admit(TaskKind::Destroy, 4, Some(5)), Err(Barred::Stale(_))));
+    }
+}

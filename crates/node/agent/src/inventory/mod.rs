@@ -1,0 +1,63 @@
+//! What this machine has, read from the machine itself.
+//!
+//! Everything of `/proc` and `/sys` is read below a root that is passed in, so that a test can lay out a machine in a
+//! folder. A library that reads these for us (sysinfo, procfs) was left aside: it knows neither another root nor NUMA,
+//! PCI addresses or virtual functions, which are what this is about. What cannot be read becomes a note and never an
+//! error, because an operator has to see what a broken machine still says of itself.
+
+mod cpus;
+mod disk;
+mod gpus;
+mod islands;
+mod network;
+mod numa;
+mod pci;
+mod pretended;
+mod system;
+mod tree;
+
+use std::path::Path;
+
+use muster_wire::inventory::Inventory;
+
+pub use disk::DiskReserve;
+pub use pretended::{Pretend, simulated};
+use tree::Tree;
+
+/// Reads the machine below `root`, which is `/` but in tests. Blocks, as NVML does for up to seconds.
+pub fn read(root: &Path, data_dir: &Path, reserve: DiskReserve, pretend: Option<Pretend>) -> Inventory {
+    let mut notes = Vec::new();
+    let tree = Tree::new(root);
+    let memory_mb = system::memory_mb(&tree, &mut notes);
+    let cpus = cpus::read(&tree, &mut notes);
+    let numa = numa::read(&tree, memory_mb, &mut notes);
+    let pci = pci::read(&tree);
+    let gpus = match &pretend {
+        Some(pretend) => pretend.gpus(),
+        // NVML speaks for the machine that we run on, whatever the root.
+        None if root == Path::new("/") => gpus::read(&pci, &numa, &mut notes),
+        None => {
+            notes.push("NVML was not asked: the root is not this machine's.".to_owned());
+            Vec::new()
+        }
+    };
+    if pretend.is_none() {
+        gpus::note_unseen(&pci, &gpus, &mut notes);
+    }
+    Inventory {
+        hostname: tree.needed("proc/sys/kernel/hostname", &mut notes),
+        kernel: tree.needed("proc/sys/kernel/osrelease", &mut notes),
+        os: system::os(&tree, &mut notes),
+        architecture: std::env::consts::ARCH.to_owned(),
+        boot_id: tree.needed("proc/sys/kernel/random/boot_id", &mut notes),
+        cpus,
+        memory_mb,
+        disk_mb: disk::offered_mb(data_dir, reserve, &mut notes),
+        numa,
+        network: network::read(&tree),
+        pci,
+        gpus,
+        pretended: pretend.is_some(),
+        notes,
+    }
+}

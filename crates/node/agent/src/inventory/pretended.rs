@@ -1,0 +1,130 @@
+//! GPUs and whole machines that are not there: for laptops, tests and the simulated fleet.
+
+use muster_wire::inventory::{Cpus, Gpu, Inventory, NumaNode};
+
+/// GPUs to an island, as on the boards where NVLink joins four.
+const ISLAND: u32 = 4;
+
+/// GPUs to be invented in place of real ones.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pretend {
+    /// How many.
+    pub gpus: u32,
+    /// Part of their UUIDs: the node's name, so that no two nodes have a GPU in common.
+    pub seed: String,
+}
+
+impl Pretend {
+    /// The same GPUs for the same words, always. More than an island's worth are spread over two NUMA nodes, whether
+    /// the machine has two or not: the machine's own list of nodes stays true.
+    pub(super) fn gpus(&self) -> Vec<Gpu> {
+        (0..self.gpus)
+            .map(|index| {
+                let island = index / ISLAND;
+                let alone = index % ISLAND == 0 && index + 1 == self.gpus;
+                Gpu {
+                    ordinal: i64::from(index),
+                    uuid: format!("GPU-pretended-{}-{index}", self.seed),
+                    model: "Pretended GPU".to_owned(),
+                    memory_mb: 81_920,
+                    pci: None,
+                    numa: i64::from(on_second(index, self.gpus)),
+                    island: i64::from(island),
+                    nvlinks: if alone { 0 } else { 12 },
+                    mig: false,
+                    vfs: None,
+                    driver: None,
+                }
+            })
+            .collect()
+    }
+}
+
+/// Whether a GPU hangs on the second NUMA node: the latter half do, if there are more than fit an island. Islands are
+/// never torn apart.
+fn on_second(index: u32, gpus: u32) -> bool {
+    let islands = gpus.div_ceil(ISLAND);
+    islands > 1 && index / ISLAND >= islands.div_ceil(2)
+}
+
+/// A machine of the simulated fleet. Nothing is read: two calls with the same words give the same machine anywhere.
+pub fn simulated(name: &str, gpus: u32, cpus: u32, memory_mb: i64, disk_mb: i64) -> Inventory {
+    let gpus = Pretend { gpus, seed: name.to_owned() }.gpus();
+    let two = gpus.iter().any(|gpu| gpu.numa == 1) && cpus > 1;
+    let half = cpus / 2;
+    let node = |ordinal, first, end: u32, memory_mb| NumaNode { ordinal, cpus: list(first, end), memory_mb };
+    let numa = if two {
+        vec![node(0, 0, half, memory_mb / 2), node(1, half, cpus, memory_mb - memory_mb / 2)]
+    } else {
+        vec![node(0, 0, cpus, memory_mb)]
+    };
+    Inventory {
+        hostname: name.to_owned(),
+        kernel: "simulated".to_owned(),
+        os: "simulated".to_owned(),
+        architecture: "x86_64".to_owned(),
+        boot_id: format!("simulated-{name}"),
+        cpus: Cpus {
+            count: i64::from(cpus),
+            sockets: if two { 2 } else { 1 },
+            model: "Simulated CPU".to_owned(),
+        },
+        memory_mb,
+        disk_mb,
+        numa,
+        pci: Vec::new(),
+        network: Vec::new(),
+        gpus,
+        pretended: true,
+        notes: Vec::new(),
+    }
+}
+
+/// A range in the kernel's list form, without its end.
+fn list(first: u32, end: u32) -> String {
+    match end.saturating_sub(first) {
+        0 => String::new(),
+        1 => first.to_string(),
+        _ => format!("{first}-{}", end - 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Pretend, simulated};
+
+    fn pretended(gpus: u32) -> Vec<(i64, i64)> {
+        let gpus = Pretend { gpus, seed: "a".into() }.gpus();
+        gpus.iter().map(|gpu| (gpu.numa, gpu.island)).collect()
+    }
+
+    #[test]
+    fn eight_gpus_are_two_islands_on_two_numa_nodes() {
+        let eight = pretended(8);
+        assert_eq!(eight[..4], [(0, 0); 4]);
+        assert_eq!(eight[4..], [(1, 1); 4]);
+        assert_eq!(pretended(2), [(0, 0); 2]);
+        assert_eq!(pretended(6)[3..5], [(0, 0), (1, 1)]);
+        assert!(pretended(0).is_empty());
+    }
+
+    #[test]
+    fn no_two_nodes_have_a_gpu_in_common() {
+        let (a, b) = (simulated("a", 8, 64, 1024, 1024), simulated("b", 8, 64, 1024, 1024));
+        assert!(a.gpus.iter().all(|gpu| b.gpus.iter().all(|other| other.uuid != gpu.uuid)));
+        assert_eq!(a.gpus[7].uuid, "GPU-pretended-a-7");
+        assert_ne!(a.hardware_digest(), b.hardware_digest());
+    }
+
+    #[test]
+    fn a_simulated_machine_is_the_same_each_time() {
+        let machine = simulated("a", 8, 65, 4097, 100);
+        assert_eq!(machine, simulated("a", 8, 65, 4097, 100));
+        assert!(machine.pretended);
+        let numa: Vec<_> = machine.numa.iter().map(|node| (node.cpus.as_str(), node.memory_mb)).collect();
+        assert_eq!(numa, [("0-31", 2048), ("32-64", 2049)]);
+        let small = simulated("b", 0, 1, 512, 100);
+        assert_eq!(small.numa[0].cpus, "0");
+        assert!(small.gpus.is_empty());
+    }
+}

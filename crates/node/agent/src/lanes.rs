@@ -1,0 +1,347 @@
+//! What waits and what runs: tasks of one allocation in their order, those of different ones at once.
+//!
+//! What is done in a cell may take an hour, and must hold up neither the other cells of the allocation nor the end of that very
+//! cell: so each cell has a queue of its own for it. A service that is started is waited for until it is ready, and may be what
+//! another one waits for: so each service has one of its own too. A check waits for nothing at all, because somebody waits for
+//! its verdict, and it changes nothing.
+//!
+//! The next task of an allocation begins when the server has taken the report of the one before. Otherwise a crash could
+//! leave two of them done and unreported, and the first, handed out again, would find the world as the second left it:
+//! a resize without its place would be reported as surely not done, although it was.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use muster_ids::{AllocationId, CellId, TaskId};
+use muster_wire::cell::CellPlace;
+use muster_wire::task::{CellAct, Place, Task, TaskKind};
+use tokio::sync::oneshot;
+
+/// Something to do.
+#[derive(Debug)]
+pub(crate) enum Job {
+    /// A task; it is reported.
+    Task(Box<Task>),
+    /// Something that must not be there; whoever found it waits for the word that it is gone.
+    Ghost(Ghost, oneshot::Sender<bool>),
+}
+
+/// Something that must not be there.
+#[derive(Debug)]
+pub(crate) enum Ghost {
+    /// A place, with everything in it.
+    Place(Place),
+    /// A cell in a place that may be there.
+    Cell {
+        /// Which.
+        cell: CellPlace,
+        /// Whether its state directories stay: the platform's word for a ghost says no, and silence says nothing.
+        keep_state: bool,
+    },
+}
+
+/// A queue's name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Lane {
+    /// What concerns the whole node.
+    Node,
+    /// What makes, changes or destroys an allocation's place and the cells in it, and looks at them.
+    Place(AllocationId),
+    /// What is done inside one cell.
+    Cell(CellId),
+    /// What is done with one service of a cell.
+    Service(CellId, String),
+    /// A check beside a cell of an allocation. It waits for nothing that is done there, and only a few run at once.
+    Check(AllocationId, TaskId),
+    /// What waits for nothing.
+    Alone(TaskId),
+}
+
+/// Checks that run at once for one allocation, and on the whole node: each holds a thread and a container.
+const CHECKS_OF_ALLOCATION: usize = 4;
+const CHECKS_ON_NODE: usize = 32;
+
+fn lane_of(task: &Task) -> Lane {
+    match (task.kind, &task.details.cell, task.allocation_id) {
+        // A pull changes no place and no cell, and may take minutes.
+        (TaskKind::ImagePull, ..) => Lane::Alone(task.id),
+        (TaskKind::CellProbe, _, Some(allocation)) => Lane::Check(allocation, task.id),
+        (TaskKind::CellFiles | TaskKind::CellService | TaskKind::CellCommand, Some(cell), _) => {
+            match &task.details.act {
+                Some(CellAct::Service(service)) => Lane::Service(cell.cell_id, service.name.clone()),
+                _ => Lane::Cell(cell.cell_id),
+            }
+        }
+        (_, _, Some(allocation)) => Lane::Place(allocation),
+        (_, _, None) => Lane::Node,
+    }
+}
+
+impl Job {
+    pub(crate) fn lane(&self) -> Lane {
+        match self {
+            Self::Task(task) => lane_of(task),
+            Self::Ghost(Ghost::Place(place), _) => Lane::Place(place.allocation_id),
+            Self::Ghost(Ghost::Cell { cell, .. }, _) => Lane::Place(cell.allocation_id),
+        }
+    }
+}
+
+/// The queues.
+#[derive(Debug, Default)]
+pub(crate) struct Lanes {
+    waiting: BTreeMap<Lane, VecDeque<Job>>,
+    running: BTreeSet<Lane>,
+    /// Tasks that are over and whose reports the server has not taken.
+    untold: BTreeMap<TaskId, Lane>,
+    /// Tasks that were handed to us and whose reports the server has not taken. One that comes again is the same.
+    held: BTreeSet<TaskId>,
+}
+
+impl Lanes {
+    /// Queues a job; false for a task that is here already.
+    pub(crate) fn add(&mut self, job: Job) -> bool {
+        if let Job::Task(task) = &job
+            && !self.held.insert(task.id)
+        {
+            return false;
+        }
+        self.waiting.entry(job.lane()).or_default().push_back(job);
+        true
+    }
+
+    /// Takes out what can begin: the first of each queue in which nothing runs and of which everything was told. A ghost
+    /// does not wait for what is untold, because nothing can be told before it is gone.
+    pub(crate) fn begin(&mut self) -> Vec<Job> {
+        let mut begun = self.begin_checks();
+        let Self { waiting, running, untold, .. } = self;
+        waiting.retain(|lane, jobs| {
+            let told = || untold.values().all(|other| other != lane);
+            let can = |job: &Job| matches!(job, Job::Ghost(..)) || told();
+            if !matches!(lane, Lane::Check(..))
+                && !running.contains(lane)
+                && jobs.front().is_some_and(can)
+                && let Some(job) = jobs.pop_front()
+            {
+                running.insert(lane.clone());
+                begun.push(job);
+            }
+            !jobs.is_empty()
+        });
+        begun
+    }
+
+    /// Takes out the oldest checks for which there is room, so that an allocation with many delays only its own.
+    fn begin_checks(&mut self) -> Vec<Job> {
+        let mut of_allocation: BTreeMap<AllocationId, usize> = BTreeMap::new();
+        let mut on_node = 0;
+        for lane in &self.running {
+            if let Lane::Check(allocation, _) = lane {
+                *of_allocation.entry(*allocation).or_default() += 1;
+                on_node += 1;
+            }
+        }
+        let check = |lane: &Lane| match lane {
+            Lane::Check(allocation, task) => Some((*task, *allocation)),
+            _ => None,
+        };
+        let mut checks: Vec<(TaskId, AllocationId)> = self.waiting.keys().filter_map(check).collect();
+        checks.sort_unstable();
+        let mut begun = Vec::new();
+        for (task, allocation) in checks {
+            let running = of_allocation.entry(allocation).or_default();
+            if on_node >= CHECKS_ON_NODE {
+                break;
+            }
+            if *running >= CHECKS_OF_ALLOCATION {
+                continue;
+            }
+            let lane = Lane::Check(allocation, task);
+            let job = self.waiting.remove(&lane).and_then(|mut jobs| jobs.pop_front());
+            begun.extend(job.inspect(|_| {
+                *running += 1;
+                on_node += 1;
+                self.running.insert(lane);
+            }));
+        }
+        begun
+    }
+
+    /// The job that ran in this queue is over; if it was a task, its report is next.
+    pub(crate) fn end(&mut self, lane: Lane, task: Option<TaskId>) {
+        self.running.remove(&lane);
+        self.untold.extend(task.map(|task| (task, lane)));
+    }
+
+    /// The server has taken the report of a task, or there is none.
+    pub(crate) fn release(&mut self, task: TaskId) {
+        self.held.remove(&task);
+        self.untold.remove(&task);
+    }
+
+    /// Drops the tasks that have not begun. The server hands them out again to a new session, unless it changed its mind.
+    pub(crate) fn forget_waiting(&mut self) {
+        for job in std::mem::take(&mut self.waiting).into_values().flatten() {
+            if let Job::Task(task) = job {
+                self.held.remove(&task.id);
+            }
+        }
+    }
+
+    /// Whether nothing runs.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.running.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use muster_ids::World;
+    use muster_wire::cell::CellOrder;
+    use muster_wire::task::{
+        CellAct, Details, FilesOrder, Place, ServiceAction, ServiceOrder, Task, TaskKind,
+    };
+
+    use super::{CHECKS_OF_ALLOCATION, CHECKS_ON_NODE, Ghost, Job, Lane, Lanes};
+
+    fn task(world: &World, lane: Lane) -> Job {
+        let allocation_id = match lane {
+            Lane::Place(id) => Some(id),
+            _ => None,
+        };
+        Job::Task(Box::new(Task {
+            id: world.id(),
+            kind: TaskKind::Prepare,
+            allocation_id,
+            incarnation: 1,
+            generation: 1,
+            details: Details::default(),
+            correlation_id: "c".into(),
+            expires_at: Timestamp::MAX,
+        }))
+    }
+
+    #[test]
+    fn one_of_each_allocation_runs_at_a_time_and_the_next_when_it_was_told() {
+        let world = World::for_tests(1);
+        let (a, b) = (Lane::Place(world.id()), Lane::Place(world.id()));
+        let mut lanes = Lanes::default();
+        for lane in [&a, &a, &b, &Lane::Node] {
+            assert!(lanes.add(task(&world, lane.clone())));
+        }
+        let begun = lanes.begin();
+        assert_eq!(begun.len(), 3);
+        assert!(lanes.begin().is_empty());
+        lanes.end(b, None);
+        assert!(lanes.begin().is_empty());
+        let Some(Job::Task(first)) = begun.into_iter().find(|job| job.lane() == a) else { unreachable!() };
+        lanes.end(a.clone(), Some(first.id));
+        assert!(lanes.begin().is_empty());
+        lanes.release(first.id);
+        assert_eq!(lanes.begin().len(), 1);
+        assert!(!lanes.is_idle());
+        lanes.end(a, None);
+        lanes.end(Lane::Node, None);
+        assert!(lanes.is_idle());
+    }
+
+    #[test]
+    fn a_few_checks_of_an_allocation_run_at_once_and_hold_up_no_other() {
+        let world = World::for_tests(1);
+        let (busy, quiet) = (world.id(), world.id());
+        let check = |allocation| {
+            let Job::Task(mut task) = task(&world, Lane::Place(allocation)) else { unreachable!() };
+            task.kind = TaskKind::CellProbe;
+            Job::Task(task)
+        };
+        let mut lanes = Lanes::default();
+        for _ in 0..100 {
+            assert!(lanes.add(check(busy)));
+        }
+        assert!(lanes.add(check(quiet)));
+        let begun: Vec<Lane> = lanes.begin().iter().map(Job::lane).collect();
+        assert_eq!(begun.len(), CHECKS_OF_ALLOCATION + 1);
+        assert!(begun.iter().any(|lane| matches!(lane, Lane::Check(allocation, _) if *allocation == quiet)));
+        assert!(lanes.begin().is_empty());
+        lanes.end(begun[0].clone(), None);
+        assert_eq!(lanes.begin().len(), 1, "the next one begins when one has ended");
+        for _ in 0..CHECKS_ON_NODE {
+            let one = world.id();
+            assert!(lanes.add(check(one)));
+        }
+        assert_eq!(lanes.begin().len(), CHECKS_ON_NODE - CHECKS_OF_ALLOCATION - 1);
+    }
+
+    #[test]
+    fn a_ghost_waits_for_what_runs_and_not_for_what_is_untold() {
+        let world = World::for_tests(1);
+        let allocation_id = world.id();
+        let a = Lane::Place(allocation_id);
+        let mut lanes = Lanes::default();
+        lanes.add(task(&world, a.clone()));
+        let Some(Job::Task(first)) = lanes.begin().pop() else { unreachable!() };
+        let (gone, _) = tokio::sync::oneshot::channel();
+        lanes.add(Job::Ghost(Ghost::Place(Place { allocation_id, incarnation: 1 }), gone));
+        assert!(lanes.begin().is_empty());
+        lanes.end(a, Some(first.id));
+        assert_eq!(lanes.begin().len(), 1);
+    }
+
+    #[test]
+    fn a_task_that_comes_twice_is_the_same_until_its_report_is_taken() {
+        let world = World::for_tests(1);
+        let Job::Task(first) = task(&world, Lane::Node) else { unreachable!() };
+        let again = || Job::Task(first.clone());
+        let mut lanes = Lanes::default();
+        assert!(lanes.add(again()));
+        assert!(!lanes.add(again()));
+        assert_eq!(lanes.begin().len(), 1);
+        lanes.end(Lane::Node, Some(first.id));
+        assert!(!lanes.add(again()));
+        lanes.release(first.id);
+        assert!(lanes.add(again()));
+        lanes.forget_waiting();
+        assert!(lanes.begin().is_empty());
+        assert!(lanes.add(again()));
+    }
+
+    #[test]
+    fn services_of_a_cell_wait_for_each_other_only_where_they_say_so_and_a_command_for_none_of_them() {
+        let world = World::for_tests(1);
+        let (cell_id, allocation_id) = (world.id(), world.id());
+        let of = |act: CellAct| {
+            let Job::Task(mut task) = task(&world, Lane::Place(allocation_id)) else { unreachable!() };
+            task.kind = act.kind();
+            task.details.cell = Some(CellOrder {
+                cell_id,
+                name: "c".into(),
+                incarnation: 1,
+                keep_state: false,
+                spec: None,
+                attachment: None,
+                pull: None,
+            });
+            task.details.act = Some(act);
+            Job::Task(task)
+        };
+        let service = |name: &str| {
+            of(CellAct::Service(ServiceOrder { name: name.into(), action: ServiceAction::Start }))
+        };
+        let mut lanes = Lanes::default();
+        for job in
+            [service("database"), service("web"), service("web"), of(CellAct::Files(FilesOrder::default()))]
+        {
+            assert!(lanes.add(job));
+        }
+        let begun: Vec<Lane> = lanes.begin().iter().map(Job::lane).collect();
+        assert_eq!(
+            begun,
+            [
+                Lane::Cell(cell_id),
+                Lane::Service(cell_id, "database".into()),
+                Lane::Service(cell_id, "web".into())
+            ]
+        );
+        assert!(lanes.begin().is_empty());
+    }
+}

@@ -1,0 +1,152 @@
+//! Pulling an image by its digest: the documents first, then what they lead to.
+//!
+//! Only digests are asked for, and what comes is believed only if it has the digest, so it does not matter what a tag means
+//! meanwhile, nor who answers.
+
+use std::io::Write as _;
+
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
+use muster_image::{Blob, Digest, Lead, Limits};
+use muster_wire::cell::{CellOrder, Pull, Root};
+use muster_wire::task::Refusal;
+
+use super::blob::{blocking, fetch, other};
+use super::given::Pulled;
+use super::line::Line;
+use super::registry::Registry;
+use super::verdict;
+use crate::driver::{Supply, Undone};
+use crate::node::Running;
+
+/// So many blobs are fetched at once.
+const AT_ONCE: usize = 3;
+/// How many documents may lead from one to the next.
+const NESTING: usize = 5;
+
+/// Has the image of a cell on the node, or what it is unpacked from, and only if it may run.
+pub(super) async fn pull(node: &Running, cell: &CellOrder, pull: &Pull) -> Result<Option<Pulled>, Undone> {
+    let refused = |why: String| Undone::because(Refusal::ArtifactPull, why);
+    let digest: Digest = pull.digest.parse().map_err(|error| refused(format!("{error}")))?;
+    match cell.spec.as_ref().map(|spec| &spec.root) {
+        Some(Root::Image(named)) if *named == pull.digest => {}
+        _ => return Err(refused(format!("{digest} is to be pulled, and the cell is not made of it"))),
+    }
+    let registry = Registry::new(node, cell, &pull.repository)?;
+    // Before it is looked for, so that an image that is found here stays.
+    let image = node.driver.hold_image(&digest);
+    let supply = node.driver.supply(&digest).map_err(|error| Undone::from(error.to_string()))?;
+    let nothing = |image| Pulled { hold: node.store.hold(Vec::new()), _image: image };
+    if supply == Supply::Pretended {
+        registry.token(None).await.map_err(|error| registry.failed(&error))?;
+        return Ok(Some(nothing(image)));
+    }
+    verdict::examine(&registry, &pull.trust, &digest).await?;
+    if supply == Supply::There {
+        return Ok(Some(nothing(image)));
+    }
+    let (store, now) = (node.store.clone(), node.world.now());
+    blocking(move || {
+        store.make()?;
+        store.sweep(now);
+        Ok(())
+    })
+    .await?;
+    let layers = documents(&registry, &digest).await?;
+    let hold = node.store.hold(layers.iter().map(|layer| layer.digest).collect());
+    if node.store.has_room(&layers).is_err() {
+        let store = node.store.clone();
+        blocking(move || {
+            store.remove_unheld_layers();
+            Ok(())
+        })
+        .await?;
+        node.driver.evict_for(node.store.needed_for(&layers)).await;
+        node.store.has_room(&layers).map_err(refused)?;
+    }
+    let mut waiting = layers.iter();
+    let mut under_way = FuturesUnordered::new();
+    loop {
+        while under_way.len() < AT_ONCE
+            && let Some(layer) = waiting.next()
+        {
+            under_way.push(fetch(&registry, layer));
+        }
+        match under_way.next().await {
+            Some(fetched) => fetched?,
+            None => break,
+        }
+    }
+    drop(under_way);
+    Ok(Some(Pulled { hold, _image: image }))
+}
+
+/// Fetches index, manifest and configuration; gives the layers, each once.
+async fn documents(registry: &Registry<'_>, digest: &Digest) -> Result<Vec<Blob>, Undone> {
+    let limits = Limits::default();
+    let unusable = |error: muster_image::Error| Undone::because(Refusal::ArtifactPull, error);
+    let mut line = Line::new(&registry.node.dial);
+    let (mut at, mut size) = (*digest, None);
+    for _ in 0..NESTING {
+        let bytes = document(registry, &mut line, "manifests", &at, size, &limits).await?;
+        match muster_image::lead(&at, &bytes, &limits).map_err(unusable)? {
+            Lead::On(next) => (at, size) = (next.digest, Some(next.size)),
+            Lead::To { config, mut layers } => {
+                document(registry, &mut line, "blobs", &config.digest, Some(config.size), &limits).await?;
+                layers.sort_by_key(|layer| layer.digest);
+                layers.dedup();
+                // Never more than it may hold when it is unpacked.
+                let bytes = layers.iter().fold(0_u64, |sum, layer| sum.saturating_add(layer.size));
+                if bytes > limits.bytes {
+                    let why = format!("{digest} has {bytes} bytes, and {} are the most", limits.bytes);
+                    return Err(Undone::because(Refusal::ArtifactPull, why));
+                }
+                return Ok(layers);
+            }
+        }
+    }
+    let why = format!("{digest} leads through more than {NESTING} documents and to no manifest");
+    Err(Undone::because(Refusal::ArtifactPull, why))
+}
+
+/// A document, from the layout or else from the registry, with the digest that it should have.
+async fn document(
+    registry: &Registry<'_>,
+    line: &mut Line,
+    kind: &str,
+    digest: &Digest,
+    size: Option<u64>,
+    limits: &Limits,
+) -> Result<Vec<u8>, Undone> {
+    let most = limits.document_bytes;
+    if size.is_some_and(|size| size > most) {
+        let why = format!("{digest} is said to be longer than {most} bytes");
+        return Err(Undone::because(Refusal::ArtifactPull, why));
+    }
+    let (place, wanted) = (registry.node.store.blob(digest), *digest);
+    let kept =
+        blocking(move || Ok(std::fs::read(place).ok().filter(|kept| Digest::of(kept) == wanted))).await?;
+    if let Some(kept) = kept {
+        return Ok(kept);
+    }
+    let found = registry.read(line, &format!("{kind}/{digest}"), most).await;
+    let bytes = found.map_err(|error| registry.failed(&error))?.to_vec();
+    if Digest::of(&bytes) != *digest {
+        return Err(other(registry, &Digest::of(&bytes), digest));
+    }
+    if let Some(size) = size.filter(|size| *size != bytes.len() as u64) {
+        let why = format!("{digest} has {} bytes where its descriptor says {size}", bytes.len());
+        return Err(Undone::because(Refusal::ArtifactDamaged, why));
+    }
+    let (partial, place) = (registry.node.store.partial(digest), registry.node.store.blob(digest));
+    let turn = registry.node.store.turn(digest);
+    let _turn = turn.lock().await;
+    blocking(move || {
+        let mut file = std::fs::File::create(&partial)?;
+        file.write_all(&bytes)?;
+        file.sync_all()?;
+        std::fs::rename(&partial, &place)?;
+        Ok(bytes)
+    })
+    .await
+}

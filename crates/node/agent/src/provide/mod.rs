@@ -1,0 +1,76 @@
+//! What a cell needs that only the server has: its image, the proof that the image may run, and its secrets.
+//!
+//! All of it is had before the driver is asked for anything, because it is the network's work and drivers block. When it cannot
+//! be had, the driver is told so instead, and sees to it that nothing is left of the cell. To let the driver fetch was
+//! rejected: it would need a second way to the server, which no partition would cut.
+
+mod ask;
+mod blob;
+mod given;
+mod image;
+mod line;
+mod persist;
+mod registry;
+mod store;
+mod verdict;
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use muster_wire::cell::{CellOrder, SecretFile};
+use muster_wire::task::{CellAct, Refusal, TaskKind};
+use muster_wire::wire::SecretWhat;
+
+use crate::AgentError;
+use crate::driver::{Order, Undone};
+use crate::node::Running;
+pub(crate) use given::Given;
+use given::Told;
+pub(crate) use store::Store;
+pub(crate) use verdict::Verdicts;
+
+/// What an order needs; nothing for most of them. The inner error is why it cannot be had.
+pub(crate) async fn provide(
+    node: &Running,
+    order: &Order,
+    until: Timestamp,
+) -> Result<Result<Given, Undone>, AgentError> {
+    let Some(cell) = &order.details.cell else { return Ok(Ok(Given::default())) };
+    let runs = || node.driver.runs(cell.cell_id, cell.incarnation);
+    let secrets = match (order.kind, &order.details.act) {
+        // What runs was made to the end, and was given all that it needs when it was.
+        (TaskKind::CellCreate, _) if !runs()? => {
+            cell.spec.as_ref().map(|spec| &spec.secrets[..]).unwrap_or_default()
+        }
+        // Whatever runs: the image is for what comes after it.
+        (TaskKind::ImagePull, _) => &[],
+        // For a cell that does not run nothing is asked: the driver says that it does not.
+        (TaskKind::CellFiles, Some(CellAct::Files(files))) if runs()? => &files.secrets[..],
+        _ => return Ok(Ok(Given::default())),
+    };
+    let left = Duration::try_from(until.duration_since(node.world.now())).unwrap_or_default();
+    let ended = tokio::time::timeout(left, Box::pin(everything(node, cell, secrets))).await;
+    Ok(ended.unwrap_or_else(|_| {
+        let why = "its image or its secrets did not come in the time that the task has; ask again, and what came is used";
+        let making = matches!(order.kind, TaskKind::CellCreate | TaskKind::ImagePull);
+        Err(Undone::because(if making { Refusal::ArtifactPull } else { Refusal::Secret }, why))
+    }))
+}
+
+async fn everything(node: &Running, cell: &CellOrder, named: &[SecretFile]) -> Result<Given, Undone> {
+    let image = match &cell.pull {
+        Some(pull) if cell.spec.is_some() => image::pull(node, cell, pull).await?,
+        _ => None,
+    };
+    // The secrets come last, and are held for no longer than it takes to make the cell.
+    let mut secrets = Vec::new();
+    for secret in named {
+        let content = ask::ask(node, cell, SecretWhat::File(secret.file.clone())).await;
+        let content = content.map_err(|error| {
+            let why = format!("the secret {} could not be had: {}", secret.secret, persist::said(&error));
+            Undone::because(Refusal::Secret, why)
+        })?;
+        secrets.push(Told { file: secret.file.clone(), uid: secret.uid, gid: secret.gid, content });
+    }
+    Ok(Given { image, secrets })
+}

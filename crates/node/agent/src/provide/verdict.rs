@@ -1,0 +1,266 @@
+//! Whether an image may run: its signatures are collected and judged before anything of it is unpacked, every time that a cell is
+//! made from it.
+//!
+//! What may run is remembered by the image's digest and the policy's name, in memory and on the disk, so that a second cell
+//! costs nothing and needs no network. A refusal is not remembered: somebody may sign the image and ask again. To believe
+//! the server's own verdict was rejected, because then who rules the server or its storage rules what runs.
+
+use std::sync::Mutex;
+
+use muster_image::Digest;
+use muster_trust::{
+    Examination, MOST_BUNDLE, MOST_PAYLOAD, PublicKey, Signature, TrustedKey, Verdict, bundle, simple,
+};
+use muster_wire::cell::Trust;
+use muster_wire::task::Refusal;
+use serde::{Deserialize, Serialize};
+use tokio::sync::Semaphore;
+
+use super::line::Line;
+use super::registry::Registry;
+use crate::driver::Undone;
+use crate::folder::Folder;
+
+const FILE: &str = "verdicts.json";
+/// So many are remembered; the oldest are forgotten first.
+const REMEMBERED: usize = 1_000;
+/// A manifest of signatures, and the list of those that refer to an image.
+const MOST_DOCUMENT: u64 = 4 << 20;
+/// So many bytes of signatures are held at once.
+const HELD: usize = 1 << 20;
+/// So many images are examined at once, each with a page of the registry and the signatures that it holds: some 10 MB.
+const AT_ONCE: usize = 4;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Known {
+    digest: Digest,
+    policy: String,
+    verdict: Verdict,
+}
+
+/// Which images were found to be trusted, under which policy.
+#[derive(Debug)]
+pub(crate) struct Verdicts {
+    folder: Folder,
+    known: Mutex<Option<Vec<Known>>>,
+    turns: Semaphore,
+}
+
+impl Verdicts {
+    pub(crate) fn new(folder: &Folder) -> Self {
+        Self { folder: folder.clone(), known: Mutex::default(), turns: Semaphore::new(AT_ONCE) }
+    }
+
+    fn lookup(&self, digest: &Digest, policy: &str) -> Option<Verdict> {
+        self.with(|known| {
+            let found = known.iter().find(|known| known.digest == *digest && known.policy == policy);
+            found.map(|known| known.verdict.clone())
+        })
+    }
+
+    fn keep(&self, digest: &Digest, policy: &str, verdict: &Verdict) {
+        self.with(|known| {
+            known.retain(|known| known.digest != *digest || known.policy != policy);
+            known.push(Known { digest: *digest, policy: policy.to_owned(), verdict: verdict.clone() });
+            known.drain(..known.len().saturating_sub(REMEMBERED));
+            if let Err(error) = self.folder.write_document(FILE, known) {
+                tracing::warn!(%error, "a verdict is not remembered beyond this process");
+            }
+        });
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut Vec<Known>) -> T) -> T {
+        let mut known = self.known.lock().expect("no holder of this lock can panic");
+        let known = known.get_or_insert_with(|| {
+            // What cannot be read is found out again.
+            let read = self.folder.read_document(FILE).inspect_err(|error| {
+                tracing::warn!(%error, "verdicts of earlier are forgotten");
+            });
+            read.ok().flatten().unwrap_or_default()
+        });
+        act(known)
+    }
+}
+
+/// Lets an image pass that may run.
+pub(super) async fn examine(registry: &Registry<'_>, trust: &Trust, digest: &Digest) -> Result<(), Undone> {
+    let verdicts = &registry.node.verdicts;
+    let known = verdicts.lookup(digest, &trust.policy);
+    if known.is_some_and(|verdict| refusal(&verdict, trust, digest).is_none()) {
+        return Ok(());
+    }
+    let _turn = verdicts.turns.acquire().await;
+    let examination = Examination::new(same(digest), None, keys(trust));
+    let line = Line::new(&registry.node.dial);
+    let mut examiner = Examiner { registry, line, examination, waiting: Vec::new() };
+    let examined = examiner.examine_all(digest).await;
+    examined.map_err(|error| registry.failed(&error))?;
+    let verdict = examiner.examination.verdict();
+    match refusal(&verdict, trust, digest) {
+        Some(why) => Err(Undone::because(Refusal::ArtifactUntrusted, why)),
+        None => {
+            tracing::info!(%digest, policy = trust.policy, ?verdict, "an image may run");
+            verdicts.keep(digest, &trust.policy, &verdict);
+            Ok(())
+        }
+    }
+}
+
+/// Why what was found keeps the image from running.
+fn refusal(verdict: &Verdict, trust: &Trust, digest: &Digest) -> Option<String> {
+    match verdict {
+        Verdict::Trusted { .. } => None,
+        Verdict::Unsigned if !trust.required => None,
+        Verdict::Unsigned => Some(format!(
+            "{digest} has no signature, and only signed images run here: sign it with a key of its publisher"
+        )),
+        Verdict::Untrusted { reason } => Some(format!("{digest} may not run: {reason}")),
+    }
+}
+
+/// A key that cannot be read made no signature that counts.
+fn keys(trust: &Trust) -> Vec<TrustedKey> {
+    let read = |key: &muster_wire::cell::TrustKey| match PublicKey::from_pem(&key.public_key) {
+        Ok(public) => Some(TrustedKey { id: key.id.clone(), key: public, revoked: key.revoked }),
+        Err(error) => {
+            tracing::warn!(key = key.id, %error, "a trusted key cannot be read and does not count");
+            None
+        }
+    };
+    trust.keys.iter().filter_map(read).collect()
+}
+
+/// Both crates have a type for it, and both read the same text.
+fn same(digest: &Digest) -> muster_trust::Digest {
+    digest.to_string().parse().expect("a digest is a digest")
+}
+
+/// Examines the signatures beside an image, until one of them is good.
+struct Examiner<'r> {
+    registry: &'r Registry<'r>,
+    line: Line,
+    examination: Examination,
+    waiting: Vec<Signature>,
+}
+
+type Heard<T> = Result<T, crate::link::CallError>;
+
+impl Examiner<'_> {
+    async fn examine_all(&mut self, digest: &Digest) -> Heard<()> {
+        self.examine_tagged(digest).await?;
+        self.examine_bundles(digest).await
+    }
+
+    /// Those under the tag that cosign gives them.
+    async fn examine_tagged(&mut self, digest: &Digest) -> Heard<()> {
+        let what = format!("manifests/{}", simple::tag(&same(digest)));
+        let Some(manifest) = self.registry.lookup(&mut self.line, &what, MOST_DOCUMENT).await? else {
+            return Ok(());
+        };
+        let Ok(layers) = simple::layers(&manifest) else {
+            // A signature that cannot be read is still one: what has it is not unsigned.
+            let digest = muster_trust::Digest::of(&manifest);
+            self.add(Signature::Simple { payload: Vec::new(), signature: Vec::new(), digest }).await?;
+            return self.examine_waiting().await;
+        };
+        for layer in layers {
+            if !self.examination.wants_simple() {
+                break;
+            }
+            let payload = self.blob(&layer.digest, layer.size, MOST_PAYLOAD).await?;
+            let (signature, digest) = (layer.signature, layer.digest);
+            self.add(Signature::Simple { payload, signature, digest }).await?;
+        }
+        self.examine_waiting().await
+    }
+
+    /// Those that refer to the image. All of them, page by page: anybody who may push adds bad ones, in any order.
+    async fn examine_bundles(&mut self, digest: &Digest) -> Heard<()> {
+        let kind = bundle::MEDIA_TYPE.replace('+', "%2B").replace('/', "%2F");
+        let mut after: Option<Digest> = None;
+        while self.examination.wants_bundles() {
+            let last = after.map(|digest| format!("&last={digest}")).unwrap_or_default();
+            let what = format!("referrers/{digest}?artifactType={kind}{last}");
+            let Some(list) = self.registry.lookup(&mut self.line, &what, MOST_DOCUMENT).await? else {
+                break;
+            };
+            let mut page = serde_json::from_slice::<Referring>(&list).unwrap_or_default().manifests;
+            // Pages are in the order of digests. A registry that repeats itself has nothing more.
+            page.retain(|one| one.artifact_type == bundle::MEDIA_TYPE && Some(one.digest) > after);
+            let Some(furthest) = page.iter().map(|one| one.digest).max() else { break };
+            after = Some(furthest);
+            for referring in page {
+                if !self.examination.wants_bundles() {
+                    break;
+                }
+                self.read_bundle(&referring.digest).await?;
+            }
+            self.examine_waiting().await?;
+        }
+        Ok(())
+    }
+
+    async fn read_bundle(&mut self, referring: &Digest) -> Heard<()> {
+        let what = format!("manifests/{referring}");
+        let manifest = self.registry.lookup(&mut self.line, &what, MOST_DOCUMENT).await?;
+        let manifest = manifest.filter(|bytes| Digest::of(bytes) == *referring);
+        let layers = manifest.and_then(|bytes| bundle::layers(&bytes).ok()).unwrap_or_default();
+        let (json, digest) = match layers.first() {
+            Some(layer) => (self.blob(&layer.digest, layer.size, MOST_BUNDLE).await?, layer.digest),
+            None => (Vec::new(), same(referring)),
+        };
+        self.add(Signature::Bundle { json, digest }).await
+    }
+
+    async fn add(&mut self, signature: Signature) -> Heard<()> {
+        self.waiting.push(signature);
+        let bytes: usize = self.waiting.iter().map(Signature::len).sum();
+        if bytes < HELD { Ok(()) } else { self.examine_waiting().await }
+    }
+
+    async fn examine_waiting(&mut self) -> Heard<()> {
+        let waiting = std::mem::take(&mut self.waiting);
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        let empty = Examination::new(muster_trust::Digest::of(b""), None, Vec::new());
+        let mut examination = std::mem::replace(&mut self.examination, empty);
+        let examined = tokio::task::spawn_blocking(move || {
+            waiting.iter().for_each(|signature| examination.examine(signature));
+            examination
+        });
+        let failed = |error: tokio::task::JoinError| crate::link::CallError::Strange(error.to_string());
+        self.examination = examined.await.map_err(failed)?;
+        Ok(())
+    }
+
+    /// What holds a signature. Where it is missing or too long it is empty, and so a signature that cannot be read.
+    async fn blob(&mut self, digest: &muster_trust::Digest, size: u64, most: usize) -> Heard<Vec<u8>> {
+        if size > most as u64 {
+            return Ok(Vec::new());
+        }
+        let found = self.registry.lookup(&mut self.line, &format!("blobs/{digest}"), size).await;
+        let bytes = match found {
+            Ok(bytes) => bytes.unwrap_or_default().to_vec(),
+            // Longer than its descriptor says: it is not what it should be.
+            Err(crate::link::CallError::Strange(_)) => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        Ok(bytes)
+    }
+}
+
+/// What refers to an image.
+#[derive(Default, Deserialize)]
+struct Referring {
+    #[serde(default)]
+    manifests: Vec<One>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct One {
+    digest: Digest,
+    #[serde(default)]
+    artifact_type: String,
+}

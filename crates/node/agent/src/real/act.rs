@@ -1,0 +1,145 @@
+//! What is done in a cell that runs, and checks beside it.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use muster_cell::{CellError, Once, Patience, Request, Secret};
+use muster_image::{Digest, Limits, Source};
+use muster_wire::cell::CellOrder;
+use muster_wire::task::{
+    CellAct, CommandOrder, FilesOrder, Findings, ProbeOrder, Ran, Refusal, ServiceOrder,
+};
+
+use super::cell::unusable;
+use super::{Done, Driver, said};
+use crate::AgentError;
+use crate::driver::{Order, Outcome, Undone};
+
+/// So much of a task's time is left for its report.
+const TO_REPORT: Duration = Duration::from_secs(2);
+
+/// Why something was not done, or that nobody knows.
+enum Why {
+    Undone(Undone),
+    Unknown(CellError),
+}
+
+impl From<CellError> for Why {
+    fn from(error: CellError) -> Self {
+        match error {
+            CellError::GivenUp => Self::Unknown(error),
+            CellError::Dead(_) => Self::Undone(Undone::because(Refusal::CellDead, error)),
+            error => Self::Undone(said(error).into()),
+        }
+    }
+}
+
+impl<U: Into<Undone>> From<U> for Why {
+    fn from(why: U) -> Self {
+        Self::Undone(why.into())
+    }
+}
+
+impl Driver {
+    /// Does what an order says in a cell, and looks at the cell afterwards.
+    pub(super) fn act(&self, order: &Order) -> Outcome {
+        match self.try_act(order) {
+            Ok(findings) => Ok(Ok(findings)),
+            Err(Why::Undone(undone)) => Ok(Err(undone)),
+            Err(Why::Unknown(error)) => Err(AgentError::Refused(error.to_string())),
+        }
+    }
+
+    fn try_act(&self, order: &Order) -> Result<Findings, Why> {
+        let (Some(place), Some(cell), Some(act)) = (&order.place, &order.details.cell, &order.details.act)
+        else {
+            return Err("it is not said what to do in which cell".to_owned().into());
+        };
+        if act.kind() != order.kind {
+            let why = format!("the task says {:?}, and what to do is {:?}", order.kind, act.kind());
+            return Err(why.into());
+        }
+        // A cell is not touched through another allocation.
+        if !self.cells_of(place.allocation_id)?.iter().any(|there| there.cell_id == cell.cell_id) {
+            return Err("the cell is not there".to_owned().into());
+        }
+        let given = order.given.as_ref().map_err(Undone::clone)?;
+        let left = Duration::try_from(order.until.duration_since(self.world.now())).unwrap_or_default();
+        let patience = Patience {
+            within: left.saturating_sub(TO_REPORT),
+            now: &|| self.world.now(),
+            given_up: &|| self.left.load(Ordering::Relaxed),
+        };
+        let ran = match act {
+            CellAct::Files(files) => {
+                let secrets: Vec<Secret<'_>> = given.secrets.iter().map(|told| told.for_cell()).collect();
+                self.cell_files(cell, files, &secrets)?;
+                None
+            }
+            CellAct::Service(service) => {
+                self.cell_service(order, cell, service, &patience)?;
+                None
+            }
+            CellAct::Command(command) => Some(self.cell_command(order, cell, command, &patience)?),
+            CellAct::Probe(probe) => Some(self.cell_probe(cell, probe, &patience)?),
+        };
+        // Its network is as it was: nobody asks for that here, and every look at it waits for whoever changes one.
+        let found = self.cells.look(cell.cell_id)?;
+        Ok(Findings { cell: Some(found), ran, ..Findings::default() })
+    }
+
+    fn cell_files(&self, cell: &CellOrder, files: &FilesOrder, secrets: &[Secret<'_>]) -> Result<(), Why> {
+        Ok(self.cells.files_apply(cell.cell_id, cell.incarnation, files, secrets)?)
+    }
+
+    fn cell_service(
+        &self,
+        order: &Order,
+        cell: &CellOrder,
+        service: &ServiceOrder,
+        patience: &Patience<'_>,
+    ) -> Result<(), Why> {
+        let (incarnation, by) = (cell.incarnation, task(order)?);
+        Ok(self
+            .cells
+            .service_request(cell.cell_id, &Request { incarnation, order: service, by: &by, patience })?)
+    }
+
+    fn cell_command(
+        &self,
+        order: &Order,
+        cell: &CellOrder,
+        command: &CommandOrder,
+        patience: &Patience<'_>,
+    ) -> Result<Ran, Why> {
+        let (incarnation, id) = (cell.incarnation, task(order)?);
+        let once = Once { incarnation, id: &id, order: command, patience };
+        Ok(self.cells.command_once(cell.cell_id, &once)?)
+    }
+
+    fn cell_probe(&self, cell: &CellOrder, probe: &ProbeOrder, patience: &Patience<'_>) -> Result<Ran, Why> {
+        if let Some(digest) = self.cells.image(cell.cell_id)? {
+            self.still_sealed(&digest)?;
+        }
+        Ok(self.cells.witness(cell.cell_id, cell.incarnation, probe, patience)?)
+    }
+
+    /// The image is as it was unpacked, by what a cell is made by too: a check from one that somebody changed is none.
+    fn still_sealed(&self, digest: &str) -> Result<(), Undone> {
+        let digest: Digest = digest.parse().map_err(said)?;
+        let missing = || {
+            let why = format!(
+                "{digest} is not unpacked here any more, so nothing can be checked with it; restart the cell"
+            );
+            Undone::because(Refusal::ArtifactDamaged, why)
+        };
+        self.images.lookup(&digest).map_err(unusable)?.ok_or_else(missing)?;
+        // It is here, so nothing is taken from anywhere.
+        let nowhere = Source::Layout(self.settings.folder.join("no-layout"));
+        self.images.ensure(&nowhere, &digest, &Limits::default()).map(drop).map_err(unusable)
+    }
+}
+
+fn task(order: &Order) -> Done<String> {
+    order.task.map(|task| task.to_string()).ok_or_else(|| "it needs a task".to_owned())
+}

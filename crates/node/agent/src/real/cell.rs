@@ -1,0 +1,309 @@
+//! Cells: an image or directories of the node, a network, and what runs in them.
+
+use std::time::{Duration, Instant};
+
+use muster_cell::{CellError, DestroyOptions, LogLine, Make, RootSource, Secret, Stream};
+use muster_ids::{AllocationId, CellId};
+use muster_image::{Digest, Error, Source};
+use muster_network::Attach;
+use muster_wire::cell::{CellFindings, CellOrder, CellPlace, CellSpec, Root, ServiceState};
+use muster_wire::task::{Findings, KeptLog, Place, Refusal};
+
+use super::place::disk_id;
+use super::{Done, Driver, said};
+use crate::driver::Undone;
+use crate::provide::Given;
+
+/// Who asks whether a cell is ready is answered at once if it is, and after so long if it is not.
+const PATIENCE: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(20);
+/// So much of what each service wrote is kept when its cell goes.
+const KEPT: usize = 128 * 1024;
+/// So much of all of an allocation's services together: a report has a largest size.
+const KEPT_IN_ALL: usize = 1024 * 1024;
+/// What comes so near to that has surely been cut.
+const SLACK: usize = 8 * 1024;
+
+impl Driver {
+    /// The cells of an allocation.
+    pub(super) fn cells_of(&self, allocation: AllocationId) -> Done<Vec<CellPlace>> {
+        let cells = self.cells.list().map_err(said)?;
+        Ok(cells.into_iter().filter(|cell| cell.allocation_id == allocation).collect())
+    }
+
+    pub(super) fn cell_create(
+        &self,
+        place: &Place,
+        order: &CellOrder,
+        given: &Result<Given, Undone>,
+    ) -> Result<Findings, Undone> {
+        if let Some(there) = self.there(order.cell_id)?.filter(|there| *there != order.incarnation) {
+            return Err(format!("incarnation {there} is still there").into());
+        }
+        // What runs was made to the end, and was given all that it needs when it was.
+        if self.cells.runs(order.cell_id).map_err(said)? != Some(order.incarnation) {
+            // Of the same incarnation it was perhaps made and not to the end: here everything can be repeated.
+            let made = given.as_ref().map_err(Undone::clone).and_then(|given| self.make(place, order, given));
+            if let Err(undone) = made {
+                // "Surely not done" means that nothing of it is left.
+                self.take_down(order.cell_id, true)?;
+                return Err(undone);
+            }
+        }
+        self.cells.supervise(self.world.now());
+        Ok(Findings { cell: Some(self.look(order.cell_id)?), ..Findings::default() })
+    }
+
+    /// Unpacks the image that a cell is to be made of later. Nothing that runs notices.
+    pub(super) fn image_pull(
+        &self,
+        order: &CellOrder,
+        given: &Result<Given, Undone>,
+    ) -> Result<Findings, Undone> {
+        let given = given.as_ref().map_err(Undone::clone)?;
+        let spec = order.spec.as_ref().ok_or_else(|| "it is not said what it is made of".to_owned())?;
+        let _hold = self.hold_root(spec);
+        self.root(spec, given)?;
+        Ok(Findings::default())
+    }
+
+    fn make(&self, place: &Place, order: &CellOrder, given: &Given) -> Result<(), Undone> {
+        let spec = order.spec.as_ref().ok_or_else(|| "it is not said what it is made of".to_owned())?;
+        let _hold = self.hold_root(spec);
+        let devices = self.devices_for(place, spec).map_err(unsupported)?;
+        let disk = disk_id(place.allocation_id)?;
+        self.disks.repair(&disk).map_err(said)?;
+        // Where the disk should be there is a folder without it, and what the cell writes would fill the node's memory.
+        if !self.disks.look(&disk).map_err(said)?.is_some_and(|look| look.mounted) {
+            return Err("the disk of its allocation is not mounted: restart the allocation"
+                .to_owned()
+                .into());
+        }
+        let storage = self.disks.mount_point(&disk);
+        let network = order.attachment.as_ref();
+        let hosts =
+            network.map(|attachment| self.fabric.hosts(attachment.network_id)).transpose().map_err(said)?;
+        let hosts = hosts.flatten().unwrap_or_else(|| hosts_of_one(order));
+        let secrets: Vec<Secret<'_>> = given.secrets.iter().map(|told| told.for_cell()).collect();
+        let made = self
+            .cells
+            .make(&Make {
+                cell_id: order.cell_id,
+                allocation_id: place.allocation_id,
+                incarnation: order.incarnation,
+                name: &order.name,
+                spec,
+                root: self.root(spec, given)?,
+                storage: &storage,
+                share: self.share_for(order, spec)?,
+                devices,
+                hosts: &hosts,
+                secrets: &secrets,
+            })
+            .map_err(|error| match error {
+                CellError::Refused(why) => unsupported(why),
+                error => said(error).into(),
+            })?;
+        if let Some(attachment) = network {
+            let attach = Attach {
+                cell_id: order.cell_id,
+                pid: made.pid,
+                attachment,
+                egress: spec.egress,
+                ingress: &spec.ingress,
+            };
+            self.fabric.attach(&attach).map_err(said)?;
+        }
+        let wanted = self.wanted.lock().expect("no holder of this lock can panic").clone();
+        self.introduce(order.cell_id, &wanted)?;
+        Ok(self.cells.start(order.cell_id).map_err(said)?)
+    }
+
+    /// Which incarnation of a cell is there.
+    fn there(&self, cell: CellId) -> Done<Option<i64>> {
+        let cells = self.cells.list().map_err(said)?;
+        Ok(cells.into_iter().find(|place| place.cell_id == cell).map(|place| place.incarnation))
+    }
+
+    fn root(&self, spec: &CellSpec, given: &Given) -> Result<RootSource, Undone> {
+        match &spec.root {
+            Root::Image(digest) => {
+                let digest: Digest = digest.parse().map_err(said)?;
+                let pulled = given.image.as_ref();
+                // What is unpacked here may be another project's: only what the operator put there is for everybody. Where the
+                // agent has no --images, that is nothing, and whoever asked is told the same: they can push, and not start it anew.
+                let images = self.settings.images.as_deref();
+                let of_operator =
+                    images.filter(|layout| layout.join("blobs/sha256").join(digest.hex()).is_file());
+                let layout = pulled.map(|pulled| pulled.layout()).or(of_operator).ok_or_else(|| {
+                    unsupported(format!(
+                        "neither the project's registry nor the node's operator has {digest}: push it to a repository of the project"
+                    ))
+                })?;
+                let source = Source::Layout(layout.to_owned());
+                let unpacked = self.unpack_image(&source, &digest);
+                // Layers of an image that has no room would only keep the disk full.
+                let no_room = |undone: &Undone| undone.refusal == Some(Refusal::ArtifactPull);
+                if let Some(pulled) = pulled.filter(|_| unpacked.as_ref().err().is_none_or(no_room)) {
+                    pulled.unpacked();
+                }
+                let image = unpacked?;
+                let working_directory =
+                    Some(image.config.working_dir).filter(|directory| !directory.is_empty());
+                let (folder, environment) = (image.rootfs, image.config.env);
+                Ok(RootSource::Image { folder, environment, working_directory })
+            }
+            Root::Host(wanted) => {
+                let allowed = &self.settings.host_directories;
+                if let Some(refused) = wanted.iter().find(|directory| !allowed.contains(directory)) {
+                    let allowed = if allowed.is_empty() { "none".to_owned() } else { allowed.join(", ") };
+                    let why =
+                        format!("cells may not have {refused} of this node; its operator allows: {allowed}");
+                    return Err(unsupported(why));
+                }
+                Ok(RootSource::Host { directories: wanted.iter().map(Into::into).collect() })
+            }
+        }
+    }
+
+    /// The device nodes that a cell is given: of all GPUs of its allocation, or of those that it names.
+    fn devices_for(&self, place: &Place, spec: &CellSpec) -> Done<Vec<muster_cell::Device>> {
+        let held = self.places.lock().expect("no holder of this lock can panic");
+        let kept = held
+            .get(place.allocation_id)
+            .ok_or_else(|| "the place of its allocation is not there".to_owned())?;
+        let all: Vec<String> = kept.devices.iter().cloned().collect();
+        drop(held);
+        let chosen = match &spec.gpus {
+            None => all,
+            Some(wanted) => wanted
+                .iter()
+                .map(|index| {
+                    all.get(*index as usize)
+                        .cloned()
+                        .ok_or_else(|| format!("its allocation has no GPU {index}"))
+                })
+                .collect::<Done<_>>()?,
+        };
+        self.settings.device_nodes(&chosen)
+    }
+
+    /// Looks, and for a little while waits for what is not ready.
+    pub(super) fn cell_inspect(&self, order: &CellOrder) -> Done<Findings> {
+        let began = Instant::now();
+        loop {
+            let found = self.cells.look(order.cell_id).map_err(said)?;
+            let waits = found.services.iter().any(|service| match service.state {
+                ServiceState::Running => !service.ready,
+                ServiceState::Ended | ServiceState::Idle => false,
+                ServiceState::Waiting | ServiceState::Restarting => true,
+            });
+            if !found.present || !waits || began.elapsed() > PATIENCE {
+                return Ok(Findings { cell: Some(self.look(order.cell_id)?), ..Findings::default() });
+            }
+            std::thread::sleep(PAUSE);
+            self.cells.supervise(self.world.now());
+        }
+    }
+
+    pub(super) fn look(&self, cell: CellId) -> Done<CellFindings> {
+        let mut found = self.cells.look(cell).map_err(said)?;
+        if found.present {
+            let seen = self.fabric.look(cell, found.pid).map_err(said)?;
+            found.address = seen.and_then(|seen| seen.address).map(|address| address.to_string());
+            return Ok(found);
+        }
+        found.left.extend(self.fabric.leftovers(cell).map_err(said)?);
+        found.checked.push("links, forwarding entries, rules and records of networks".to_owned());
+        Ok(found)
+    }
+
+    pub(super) fn cell_destroy(&self, order: &CellOrder) -> Done<Findings> {
+        if let Some(there) = self.there(order.cell_id)?.filter(|there| *there > order.incarnation) {
+            return Err(format!("it is of incarnation {there}"));
+        }
+        self.take_down(order.cell_id, order.keep_state)?;
+        Ok(Findings { cell: Some(self.look(order.cell_id)?), ..Findings::default() })
+    }
+
+    /// Stops what runs in a cell and destroys it, with its state directories unless it is to be made anew.
+    pub(super) fn take_down(&self, cell: CellId, keep_state: bool) -> Done<()> {
+        let image = self.image_of(cell);
+        let destroy = || self.cells.destroy(cell, DestroyOptions { keep_state });
+        match destroy() {
+            // An error made its disk read-only, so its files could not be removed. Nothing of the cell uses the disk any more.
+            Err(error) if error.is_read_only() => {
+                for disk in self.disks.read_only().map_err(said)? {
+                    self.disks.repair(&disk).map_err(|why| format!("{error}; {why}"))?;
+                }
+                destroy().map_err(said)?;
+            }
+            ended => ended.map_err(said)?,
+        }
+        if let Some(image) = image {
+            self.mark_image_used(&image);
+        }
+        self.clear_aside();
+        self.fabric.detach(cell).map_err(said)
+    }
+
+    pub(super) fn keep_logs(&self, place: &Place, order: Option<&CellOrder>) -> Done<Findings> {
+        let mut logs = Vec::new();
+        for cell in self.cells_of(place.allocation_id)? {
+            if order.is_some_and(|order| order.cell_id != cell.cell_id) {
+                continue;
+            }
+            for (service, lines) in self.cells.logs_keep(cell.cell_id, KEPT).map_err(said)? {
+                let whole: String = lines.iter().map(line).collect();
+                // With its times a line is longer than what was written, and all of them go into one report.
+                let most = KEPT
+                    .min(KEPT_IN_ALL.saturating_sub(logs.iter().map(|log: &KeptLog| log.text.len()).sum()));
+                let text = last(&whole, most).to_owned();
+                let truncated = text.len() < whole.len() || whole.len() + SLACK > KEPT;
+                logs.push(KeptLog { cell_id: cell.cell_id, service, text, truncated });
+            }
+        }
+        Ok(Findings { logs, ..Findings::default() })
+    }
+}
+
+/// Why an image is not there, in the server's words where it has one for it.
+pub(super) fn unusable(error: Error) -> Undone {
+    match error {
+        Error::Changed { .. } | Error::Damaged { .. } => Undone::because(Refusal::ArtifactDamaged, error),
+        Error::NoRoom { .. } => Undone::because(Refusal::ArtifactPull, error),
+        error => said(error).into(),
+    }
+}
+
+/// A refusal that no retry changes.
+fn unsupported(why: String) -> Undone {
+    Undone::because(Refusal::Unsupported, why)
+}
+
+/// The last whole lines of a text that are not longer than this together.
+fn last(text: &str, most: usize) -> &str {
+    let mut from = text.len().saturating_sub(most);
+    if from == 0 {
+        return text;
+    }
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    text[from..].split_once('\n').map_or("", |(_, rest)| rest)
+}
+
+/// A line of a log as people read it.
+pub(super) fn line(line: &LogLine) -> String {
+    let stream = match line.stream {
+        Stream::Out => "stdout",
+        Stream::Err => "stderr",
+    };
+    format!("{} {stream} {}\n", line.at, line.text)
+}
+
+/// The names that a cell knows before its network has said more.
+fn hosts_of_one(order: &CellOrder) -> String {
+    let address = order.attachment.as_ref().map_or("127.0.1.1", |attachment| attachment.address.as_str());
+    format!("127.0.0.1 localhost\n{address} {}\n", order.name)
+}

@@ -1,0 +1,156 @@
+//! GPUs as device nodes: which files a cell must be given so that it can use one, and nothing else.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use muster_cell::Device;
+use muster_wire::inventory::Inventory;
+use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
+
+use super::settings::Settings;
+
+/// The numbers of devices that kernels leave to local use. At one that no driver has taken nothing answers, so opening it gives
+/// ENXIO where it is allowed and EPERM where it is not.
+const LOCAL: [std::ops::RangeInclusive<u32>; 3] = [240..=254, 120..=127, 60..=63];
+
+/// The device nodes of one GPU.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Node {
+    /// Invented: a node that nobody answers at.
+    Pretended {
+        /// The number of its kind, which no driver has.
+        major: u32,
+        /// Its number.
+        minor: u32,
+    },
+    /// NVIDIA's, by its number in `/dev`.
+    Nvidia {
+        /// Its number.
+        minor: u32,
+    },
+}
+
+/// The device nodes of the GPUs in an inventory. `proc` is where the driver says which is which.
+pub fn nodes(inventory: &Inventory, proc: &Path) -> BTreeMap<String, Node> {
+    let real = nvidia_minors(proc);
+    let major = number_without_driver(&fs::read_to_string(proc.join("devices")).unwrap_or_default());
+    let node = |(index, gpu): (usize, &muster_wire::inventory::Gpu)| {
+        let node = match real.get(&gpu.uuid) {
+            Some(minor) => Node::Nvidia { minor: *minor },
+            None if gpu.uuid.starts_with("GPU-pretended-") => {
+                Node::Pretended { major, minor: u32::try_from(index).unwrap_or(u32::MAX) }
+            }
+            None => return None,
+        };
+        Some((gpu.uuid.clone(), node))
+    };
+    inventory.gpus.iter().enumerate().filter_map(node).collect()
+}
+
+/// A number for local use that no driver has taken, by what `/proc/devices` says.
+fn number_without_driver(devices: &str) -> u32 {
+    let characters = devices.split("Block devices:").next().unwrap_or_default();
+    let number = |line: &str| line.split_whitespace().next()?.parse::<u32>().ok();
+    let taken: Vec<u32> = characters.lines().filter_map(number).collect();
+    LOCAL.into_iter().flatten().find(|major| !taken.contains(major)).unwrap_or(60)
+}
+
+/// UUID to number, as NVIDIA's driver says in `/proc/driver/nvidia/gpus/*/information`.
+fn nvidia_minors(proc: &Path) -> BTreeMap<String, u32> {
+    let Ok(folders) = fs::read_dir(proc.join("driver/nvidia/gpus")) else { return BTreeMap::new() };
+    let read = |folder: fs::DirEntry| {
+        let text = fs::read_to_string(folder.path().join("information")).ok()?;
+        let value = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+            Some(line.trim_start_matches(':').trim().to_owned())
+        };
+        Some((value("GPU UUID")?, value("Device Minor")?.parse().ok()?))
+    };
+    folders.flatten().filter_map(read).collect()
+}
+
+impl Settings {
+    fn pretended(&self, major: u32, minor: u32) -> PathBuf {
+        self.folder.join("devices").join(format!("pretended-{major}-{minor}"))
+    }
+
+    /// What a cell is given for these GPUs.
+    pub(super) fn device_nodes(&self, devices: &[String]) -> Result<Vec<Device>, String> {
+        let mut given = Vec::new();
+        let mut nvidia = false;
+        for uuid in devices {
+            match self.devices.get(uuid) {
+                None => return Err(format!("the node has no device {uuid}")),
+                Some(Node::Pretended { major, minor }) => given.push(Device {
+                    source: self.pretended(*major, *minor),
+                    target: format!("/dev/pretended{minor}"),
+                    major: *major,
+                    minor: *minor,
+                }),
+                Some(Node::Nvidia { minor }) => {
+                    nvidia = true;
+                    given.push(existing(&format!("/dev/nvidia{minor}"))?);
+                }
+            }
+        }
+        if nvidia {
+            // What all of NVIDIA's share; none of them reaches a GPU whose own node cannot be opened.
+            for shared in ["/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools"] {
+                if Path::new(shared).exists() {
+                    given.push(existing(shared)?);
+                }
+            }
+        }
+        Ok(given)
+    }
+}
+
+impl Settings {
+    /// Overwrites what a tenant may have left in a device's memory, and looks. A pretended one has none.
+    pub(super) fn wipe_device(&self, device: &str) -> Result<(), String> {
+        match self.devices.get(device) {
+            None => Err("the device is not there".to_owned()),
+            Some(Node::Pretended { .. }) => Ok(()),
+            Some(Node::Nvidia { .. }) => wipe_in_a_process(device),
+        }
+    }
+}
+
+/// Whoever speaks with a GPU holds memory of it until it ends, so this is done by a process that ends.
+fn wipe_in_a_process(device: &str) -> Result<(), String> {
+    let program =
+        std::env::current_exe().map_err(|error| format!("this program cannot be found: {error}"))?;
+    let mut wipe = std::process::Command::new(program);
+    wipe.args(["agent", "wipe-device", device]).env_clear().stdin(std::process::Stdio::null());
+    let done = wipe.output().map_err(|error| format!("the wipe cannot be started: {error}"))?;
+    if done.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&done.stderr);
+    Err(said.trim().chars().take(500).collect())
+}
+
+fn existing(path: &str) -> Result<Device, String> {
+    let facts = rustix::fs::stat(path).map_err(|error| format!("{path}: {error}"))?;
+    let (major, minor) = (rustix::fs::major(facts.st_rdev), rustix::fs::minor(facts.st_rdev));
+    Ok(Device { source: path.into(), target: path.to_owned(), major, minor })
+}
+
+/// Makes the nodes of pretended GPUs, unless they are there.
+pub(super) fn make_pretended(settings: &Settings) -> Result<(), String> {
+    let folder = settings.folder.join("devices");
+    for node in settings.devices.values() {
+        let Node::Pretended { major, minor } = node else { continue };
+        fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        let path = settings.pretended(*major, *minor);
+        // Whoever is in a cell is another user on the node; what it may open is for the control group to say.
+        let mode = Mode::from_raw_mode(0o666);
+        match mknodat(CWD, &path, FileType::CharacterDevice, mode, makedev(*major, *minor)) {
+            Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+            Err(error) => return Err(format!("{}: it cannot be made: {error}", path.display())),
+        }
+        rustix::fs::chmod(&path, mode).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    Ok(())
+}

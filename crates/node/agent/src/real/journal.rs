@@ -1,0 +1,106 @@
+//! What was begun and what was ended, on the disk before and after it is done.
+//!
+//! Every order can be repeated, so the journal is not needed to go on after a crash: the server asks again, and what is there
+//! is found by looking. It is for people and tests: what was under way when the power went is the last line without an end.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use jiff::Timestamp;
+use muster_ids::{AllocationId, CellId, TaskId};
+use muster_wire::task::TaskKind;
+use serde::Serialize;
+
+use crate::AgentError;
+use crate::driver::Order;
+
+/// One is kept beside the current one; each is at most so long.
+const LONGEST: u64 = 4 * 1024 * 1024;
+
+#[derive(Debug)]
+pub(super) struct Journal {
+    path: PathBuf,
+    file: Mutex<File>,
+}
+
+#[derive(Serialize)]
+struct Line<'l> {
+    at: Timestamp,
+    what: &'static str,
+    kind: TaskKind,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task_id: Option<TaskId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    allocation_id: Option<AllocationId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    incarnation: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cell_id: Option<CellId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cell_incarnation: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<&'l str>,
+}
+
+impl Journal {
+    pub(super) fn open(folder: &Path) -> Result<Self, AgentError> {
+        let path = folder.join("journal.jsonl");
+        let file = append(&path)?;
+        // The file's own name must outlive a power cut too.
+        File::open(folder)
+            .and_then(|folder| folder.sync_all())
+            .map_err(|error| AgentError::file(folder, error))?;
+        Ok(Self { path, file: Mutex::new(file) })
+    }
+
+    pub(super) fn begin(&self, order: &Order, at: Timestamp) -> Result<(), AgentError> {
+        self.write(order, "begun", None, at)
+    }
+
+    pub(super) fn end(&self, order: &Order, why: Option<&str>, at: Timestamp) -> Result<(), AgentError> {
+        self.write(order, if why.is_none() { "done" } else { "refused" }, why, at)
+    }
+
+    fn write(
+        &self,
+        order: &Order,
+        what: &'static str,
+        why: Option<&str>,
+        at: Timestamp,
+    ) -> Result<(), AgentError> {
+        let cell = order.details.cell.as_ref();
+        let line = Line {
+            at,
+            what,
+            kind: order.kind,
+            task_id: order.task,
+            allocation_id: order.place.as_ref().map(|place| place.allocation_id),
+            incarnation: order.place.as_ref().map(|place| place.incarnation),
+            cell_id: cell.map(|cell| cell.cell_id),
+            cell_incarnation: cell.map(|cell| cell.incarnation),
+            why,
+        };
+        let mut text = serde_json::to_string(&line).map_err(|error| AgentError::file(&self.path, error))?;
+        text.push('\n');
+        let mut file = self.file.lock().expect("no holder of this lock can panic");
+        let written = (|| {
+            if file.metadata()?.len() > LONGEST {
+                std::fs::rename(&self.path, self.path.with_extension("old.jsonl"))?;
+                *file = append(&self.path).map_err(std::io::Error::other)?;
+            }
+            let whole = file.metadata()?.len();
+            // Half a line, where the disk is full, would spoil the next one too.
+            file.write_all(text.as_bytes()).inspect_err(|_| drop(file.set_len(whole)))?;
+            file.sync_data()
+        })();
+        written.map_err(|error| AgentError::file(&self.path, format!("it cannot be written: {error}")))
+    }
+}
+
+fn append(path: &Path) -> Result<File, AgentError> {
+    let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path);
+    file.map_err(|error| AgentError::file(path, error))
+}

@@ -1,0 +1,391 @@
+//! The place of an allocation: a control group that all its cells share, and a disk of its own.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+use muster_cell::Limits;
+use muster_disk::DiskId;
+use muster_ids::AllocationId;
+use muster_wire::cell::CellPlace;
+use muster_wire::task::{Amount, Details, Findings, Place};
+use serde::{Deserialize, Serialize};
+
+use super::{Done, Driver, said};
+use crate::AgentError;
+use crate::folder::Folder;
+
+const FILE: &str = "places.json";
+/// How often disks are looked after.
+const DISKS_EVERY: SignedDuration = SignedDuration::from_secs(5);
+/// How the disk is called among what is not wiped.
+const DISK: &str = "disk";
+
+/// Which places there are, and what has not been wiped since somebody had it.
+#[derive(Debug)]
+pub(super) struct Places {
+    folder: Folder,
+    held: Held,
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct Held {
+    places: BTreeMap<AllocationId, Kept>,
+    /// Devices that were in a place and have not been wiped since, and whose place that was.
+    dirty: BTreeMap<String, AllocationId>,
+    /// Devices that were wiped and in no place since. What is in neither is not known to be clean: who lost this file must
+    /// wipe, and not believe.
+    #[serde(default)]
+    wiped: BTreeSet<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Kept {
+    incarnation: i64,
+    pub(super) devices: BTreeSet<String>,
+    amount: Amount,
+    exclusive: bool,
+}
+
+impl Held {
+    /// From the moment that a tenant has a device, something of the tenant's is on it.
+    fn give(&mut self, devices: &BTreeSet<String>, to: AllocationId) {
+        self.dirty.extend(devices.iter().map(|device| (device.clone(), to)));
+        self.wiped.retain(|device| !devices.contains(device));
+    }
+}
+
+impl Places {
+    pub(super) fn open(folder: &std::path::Path) -> Result<Self, AgentError> {
+        let folder = Folder::new(folder);
+        folder.make()?;
+        Ok(Self { held: folder.read_document(FILE)?.unwrap_or_default(), folder })
+    }
+
+    pub(super) fn list(&self) -> Vec<Place> {
+        let place =
+            |(id, kept): (&AllocationId, &Kept)| Place { allocation_id: *id, incarnation: kept.incarnation };
+        self.held.places.iter().map(place).collect()
+    }
+
+    pub(super) fn get(&self, allocation: AllocationId) -> Option<&Kept> {
+        self.held.places.get(&allocation)
+    }
+
+    /// On the disk before anything else happens.
+    fn change(&mut self, change: impl FnOnce(&mut Held)) -> Done<()> {
+        let mut next = self.held.clone();
+        change(&mut next);
+        self.folder.write_document(FILE, &next).map_err(said)?;
+        self.held = next;
+        Ok(())
+    }
+
+    fn holder(&self, device: &str) -> Option<AllocationId> {
+        self.held.places.iter().find(|(_, kept)| kept.devices.contains(device)).map(|(id, _)| *id)
+    }
+
+    /// Why these devices must not be given to this allocation.
+    fn untouchable(&self, allocation: AllocationId, devices: &BTreeSet<String>) -> Option<String> {
+        devices.iter().find_map(|device| {
+            let other = |id: &AllocationId| *id != allocation;
+            if let Some(holder) = self.holder(device).filter(other) {
+                return Some(format!("{device} is in the place of {holder}"));
+            }
+            let left = self.held.dirty.get(device).filter(|id| other(id))?;
+            Some(format!("{device} has not been wiped since it was in the place of {left}"))
+        })
+    }
+
+    /// Why who wants to be alone would not be.
+    fn alone(&self, allocation: AllocationId, exclusive: bool) -> Option<String> {
+        let mut others = self.held.places.iter().filter(|(id, _)| **id != allocation);
+        let (other, _) = others.find(|(_, kept)| exclusive || kept.exclusive)?;
+        Some(if exclusive {
+            format!("the node was asked for as a whole, and {other} is on it")
+        } else {
+            format!("the whole node belongs to {other}")
+        })
+    }
+}
+
+fn limits(amount: &Amount) -> Done<Limits> {
+    Limits::new(u32::try_from(amount.cpus).unwrap_or(0), megabytes(amount.memory_mb)).map_err(said)
+}
+
+/// The name of an allocation's disk.
+pub(super) fn disk_id(allocation: AllocationId) -> Done<DiskId> {
+    allocation.to_string().parse().map_err(said)
+}
+
+/// Whether the kernel lets us enlarge a file system that is mounted.
+fn may_grow_in_use() -> bool {
+    let capabilities = rustix::thread::capabilities(None);
+    capabilities.is_ok_and(|all| all.effective.contains(rustix::thread::CapabilitySet::SYS_RESOURCE))
+}
+
+fn megabytes(amount: i64) -> u64 {
+    u64::try_from(amount).unwrap_or(0)
+}
+
+impl Driver {
+    /// Overwrites a disk, looks, and removes it only if nothing was found.
+    pub(super) fn wipe_disk(&self, id: &DiskId) -> Done<()> {
+        if self.disks.look(id).map_err(said)?.is_none() {
+            return Ok(());
+        }
+        self.disks.wipe(id).map_err(said)?;
+        if self.disks.residue(id).map_err(said)?.is_empty() {
+            self.disks.remove(id).map_err(said)?;
+        }
+        Ok(())
+    }
+
+    fn held(&self) -> std::sync::MutexGuard<'_, Places> {
+        self.places.lock().expect("no holder of this lock can panic")
+    }
+
+    /// Mounts the disks of places again: after a reboot nothing is mounted.
+    pub(super) fn remount(&self) {
+        let places: Vec<(AllocationId, Kept)> =
+            self.held().held.places.iter().map(|(id, kept)| (*id, kept.clone())).collect();
+        for (id, kept) in places {
+            let again = (|| {
+                // It may have grown since that was written down, and be asked for again.
+                let disk = disk_id(id)?;
+                let there = self.disks.look(&disk).map_err(said)?.map_or(0, |look| look.size_mb);
+                self.disks.make(&disk, there.max(megabytes(kept.amount.disk_mb))).map_err(said)?;
+                self.cells.group_make(id, limits(&kept.amount)?).map_err(said)
+            })();
+            // One place that cannot be had again keeps no other back; whoever looks at it sees that it is not there.
+            if let Err(why) = again {
+                tracing::error!(allocation = %id, why, "the place could not be set up again after a start");
+            }
+        }
+    }
+
+    /// Tells of disks that an error made read-only, and has each take the room on the node that it was promised.
+    pub(super) fn look_after_disks(&self, now: Timestamp) {
+        let mut seen = self.disks_seen.lock().expect("no holder of this lock can panic");
+        if seen.0.is_some_and(|last| now.duration_since(last) < DISKS_EVERY) {
+            return;
+        }
+        seen.0 = Some(now);
+        let read_only: BTreeSet<DiskId> = match self.disks.read_only() {
+            Ok(found) => found.into_iter().collect(),
+            Err(error) => return tracing::warn!(%error, "disks could not be looked at; it is tried again"),
+        };
+        for disk in read_only.difference(&seen.1) {
+            tracing::error!(%disk, "an error made the disk of an allocation read-only: restart the allocation");
+        }
+        seen.1 = read_only;
+        for place in self.held().list() {
+            let kept = disk_id(place.allocation_id).and_then(|disk| {
+                let look = self.disks.look(&disk).map_err(said)?;
+                let sparse = look.is_some_and(|look| look.mounted && look.taken_mb < look.size_mb);
+                if sparse { self.disks.reserve(&disk).map_err(said) } else { Ok(()) }
+            });
+            if let Err(why) = kept {
+                tracing::warn!(allocation = %place.allocation_id, why, "the disk has not all the room that it was promised");
+            }
+        }
+    }
+
+    pub(super) fn prepare(&self, place: &Place, details: &Details) -> Done<Findings> {
+        let (id, devices) = (place.allocation_id, details.devices.iter().cloned().collect::<BTreeSet<_>>());
+        self.settings.device_nodes(&details.devices)?;
+        {
+            let mut held = self.held();
+            if let Some(kept) = held.get(id)
+                && (kept.incarnation != place.incarnation || kept.devices != devices)
+            {
+                let there = kept.incarnation;
+                return Err(format!(
+                    "its place is there already: incarnation {there}, with {:?}",
+                    kept.devices
+                ));
+            }
+            if let Some(why) = held.alone(id, details.exclusive).or_else(|| held.untouchable(id, &devices)) {
+                tracing::error!(allocation = %id, why, "violation: this was not done");
+                return Err(format!("violation: {why}"));
+            }
+            if held.get(id).is_none() {
+                let kept = Kept {
+                    incarnation: place.incarnation,
+                    devices: devices.clone(),
+                    amount: details.amount,
+                    exclusive: details.exclusive,
+                };
+                held.change(|held| {
+                    held.give(&devices, id);
+                    held.places.insert(id, kept);
+                })?;
+            }
+        }
+        let made = (|| {
+            let (disk, mb) = (disk_id(id)?, megabytes(details.amount.disk_mb));
+            self.with_room_for_disk(mb, || self.disks.make(&disk, mb))?;
+            self.cells.group_make(id, limits(&details.amount)?).map_err(said)
+        })();
+        if let Err(why) = made {
+            // "Surely not done" means that nothing of it is left.
+            self.destroy(place, details)?;
+            return Err(why);
+        }
+        self.inspect(place, details)
+    }
+
+    pub(super) fn resize(&self, place: &Place, details: &Details) -> Done<Findings> {
+        let (id, devices) = (place.allocation_id, details.devices.iter().cloned().collect::<BTreeSet<_>>());
+        let before = self.held().get(id).cloned().ok_or_else(|| "its place is not there".to_owned())?;
+        if before.incarnation != place.incarnation {
+            return Err(format!("its place is of incarnation {}", before.incarnation));
+        }
+        if before.devices != devices && !self.cells_of(id)?.is_empty() {
+            return Err("its cells hold its devices: destroy them first".to_owned());
+        }
+        if let Some(why) = self.held().untouchable(id, &devices) {
+            return Err(format!("violation: {why}"));
+        }
+        let limits = limits(&details.amount)?;
+        if let Some(why) = self.uses_more_memory(id, before.amount.memory_mb, details.amount.memory_mb) {
+            return Err(why);
+        }
+        // A disk is never made smaller: one that grew for a change that was taken back stays as it is, and holds what was promised.
+        if details.amount.disk_mb > before.amount.disk_mb {
+            if !self.cells_of(id)?.is_empty() && !may_grow_in_use() {
+                return Err("a disk in use can only grow where the agent has CAP_SYS_RESOURCE: destroy its cells first".to_owned());
+            }
+            let (disk, mb) = (disk_id(id)?, megabytes(details.amount.disk_mb));
+            let more = mb.saturating_sub(megabytes(before.amount.disk_mb));
+            self.with_room_for_disk(more, || self.disks.grow(&disk, mb))?;
+        }
+        self.cells.group_resize(id, limits).map_err(said)?;
+        self.held().change(|held| {
+            held.give(&devices, id);
+            if let Some(kept) = held.places.get_mut(&id) {
+                (kept.devices, kept.amount) = (devices.clone(), details.amount);
+            }
+        })?;
+        self.inspect(place, details)
+    }
+
+    /// Why its memory cannot be made smaller, if it cannot: the kernel would end what runs in its cells.
+    fn uses_more_memory(&self, id: AllocationId, before_mb: i64, wanted_mb: i64) -> Option<String> {
+        if wanted_mb >= before_mb {
+            return None;
+        }
+        let used_mb =
+            i64::try_from(self.cells.group_look(id).memory_used.div_ceil(1 << 20)).unwrap_or(i64::MAX);
+        (used_mb > wanted_mb).then(|| {
+            format!("its cells use {used_mb} MiB of memory, and {wanted_mb} MiB were asked for: stop something first")
+        })
+    }
+
+    /// Destroys every cell in it, and gives its disk and its control group up. What was on the disk stays there until it is
+    /// wiped: an allocation that is restarted finds it again.
+    pub(super) fn destroy(&self, place: &Place, details: &Details) -> Done<Findings> {
+        let id = place.allocation_id;
+        if let Some(kept) = self.held().get(id)
+            && kept.incarnation > place.incarnation
+        {
+            return Err(format!("its place is of incarnation {}", kept.incarnation));
+        }
+        // An allocation that is restarted finds its cells' state again; one that is given back is wiped as a whole.
+        let take_down = |cell: &CellPlace| self.take_down(cell.cell_id, true);
+        let cells = self.cells_of(id)?;
+        let disk = disk_id(id)?;
+        if self.disks.look(&disk).map_err(said)?.is_some_and(|look| look.read_only) {
+            // Each cell keeps the disk in use for the one before it. When all of them are stopped it can be repaired, and if not,
+            // it is detached without having their files removed: the wipe reaches them.
+            let stopped: Vec<Done<()>> = cells.iter().map(take_down).collect();
+            if stopped.iter().any(Result::is_err)
+                && let Err(error) = self.disks.repair(&disk)
+            {
+                tracing::error!(allocation = %id, %error, "a read-only disk cannot be repaired; it is detached as it is");
+                self.disks.detach(&disk).map_err(said)?;
+            }
+        }
+        cells.iter().try_for_each(take_down)?;
+        self.cells.group_remove(id).map_err(said)?;
+        self.disks.detach(&disk).map_err(said)?;
+        self.held().change(|held| {
+            held.places.remove(&id);
+        })?;
+        self.inspect(place, details)
+    }
+
+    pub(super) fn wipe(&self, place: &Place, details: &Details) -> Done<Findings> {
+        let id = place.allocation_id;
+        for device in &details.devices {
+            match self.held().holder(device) {
+                Some(holder) if holder == id => return Err(format!("{device} is still in its place")),
+                Some(holder) => return Err(format!("violation: {device} is in the place of {holder}")),
+                None => {}
+            }
+        }
+        // While its place is there, its disk is in use, and only devices that it gave back are meant.
+        if self.held().get(id).is_none() {
+            self.wipe_disk(&disk_id(id)?)?;
+        }
+        for device in &details.devices {
+            if self.held().held.wiped.contains(device) {
+                continue;
+            }
+            match self.settings.wipe_device(device) {
+                Ok(()) => self.held().change(|held| {
+                    held.dirty.remove(device);
+                    held.wiped.insert(device.clone());
+                })?,
+                // It is not wiped, which is what looking at it says.
+                Err(why) => tracing::error!(device, why, "a device could not be wiped"),
+            }
+        }
+        self.inspect(place, details)
+    }
+
+    pub(super) fn inspect(&self, place: &Place, details: &Details) -> Done<Findings> {
+        let id = place.allocation_id;
+        let disk_id = disk_id(id)?;
+        let kept = self.held().get(id).cloned();
+        let group = self.cells.group_look(id);
+        let disk = self.disks.look(&disk_id).map_err(said)?;
+        let dirty = |device: &&String| {
+            let held = kept.as_ref().is_some_and(|kept| kept.devices.contains(*device));
+            !held && !self.held().held.wiped.contains(*device)
+        };
+        let mut residue: Vec<String> = details.devices.iter().filter(dirty).cloned().collect();
+        if kept.is_none() && disk.is_some() {
+            residue.push(DISK.to_owned());
+        }
+        let mut findings = Findings { residue, ..Findings::default() };
+        match kept {
+            Some(kept) => {
+                let size = disk.as_ref().map_or(0, |disk| i64::try_from(disk.size_mb).unwrap_or(i64::MAX));
+                findings.present = group.present && disk.is_some_and(|disk| disk.mounted);
+                findings.incarnation = kept.incarnation;
+                findings.devices = kept.devices.into_iter().collect();
+                // What the kernel says, not what was written down.
+                findings.amount = Amount {
+                    cpus: group.millicpus.and_then(|cpus| i64::try_from(cpus / 1000).ok()).unwrap_or(0),
+                    memory_mb: group.memory.and_then(|bytes| i64::try_from(bytes >> 20).ok()).unwrap_or(0),
+                    // The smallest disk is larger than nothing.
+                    disk_mb: size.min(kept.amount.disk_mb),
+                };
+            }
+            None => {
+                findings.left = self.left_of(id)?;
+                for cell in details.things.iter().filter_map(|thing| thing.cell_id) {
+                    findings.left.extend(self.look(cell)?.left);
+                }
+                findings.checked = vec![
+                    "processes of its control groups and namespaces".to_owned(),
+                    "control groups in every hierarchy".to_owned(),
+                    "mounts and loop devices".to_owned(),
+                    "links, rules and network namespaces".to_owned(),
+                    "folders of its cells".to_owned(),
+                ];
+            }
+        }
+        Ok(findings)
+    }
+}

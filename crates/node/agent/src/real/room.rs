@@ -1,0 +1,105 @@
+//! Disk space on the node: unused images are evicted where something else needs it. The rule is that of `muster_image`.
+
+use jiff::{SignedDuration, Timestamp};
+use muster_ids::CellId;
+use muster_image::{Digest, Error, Footprint, Image, ImageHold, Limits, Source};
+use muster_wire::cell::{CellSpec, Root};
+
+use super::cell::unusable;
+use super::{Done, Driver, said};
+use crate::driver::Undone;
+
+/// How often the free space is compared with the reserve.
+const RESERVE_EVERY: SignedDuration = SignedDuration::from_mins(1);
+const MIB: u64 = 1 << 20;
+
+impl Driver {
+    /// Whether a cell on this node is made from an image. One that cannot be looked up may be.
+    pub(super) fn is_image_used(&self, digest: &Digest) -> bool {
+        self.cells.uses_image(&self.images.rootfs(digest)).unwrap_or(true)
+    }
+
+    /// Keeps an image from being evicted, whether or not it is unpacked yet.
+    pub(crate) fn hold_image(&self, digest: &Digest) -> ImageHold {
+        self.images.hold(digest)
+    }
+
+    /// Keeps the image that a cell is made from until the record of the cell names it.
+    pub(super) fn hold_root(&self, spec: &CellSpec) -> Option<ImageHold> {
+        match &spec.root {
+            Root::Image(digest) => digest.parse().ok().map(|digest| self.images.hold(&digest)),
+            Root::Host(_) => None,
+        }
+    }
+
+    /// Unpacks an image, or finds it. Unused images give way if that lets it fit.
+    pub(super) fn unpack_image(&self, source: &Source, digest: &Digest) -> Result<Image, Undone> {
+        let limits = Limits::default();
+        let ensure = || self.images.ensure(source, digest, &limits);
+        let image = match ensure() {
+            Err(Error::NoRoom { .. }) => {
+                let is_used = |digest: &Digest| self.is_image_used(digest);
+                self.images.evict_for_image(source, digest, &limits, &is_used).and_then(|()| ensure())
+            }
+            ended => ended,
+        };
+        let image = image.map_err(unusable)?;
+        self.mark_image_used(digest);
+        Ok(image)
+    }
+
+    /// Evicts unused images until so many bytes can be written beside the reserve, if that can be enough.
+    pub(crate) fn evict_for(&self, bytes: u64) {
+        self.evict_within(bytes, &Limits::default());
+    }
+
+    fn evict_within(&self, bytes: u64, limits: &Limits) {
+        let (needed, is_used) = (Footprint { bytes, files: 1 }, |digest: &Digest| self.is_image_used(digest));
+        if let Err(error) = self.images.evict_for(needed, limits, &is_used) {
+            tracing::warn!(%error, "unused images could not be evicted");
+        }
+    }
+
+    /// Makes or grows a disk by so many MiB. Unused images give way if that lets it fit, up to the last byte: the room of
+    /// disks was offered to allocations, and images only borrow it.
+    pub(super) fn with_room_for_disk<T>(
+        &self,
+        mb: u64,
+        make: impl Fn() -> Result<T, muster_disk::Error>,
+    ) -> Done<T> {
+        match make() {
+            Err(muster_disk::Error::NoSpace { .. }) => {
+                let limits = Limits { free: Footprint::default(), ..Limits::default() };
+                self.evict_within(mb.saturating_mul(MIB), &limits);
+                make().map_err(said)
+            }
+            made => made.map_err(said),
+        }
+    }
+
+    /// Evicts unused images while the reserve is not free, whoever took it.
+    pub(super) fn look_after_images(&self, now: Timestamp) {
+        {
+            let mut last = self.reserve_checked.lock().expect("no holder of this lock can panic");
+            if last.is_some_and(|last| now.duration_since(last) < RESERVE_EVERY) {
+                return;
+            }
+            *last = Some(now);
+        }
+        let is_used = |digest: &Digest| self.is_image_used(digest);
+        if let Err(error) = self.images.evict_below_reserve(&Limits::default(), &is_used) {
+            tracing::warn!(%error, "unused images could not be evicted; it is tried again");
+        }
+    }
+
+    /// The image of a cell, as it lies on this node: its last use is also when the last cell that is made from it goes.
+    pub(super) fn image_of(&self, cell: CellId) -> Option<Digest> {
+        self.cells.image(cell).ok().flatten().and_then(|digest| digest.parse().ok())
+    }
+
+    pub(super) fn mark_image_used(&self, digest: &Digest) {
+        if let Err(error) = self.images.mark_used(digest, self.world.now().into()) {
+            tracing::warn!(%error, "the last use of an image is not recorded");
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! What the real driver is told at its start.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use muster_disk::Point;
+use muster_ids::NodeId;
+
+use super::device::Node;
+use crate::AgentError;
+use crate::folder::Folder;
+use crate::sim::KillPoints;
+
+/// What it is told.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// A few letters that tell this node's things from those of another node on the same kernel: see [`key`].
+    pub key: String,
+    /// What must outlive a reboot.
+    pub folder: PathBuf,
+    /// What need not.
+    pub run: PathBuf,
+    /// An OCI layout with the images that cells may have.
+    pub images: Option<PathBuf>,
+    /// Directories of this machine that cells may have.
+    pub host_directories: Vec<String>,
+    /// A directory on the file system that this node shares with others.
+    pub shared_files: Option<PathBuf>,
+    /// The address under which other nodes reach this one.
+    pub address: Ipv4Addr,
+    /// The GPUs, by their identities.
+    pub devices: BTreeMap<String, Node>,
+    /// The first user of the machine that cells may be.
+    pub id_base: u32,
+    /// Places where the process ends itself, for tests alone.
+    pub kill: Arc<KillPoints>,
+}
+
+/// The letters by which what is made in this folder is known. They stay when the machine joins anew as another node, because
+/// what was made before is still there, and must be found.
+pub fn key(folder: &Path, node: NodeId) -> Result<String, AgentError> {
+    let folder = Folder::new(folder);
+    folder.make()?;
+    if let Some(key) = folder.read_document(KEY)? {
+        return Ok(key);
+    }
+    let id = node.to_string();
+    let key = id[id.len() - 6..].to_owned();
+    folder.write_document(KEY, &key)?;
+    Ok(key)
+}
+
+const KEY: &str = "key.json";
+
+impl Settings {
+    pub(super) fn for_cells(&self) -> muster_cell::Settings {
+        let kill = self.kill.clone();
+        muster_cell::Settings {
+            folder: self.folder.join("cells"),
+            run: self.run.join("cells"),
+            cgroup_root: format!("muster/{}", self.key),
+            id_base: self.id_base,
+            tools: muster_cell::Tools::default(),
+            logs: muster_cell::LogLimits::default(),
+            reach: Arc::new(move |point| kill.reach_point(point)),
+        }
+    }
+
+    pub(super) fn for_network(&self) -> muster_network::Settings {
+        let kill = self.kill.clone();
+        let (run, folder) = (self.run.join("networks"), self.folder.join("networks"));
+        let mut settings = muster_network::Settings::new(run, folder, &self.key, self.address);
+        settings.reach = Arc::new(move |point| kill.reach_point(point));
+        settings
+    }
+}
+
+/// Where the process can be made to end while a disk is made or wiped.
+pub const DISK_POINTS: &[&str] = &[
+    "disk:file-made",
+    "disk:formatted",
+    "disk:named",
+    "disk:attached",
+    "disk:mounted",
+    "disk:lengthened",
+    "disk:marked",
+    "disk:overwritten",
+    "disk:synced",
+    "disk:read-again",
+];
+
+pub(super) fn disk_point(point: Point) -> &'static str {
+    match point {
+        Point::FileMade => "disk:file-made",
+        Point::Formatted => "disk:formatted",
+        Point::Named => "disk:named",
+        Point::Attached => "disk:attached",
+        Point::Mounted => "disk:mounted",
+        Point::Lengthened => "disk:lengthened",
+        Point::Marked => "disk:marked",
+        Point::Overwritten(_) => "disk:overwritten",
+        Point::Synced => "disk:synced",
+        Point::ReadAgain => "disk:read-again",
+    }
+}
+
+/// What this machine lacks for real cells, a sentence for each; nothing, if it has all.
+pub fn missing_tools() -> Vec<String> {
+    let mut missing = Vec::new();
+    if !rustix::process::geteuid().is_root() {
+        missing.push("root: namespaces, mounts and rules need it".to_owned());
+    }
+    let programs = [muster_cell::PROGRAMS, muster_network::PROGRAMS, muster_disk::PROGRAMS].concat();
+    missing.extend(missing_programs(&programs, &SEARCHED));
+    missing
+}
+
+/// Which programs of this machine are too old for real cells, a sentence for each. What is there already can be removed with them.
+pub fn outdated_tools() -> Vec<String> {
+    muster_cell::outdated_runc(&muster_cell::Tools::default()).into_iter().collect()
+}
+
+/// Where programs are found, whatever the environment says.
+const SEARCHED: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+
+/// Those of the programs (name, package of Debian, purpose) that are in none of the folders, each once.
+fn missing_programs(programs: &[(&str, &str, &str)], folders: &[&str]) -> Vec<String> {
+    let found = |name: &str| folders.iter().any(|folder| is_executable(&Path::new(folder).join(name)));
+    let mut missing: Vec<&(&str, &str, &str)> = programs.iter().filter(|(name, ..)| !found(name)).collect();
+    missing.sort_unstable();
+    missing.dedup_by_key(|(name, ..)| *name);
+    let sentence = |(name, package, purpose): &&(&str, &str, &str)| {
+        format!("`{name}`, which {purpose} (Debian: apt-get install {package})")
+    };
+    missing.iter().map(sentence).collect()
+}
+
+fn is_executable(path: &Path) -> bool {
+    path.metadata().is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0)
+}
+
+/// What of these programs this machine lacks, a sentence for each.
+pub fn missing_of(programs: &[(&str, &str, &str)]) -> Vec<String> {
+    missing_programs(programs, &SEARCHED)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::missing_programs;
+
+    #[test]
+    fn every_missing_program_is_listed_once_with_its_package() {
+        let folder = tempfile::tempdir().unwrap();
+        let there = |name: &str, mode: u32| {
+            let path = folder.path().join(name);
+            fs::write(&path, "").unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        };
+        there("ip", 0o755);
+        there("nft", 0o644);
+        let programs = [
+            ("ip", "iproute2", "makes links"),
+            ("bridge", "iproute2", "fills tables"),
+            ("nft", "nftables", "makes rules"),
+            ("bridge", "iproute2", "fills tables"),
+        ];
+        assert_eq!(
+            missing_programs(&programs, &[folder.path().to_str().unwrap()]),
+            [
+                "`bridge`, which fills tables (Debian: apt-get install iproute2)",
+                "`nft`, which makes rules (Debian: apt-get install nftables)"
+            ]
+        );
+    }
+}

@@ -1,0 +1,226 @@
+//! Everything of ours on the machine, found by looking, whether anybody knows of it or not.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use muster_ids::{AllocationId, CellId};
+use muster_network::{Found, Owner};
+use muster_wire::task::{Findings, Thing, ThingKind};
+
+use super::place::disk_id;
+use super::{Done, Driver, said};
+use crate::AgentError;
+
+/// Where control groups are, of either kind.
+const GROUPS: &str = "/sys/fs/cgroup";
+
+fn thing(kind: ThingKind, name: String) -> Thing {
+    let parts = || name.split(['/', '.', ' ', '(', ')']);
+    let (allocation_id, cell_id) =
+        (parts().find_map(|part| part.parse().ok()), parts().find_map(|part| part.parse().ok()));
+    Thing { kind, allocation_id, cell_id, network_id: None, name }
+}
+
+/// What became of everything that was on a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cleaned {
+    /// How many things are removed.
+    pub removed: usize,
+    /// What could not be removed.
+    pub left: Vec<String>,
+}
+
+impl Driver {
+    pub(super) fn survey(&self) -> Done<Findings> {
+        let places = self.places.lock().expect("no holder of this lock can panic").list();
+        let mut things = self.things()?;
+        things.extend(self.shares()?);
+        Ok(Findings { places, things, ..Findings::default() })
+    }
+
+    /// Everything of ours.
+    fn things(&self) -> Done<Vec<Thing>> {
+        let mut found = BTreeSet::new();
+        for cell in self.cells.list().map_err(said)? {
+            // What is written of a cell is not the cell: one whose first process is gone is not there.
+            if !self.cells.look(cell.cell_id).map_err(said)?.present {
+                continue;
+            }
+            found.insert(Thing {
+                kind: ThingKind::Cell,
+                name: cell.cell_id.to_string(),
+                allocation_id: Some(cell.allocation_id),
+                cell_id: Some(cell.cell_id),
+                network_id: None,
+            });
+        }
+        let root = format!("muster/{}", self.settings.key);
+        for hierarchy in hierarchies() {
+            groups(&Path::new(&hierarchy).join(&root), &mut found);
+        }
+        for folder in ["cells", "runc"] {
+            for name in entries(&self.settings.run.join("cells").join(folder)) {
+                found.insert(thing(ThingKind::File, name));
+            }
+        }
+        let mounts = fs::read_to_string("/proc/self/mountinfo").map_err(said)?;
+        let run = self.settings.run.display().to_string();
+        for point in mounts.lines().filter_map(|line| line.split(' ').nth(4)) {
+            if point.strip_prefix(&run).is_some_and(|rest| rest.starts_with('/')) {
+                let kind = if point.contains("/networks/") { ThingKind::Namespace } else { ThingKind::Mount };
+                // A network's namespace is told of below, with its network.
+                if kind == ThingKind::Mount {
+                    found.insert(thing(kind, point.to_owned()));
+                }
+            }
+        }
+        let disks = self.disks.survey().map_err(said)?;
+        let files = disks.files.iter().map(|file| file.path.display().to_string());
+        let loops = disks.loops.iter().map(|device| format!("{} ({})", device.name, device.file.display()));
+        found.extend(files.chain(loops).map(|name| thing(ThingKind::Disk, name)));
+        let strange = disks.strange.iter().map(|path| path.display().to_string());
+        found.extend(strange.map(|name| thing(ThingKind::File, name)));
+        found.extend(self.fabric.survey().map_err(said)?.iter().filter_map(of_network));
+        Ok(found.into_iter().collect())
+    }
+
+    /// What is left of an allocation whose place is gone, in words. Its disk is not among it before it is wiped: what is on
+    /// that is told of as residue.
+    pub(super) fn left_of(&self, allocation: AllocationId) -> Done<Vec<String>> {
+        let mine = |thing: &&Thing| thing.allocation_id == Some(allocation) && thing.kind != ThingKind::Disk;
+        let left = self
+            .things()?
+            .iter()
+            .filter(mine)
+            .map(|thing| format!("{:?} {}", thing.kind, thing.name))
+            .collect();
+        Ok(left)
+    }
+
+    /// Removes things that the platform does not know. What is known here is the platform's to destroy, and is left alone.
+    pub(super) fn sweep(&self, things: &[Thing]) -> Done<Findings> {
+        let cells: BTreeSet<CellId> = things.iter().filter_map(|thing| thing.cell_id).collect();
+        for cell in cells {
+            self.take_down(cell, false)?;
+        }
+        let known: BTreeSet<AllocationId> =
+            self.places().map_err(said)?.iter().map(|place| place.allocation_id).collect();
+        let unknown = |thing: &&Thing| thing.allocation_id.is_some_and(|id| !known.contains(&id));
+        let allocations: BTreeSet<AllocationId> =
+            things.iter().filter(unknown).filter_map(|thing| thing.allocation_id).collect();
+        for allocation in allocations {
+            self.cells.group_remove(allocation).map_err(said)?;
+            let disk = disk_id(allocation)?;
+            self.disks.detach(&disk).map_err(said)?;
+            self.wipe_disk(&disk)?;
+        }
+        // A network that no cell is in, and that nobody wants here, goes.
+        let wanted = self.wanted.lock().expect("no holder of this lock can panic").clone();
+        self.fabric.apply(&wanted.networks).map_err(said)?;
+        self.survey()
+    }
+
+    /// Removes everything of ours, without a server: for a machine that is the platform's no more. Everything is tried, and what
+    /// could not be removed is said.
+    pub fn clean(&self) -> Result<Cleaned, AgentError> {
+        let mut left = Vec::new();
+        let found = self.things().map_or(0, |things| things.len());
+        let mut tried = |done: Done<()>| left.extend(done.err());
+        for place in self.places()? {
+            tried(self.destroy(&place, &muster_wire::task::Details::default()).map(drop));
+        }
+        for cell in self.cells()? {
+            tried(self.take_down(cell.cell_id, false));
+        }
+        match self.disks.survey() {
+            Err(error) => tried(Err(error.to_string())),
+            Ok(disks) => {
+                for disk in disks.files {
+                    tried(self.disks.detach(&disk.id).map_err(said).and_then(|()| self.wipe_disk(&disk.id)));
+                }
+            }
+        }
+        tried(self.fabric.remove_all().map_err(said));
+        // What no record tells of.
+        tried(self.things().and_then(|things| self.sweep(&things)).map(drop));
+        match self.things() {
+            Ok(things) => left.extend(things.iter().map(|thing| format!("{:?} {}", thing.kind, thing.name))),
+            Err(why) => left.push(why),
+        }
+        if left.is_empty() {
+            self.remove_groups(&mut left);
+        }
+        Ok(Cleaned { removed: found.saturating_sub(left.len()), left })
+    }
+
+    /// Removes the control groups in which those of allocations were. They hold nothing by themselves.
+    fn remove_groups(&self, left: &mut Vec<String>) {
+        for hierarchy in hierarchies() {
+            let ours = Path::new(&hierarchy).join("muster");
+            let group = ours.join(&self.settings.key);
+            match fs::remove_dir(&group) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    left.push(format!("the control group {}: {error}", group.display()));
+                }
+                _ => {}
+            }
+            // It stays while other nodes of this machine have groups in it.
+            let _ = fs::remove_dir(ours);
+        }
+    }
+}
+
+fn of_network(found: &Found) -> Option<Thing> {
+    let kind = match found.thing {
+        muster_network::Thing::Namespace => ThingKind::Namespace,
+        muster_network::Thing::Link => ThingKind::Link,
+        muster_network::Thing::Rule | muster_network::Thing::Entry | muster_network::Thing::Setting => {
+            ThingKind::Rule
+        }
+        muster_network::Thing::Socket => ThingKind::Link,
+        muster_network::Thing::Record => ThingKind::File,
+    };
+    let (cell_id, network_id) = match found.owner {
+        Some(Owner::Cell(cell)) => (Some(cell), None),
+        Some(Owner::Network(network)) => (None, Some(network)),
+        // A neighbour's entry belongs to the network that it is in, and the node's own to nobody.
+        Some(Owner::Neighbour(_) | Owner::Node) if found.recorded => return None,
+        Some(Owner::Neighbour(cell)) => (Some(cell), None),
+        Some(Owner::Node) | None => (None, None),
+    };
+    Some(Thing { kind, name: found.to_string(), allocation_id: None, cell_id, network_id })
+}
+
+/// The hierarchies of control groups: several in the first version, one in the second, and both at once on some machines.
+fn hierarchies() -> Vec<String> {
+    let mut all: Vec<String> =
+        entries(Path::new(GROUPS)).into_iter().filter(|path| Path::new(path).is_dir()).collect();
+    all.push(GROUPS.to_owned());
+    all
+}
+
+fn entries(folder: &Path) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    entries.flatten().map(|entry| entry.path().display().to_string()).collect()
+}
+
+fn groups(folder: &Path, found: &mut BTreeSet<Thing>) {
+    for path in entries(folder) {
+        if !Path::new(&path).is_dir() {
+            continue;
+        }
+        let group = thing(ThingKind::ControlGroup, path.clone());
+        if group.allocation_id.is_some() || group.cell_id.is_some() {
+            for pid in fs::read_to_string(Path::new(&path).join("cgroup.procs")).unwrap_or_default().lines() {
+                found.insert(Thing {
+                    kind: ThingKind::Process,
+                    name: format!("{pid} in {path}"),
+                    ..group.clone()
+                });
+            }
+            found.insert(group);
+        }
+        groups(Path::new(&path), found);
+    }
+}

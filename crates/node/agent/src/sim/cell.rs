@@ -1,0 +1,304 @@
+//! A cell of a simulated node: a map of files, services that run or do not, and a handful of programs, so that what is asked
+//! of a cell has an answer that depends on what was done there. Pure, like everything that the node holds.
+//!
+//! What a cell can do to its own programs is part of it: a file that was written over a program is what a command runs, and never
+//! what a check runs. So whoever confuses the two is found out by a simulated node already.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use muster_ids::TaskId;
+use muster_wire::cell::{CellFindings, CellOrder, CellSpec, ServiceFindings, ServiceState, Start};
+use muster_wire::task::{CellAct, CommandOrder, FilesOrder, ProbeOrder, Ran, ServiceAction, ServiceOrder};
+use serde::{Deserialize, Serialize};
+
+use super::holdings::counted_dead;
+use super::journal::Effect;
+use super::program::{Program, View, run};
+
+/// Where secrets lie in a cell.
+const SECRETS: &str = "/run/muster/secrets";
+/// The ends of so many commands are remembered. Those of one cell come one after the other, each when the one before was told.
+const REMEMBERED: usize = 32;
+
+/// A cell in a place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct HeldCell {
+    pub(super) incarnation: i64,
+    name: String,
+    address: Option<String>,
+    services: Vec<HeldService>,
+    /// What the server told for it, by name: that it did is all that is kept.
+    told: BTreeSet<String>,
+    /// What was written in it, by path.
+    files: BTreeMap<String, String>,
+    /// How the last commands ended, by the task that asked for them.
+    ran: BTreeMap<TaskId, Ran>,
+    /// Why nothing runs in it any more, if it ended.
+    #[serde(default)]
+    pub(super) ended: Option<String>,
+    /// So many seconds it may go on without the platform.
+    #[serde(default)]
+    pub(super) stop_after_partition: Option<u32>,
+}
+
+/// A service of a cell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct HeldService {
+    name: String,
+    state: HeldState,
+    restarts: u32,
+    /// The task that started it again last: that very task does not do so twice.
+    restarted_by: Option<TaskId>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum HeldState {
+    Idle,
+    Running,
+    Ended,
+}
+
+/// What an act would make of a cell.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum ActPlan {
+    /// It is so already, or it only looks.
+    Nothing,
+    /// This.
+    Change(Effect, Box<HeldCell>),
+    /// It cannot be done as things are.
+    Refuse(String),
+    /// Nothing can be done in it any more.
+    Dead,
+}
+
+impl HeldCell {
+    pub(super) fn new(order: &CellOrder, spec: &CellSpec, told: Vec<String>) -> Self {
+        let service = |service: &muster_wire::cell::Service| HeldService {
+            name: service.name.clone(),
+            state: match service.start {
+                Start::WithCell => HeldState::Running,
+                Start::OnRequest => HeldState::Idle,
+            },
+            restarts: 0,
+            restarted_by: None,
+        };
+        Self {
+            incarnation: order.incarnation,
+            name: order.name.clone(),
+            address: order.attachment.as_ref().map(|attachment| attachment.address.clone()),
+            services: spec.services.iter().map(service).collect(),
+            told: told.into_iter().collect(),
+            files: spec.files.iter().map(|file| (file.path.clone(), file.text.clone())).collect(),
+            ran: BTreeMap::new(),
+            ended: None,
+            stop_after_partition: spec.stop_after_partition,
+        }
+    }
+
+    /// What there is to see of it: what runs is ready at once.
+    pub(super) fn look(&self) -> CellFindings {
+        if self.ended.is_some() {
+            return CellFindings {
+                incarnation: self.incarnation,
+                checked: vec!["the records of the simulated node".to_owned()],
+                death: Some(counted_dead()),
+                ..CellFindings::default()
+            };
+        }
+        let service = |service: &HeldService| {
+            let running = service.state == HeldState::Running;
+            ServiceFindings {
+                name: service.name.clone(),
+                state: match service.state {
+                    HeldState::Idle => ServiceState::Idle,
+                    HeldState::Running => ServiceState::Running,
+                    HeldState::Ended => ServiceState::Ended,
+                },
+                pid: u32::from(running),
+                ready: running,
+                restarts: service.restarts,
+                exit: (service.state == HeldState::Ended).then_some(1),
+                message: (service.state == HeldState::Ended).then(|| "it was made to end".to_owned()),
+            }
+        };
+        CellFindings {
+            present: true,
+            incarnation: self.incarnation,
+            pid: 1,
+            address: self.address.clone(),
+            services: self.services.iter().map(service).collect(),
+            ..CellFindings::default()
+        }
+    }
+
+    /// What an act would do. `told` is what the server told for it.
+    pub(super) fn plan(&self, act: &CellAct, task: Option<TaskId>, told: Vec<String>) -> ActPlan {
+        let stops = |order: &ServiceOrder| order.action == ServiceAction::Stop;
+        match act {
+            // Whatever ran in it ended with its first process.
+            CellAct::Service(order) if self.ended.is_some() && stops(order) => ActPlan::Nothing,
+            _ if self.ended.is_some() => ActPlan::Dead,
+            CellAct::Files(order) => self.plan_files(order, told),
+            CellAct::Service(order) => self.plan_service(order, task),
+            CellAct::Command(order) => self.plan_command(order, task),
+            CellAct::Probe(order) => match order.sees.iter().find_map(|path| strange(path)) {
+                Some(why) => ActPlan::Refuse(why),
+                None => ActPlan::Nothing,
+            },
+        }
+    }
+
+    fn plan_files(&self, order: &FilesOrder, told: Vec<String>) -> ActPlan {
+        let mut next = self.clone();
+        let paths = order.write.iter().map(|file| &file.path).chain(&order.remove);
+        if let Some(why) = paths.into_iter().find_map(|path| strange(path)) {
+            return ActPlan::Refuse(why);
+        }
+        for path in &order.remove {
+            if self.files.keys().any(|other| beneath(other, path)) {
+                return ActPlan::Refuse(format!("{path} is a directory with something in it"));
+            }
+            next.files.remove(path);
+        }
+        next.files.extend(order.write.iter().map(|file| (file.path.clone(), file.text.clone())));
+        next.told.extend(told);
+        if next == *self {
+            return ActPlan::Nothing;
+        }
+        ActPlan::Change(Effect::FilesWritten, Box::new(next))
+    }
+
+    fn plan_service(&self, order: &ServiceOrder, task: Option<TaskId>) -> ActPlan {
+        let mut next = self.clone();
+        let Some(service) = next.services.iter_mut().find(|service| service.name == order.name) else {
+            let names: Vec<&str> = self.services.iter().map(|service| service.name.as_str()).collect();
+            return ActPlan::Refuse(format!(
+                "no service of the cell is called {}: {names:?} are",
+                order.name
+            ));
+        };
+        let runs = service.state == HeldState::Running;
+        let effect = match order.action {
+            ServiceAction::Start if runs => return ActPlan::Nothing,
+            ServiceAction::Start => Effect::ServiceStarted,
+            ServiceAction::Stop if service.state == HeldState::Idle => return ActPlan::Nothing,
+            ServiceAction::Stop => Effect::ServiceStopped,
+            ServiceAction::Restart if task.is_some() && service.restarted_by == task => {
+                return ActPlan::Nothing;
+            }
+            ServiceAction::Restart => Effect::ServiceRestarted,
+        };
+        service.state = if effect == Effect::ServiceStopped { HeldState::Idle } else { HeldState::Running };
+        if effect == Effect::ServiceRestarted {
+            service.restarted_by = task;
+            service.restarts += u32::from(runs);
+        }
+        ActPlan::Change(effect, Box::new(next))
+    }
+
+    fn plan_command(&self, order: &CommandOrder, task: Option<TaskId>) -> ActPlan {
+        let Some(task) = task else { return ActPlan::Refuse("a command needs a task".to_owned()) };
+        if self.ran.contains_key(&task) {
+            return ActPlan::Nothing;
+        }
+        let mut next = self.clone();
+        let program = Program {
+            command: &order.command,
+            stdin: &order.stdin,
+            timeout_seconds: order.timeout_seconds,
+            may_write: true,
+        };
+        let (ran, written) = run(&self.view(), &program);
+        next.files.extend(written);
+        while next.ran.len() >= REMEMBERED {
+            next.ran.pop_first();
+        }
+        next.ran.insert(task, ran);
+        ActPlan::Change(Effect::CommandRan, Box::new(next))
+    }
+
+    /// How what the act ran ended: as it is remembered of a command, and by running it now for a check.
+    pub(super) fn ran(&self, act: &CellAct, task: Option<TaskId>) -> Option<Ran> {
+        match act {
+            CellAct::Files(_) | CellAct::Service(_) => None,
+            CellAct::Command(_) => self.ran.get(&task?).cloned(),
+            CellAct::Probe(order) => Some(self.probe(order)),
+        }
+    }
+
+    fn probe(&self, order: &ProbeOrder) -> Ran {
+        let sees = |path: &str| order.sees.iter().any(|seen| path == seen || beneath(path, seen));
+        let mut view = self.view();
+        view.files.retain(|path, _| sees(path));
+        // Programs are the image's own, whatever was written over them in the cell.
+        view.forged.clear();
+        let program = Program {
+            command: &order.command,
+            stdin: "",
+            timeout_seconds: order.timeout_seconds,
+            may_write: false,
+        };
+        run(&view, &program).0
+    }
+
+    fn view(&self) -> View {
+        let secret = |told: &String| Some(format!("{SECRETS}/{}", told.strip_prefix("secret ")?));
+        let secrets = self.told.iter().filter_map(secret);
+        let secrets = secrets.map(|path| (path, "a simulated node keeps no secrets".to_owned()));
+        View {
+            hostname: self.name.clone(),
+            files: self.files.clone().into_iter().chain(secrets).collect(),
+            forged: self.files.clone(),
+        }
+    }
+
+    /// Has its services end, or the one that is named; `None` if that changes nothing.
+    pub(super) fn end(&self, service: Option<&str>) -> Option<Self> {
+        let mut next = self.clone();
+        let meant = |held: &&mut HeldService| {
+            held.state == HeldState::Running && service.is_none_or(|name| name == held.name)
+        };
+        next.services.iter_mut().filter(meant).for_each(|held| held.state = HeldState::Ended);
+        (next != *self).then_some(next)
+    }
+
+    /// Has its first process end, and every other with it; `None` if it did already.
+    pub(super) fn die(&self) -> Option<Self> {
+        self.ended
+            .is_none()
+            .then(|| Self { ended: Some("its first process ended".to_owned()), ..self.clone() })
+    }
+
+    /// Has its services end and be restarted by their supervisor, or the one that is named; `None` if that changes nothing.
+    pub(super) fn crash(&self, service: Option<&str>) -> Option<Self> {
+        let mut next = self.clone();
+        let meant = |held: &&mut HeldService| {
+            held.state == HeldState::Running && service.is_none_or(|name| name == held.name)
+        };
+        next.services.iter_mut().filter(meant).for_each(|held| held.restarts += 1);
+        (next != *self).then_some(next)
+    }
+
+    /// Whether a command of this task ran.
+    pub(super) fn has_run(&self, task: TaskId) -> bool {
+        self.ran.contains_key(&task)
+    }
+}
+
+/// Whether a path is in a directory, however deep.
+fn beneath(path: &str, directory: &str) -> bool {
+    let directory = directory.trim_end_matches('/');
+    path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/') && rest.len() > 1)
+}
+
+/// Why this is no path of a cell.
+fn strange(path: &str) -> Option<String> {
+    let parts = path.strip_prefix('/').map(|rest| rest.split('/'));
+    let plain =
+        parts.is_some_and(|mut parts| path == "/" || parts.all(|part| !matches!(part, "" | "." | "..")));
+    (!plain).then(|| format!("{path:?} is no path in a cell: say it from / on, without . and .."))
+}
+
+#[cfg(test)]
+mod tests;

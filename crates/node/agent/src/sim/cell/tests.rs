@@ -1,0 +1,174 @@
+use muster_ids::{TaskId, World};
+use muster_wire::cell::{CellOrder, ServiceState};
+use muster_wire::task::{CellAct, Ran};
+use serde_json::json;
+
+use super::{ActPlan, HeldCell};
+use crate::sim::journal::Effect;
+
+struct Case {
+    world: World,
+    cell: HeldCell,
+}
+
+fn case() -> Case {
+    let world = World::for_tests(1);
+    let spec = json!({
+        "root": {"host": ["/usr"]},
+        "services": [{"name": "main", "command": ["/x"]}, {"name": "later", "command": ["/x"], "start": "on_request"}],
+        "files": [{"path": "/etc/made", "text": "made"}],
+    });
+    let order = CellOrder {
+        cell_id: world.id(),
+        name: "m-1".into(),
+        incarnation: 1,
+        keep_state: false,
+        spec: None,
+        attachment: None,
+        pull: None,
+    };
+    let cell = HeldCell::new(&order, &serde_json::from_value(spec).unwrap(), Vec::new());
+    Case { world, cell }
+}
+
+fn act(act: serde_json::Value) -> CellAct {
+    serde_json::from_value(act).unwrap()
+}
+
+impl Case {
+    /// Does it as a task, and once more as the same task, which must change nothing.
+    fn does(&mut self, act: &CellAct) -> Option<Effect> {
+        let task: TaskId = self.world.id();
+        let effect = match self.cell.plan(act, Some(task), Vec::new()) {
+            ActPlan::Nothing => None,
+            ActPlan::Refuse(why) => panic!("{act:?}: {why}"),
+            ActPlan::Dead => panic!("{act:?}: the cell is dead"),
+            ActPlan::Change(effect, next) => {
+                self.cell = *next;
+                Some(effect)
+            }
+        };
+        let (again, ran) = (self.cell.plan(act, Some(task), Vec::new()), self.cell.ran(act, Some(task)));
+        assert_eq!(again, ActPlan::Nothing, "{act:?}");
+        assert_eq!(self.cell.ran(act, Some(task)), ran, "{act:?}");
+        effect
+    }
+
+    fn refuses(&self, act: &CellAct) -> String {
+        match self.cell.plan(act, Some(self.world.id()), Vec::new()) {
+            ActPlan::Refuse(why) => why,
+            other => panic!("{act:?}: {other:?}"),
+        }
+    }
+
+    fn runs(&mut self, command: &[&str]) -> Ran {
+        let (act, task) = (act(json!({"command": {"command": command}})), self.world.id());
+        let ActPlan::Change(Effect::CommandRan, next) = self.cell.plan(&act, Some(task), Vec::new()) else {
+            panic!("{command:?} did not run");
+        };
+        self.cell = *next;
+        self.cell.ran(&act, Some(task)).unwrap()
+    }
+
+    fn probes(&self, command: &[&str], sees: &[&str]) -> Ran {
+        let probe = act(json!({"probe": {"command": command, "sees": sees}}));
+        assert_eq!(self.cell.plan(&probe, None, Vec::new()), ActPlan::Nothing);
+        self.cell.ran(&probe, None).unwrap()
+    }
+
+    fn state(&self, service: &str) -> (ServiceState, bool, u32) {
+        let found = self.cell.look().services.into_iter().find(|found| found.name == service).unwrap();
+        (found.state, found.ready, found.restarts)
+    }
+}
+
+#[test]
+fn files_are_written_removed_and_read_and_each_act_is_done_once() {
+    let mut case = case();
+    let files = |write: &[(&str, &str)], remove: &[&str]| {
+        let write: Vec<_> = write.iter().map(|(path, text)| json!({"path": path, "text": text})).collect();
+        act(json!({"files": {"write": write, "remove": remove}}))
+    };
+    assert_eq!(case.runs(&["/bin/cat", "/etc/made"]).stdout, "made");
+    assert_eq!(
+        case.does(&files(&[("/etc/d/a", "one")], &["/etc/made", "/not/there"])),
+        Some(Effect::FilesWritten)
+    );
+    assert_eq!(case.does(&files(&[("/etc/d/a", "one")], &[])), None);
+    assert_eq!(case.runs(&["/bin/cat", "/etc/d/a"]).stdout, "one");
+    assert_eq!(case.runs(&["/bin/cat", "/etc/made"]).exit, 1);
+    assert!(case.refuses(&files(&[], &["/etc/d"])).contains("something in it"));
+    for wrong in ["a", "/a/../b", "/a//b", ""] {
+        assert!(case.refuses(&files(&[(wrong, "")], &[])).contains("is no path"), "{wrong}");
+    }
+    case.runs(&["/bin/write", "/w", "by-command"]);
+    assert_eq!(case.runs(&["/bin/cat", "/w"]).stdout, "by-command");
+}
+
+#[test]
+fn a_service_on_request_is_idle_until_somebody_asks() {
+    let mut case = case();
+    let order = |name: &str, action: &str| act(json!({"service": {"name": name, "action": action}}));
+    assert_eq!(case.state("main"), (ServiceState::Running, true, 0));
+    assert_eq!(case.state("later"), (ServiceState::Idle, false, 0));
+    assert_eq!(case.does(&order("later", "stop")), None);
+    assert_eq!(case.does(&order("later", "start")), Some(Effect::ServiceStarted));
+    assert_eq!(case.does(&order("later", "start")), None);
+    // Another task restarts it anew, and each of them once.
+    assert_eq!(case.does(&order("later", "restart")), Some(Effect::ServiceRestarted));
+    assert_eq!(case.does(&order("later", "restart")), Some(Effect::ServiceRestarted));
+    assert_eq!(case.state("later"), (ServiceState::Running, true, 2));
+    assert_eq!(case.does(&order("later", "stop")), Some(Effect::ServiceStopped));
+    assert_eq!(case.state("later"), (ServiceState::Idle, false, 2));
+    assert!(case.refuses(&order("other", "start")).contains("later"));
+    case.cell = case.cell.end(None).unwrap();
+    assert_eq!(case.state("main"), (ServiceState::Ended, false, 0));
+    assert_eq!(case.state("later"), (ServiceState::Idle, false, 2), "what does not run does not end");
+    assert_eq!(case.cell.end(Some("main")), None);
+    assert_eq!(case.does(&order("main", "start")), Some(Effect::ServiceStarted));
+}
+
+/// Attack: the cell's own program is written over. A command falls for it, and a check does not.
+#[test]
+fn a_forged_program_deceives_a_command_and_no_check() {
+    let mut case = case();
+    case.runs(&["/bin/write", "/state/a", "true"]);
+    case.does(&act(json!({"files": {"write": [{"path": "/bin/cat", "text": "forged"}]}})));
+    assert_eq!(case.runs(&["/bin/cat", "/state/a"]).stdout, "forged");
+    assert_eq!(case.probes(&["/bin/cat", "/state/a"], &["/state"]).stdout, "true");
+    assert_eq!(case.probes(&["/bin/cat", "/bin/cat"], &["/bin"]).stdout, "forged", "to read it is no danger");
+    // A script does what it says.
+    let scripts =
+        [("/bin/cat", "#!/bin/sh\necho UP\n"), ("/bin/test", "#!/bin/sh\necho no\nexit 1\necho never\n")];
+    let scripts = scripts.map(|(path, text)| json!({"path": path, "text": text}));
+    case.does(&act(json!({"files": {"write": scripts}})));
+    let ran = |ran: muster_wire::task::Ran| (ran.exit, ran.stdout);
+    assert_eq!(ran(case.runs(&["/bin/cat", "/state/a"])), (0, "UP\n".to_owned()));
+    assert_eq!(ran(case.runs(&["/bin/test", "-e", "/state/a"])), (1, "no\n".to_owned()));
+    assert_eq!(ran(case.probes(&["/bin/cat", "/state/a"], &["/state"])), (0, "true".to_owned()));
+    assert_eq!(ran(case.probes(&["/bin/test", "-e", "/state/a"], &["/state"])), (0, String::new()));
+    case.does(&act(json!({"files": {"write": [{"path": "/bin/true", "text": "#!/bin/sh\nrm -rf /\n"}]}})));
+    assert_eq!(case.runs(&["/bin/true"]).exit, 127, "nothing else is known");
+    // What it was not given to see is not there for it, and it changes nothing.
+    assert_eq!(case.probes(&["/bin/cat", "/state/a"], &["/stat"]).exit, 1);
+    assert_eq!(case.probes(&["/bin/write", "/state/a", "x"], &["/state"]).exit, 127);
+    assert_eq!(case.probes(&["/bin/hostname"], &[]).stdout, "m-1\n");
+}
+
+#[test]
+fn a_dead_cell_does_nothing_and_its_services_count_as_stopped() {
+    let mut case = case();
+    case.cell = case.cell.die().unwrap();
+    assert_eq!(case.cell.die(), None, "it dies once");
+    for refused in [
+        act(json!({"command": {"command": ["/bin/true"]}})),
+        act(json!({"files": {"write": [{"path": "/etc/x", "text": ""}]}})),
+        act(json!({"probe": {"command": ["/bin/true"]}})),
+        act(json!({"service": {"name": "main", "action": "start"}})),
+    ] {
+        assert_eq!(case.cell.plan(&refused, Some(case.world.id()), Vec::new()), ActPlan::Dead, "{refused:?}");
+    }
+    assert_eq!(case.does(&act(json!({"service": {"name": "main", "action": "stop"}}))), None);
+    let found = case.cell.look();
+    assert!(!found.present && found.death.is_some_and(|death| death.is_proved()));
+}

@@ -1,0 +1,424 @@
+//! What a simulated node holds, and what each verb would make of it: pure, so that every order of verbs can be tried.
+//!
+//! A device that was in a place keeps what its tenant left there until it is wiped, and so does the disk. That is the
+//! point of the whole simulation: a platform that hands such a device to another allocation is caught here. The same
+//! allocation may have it back unwiped, as it does when it is restarted.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use muster_cell::CellStatus;
+use muster_ids::{AllocationId, CellId, TaskId};
+use muster_wire::cell::{CellDeath, CellFindings, CellPlace};
+use muster_wire::task::{Amount, Details, Findings, Place, TaskKind};
+use serde::{Deserialize, Serialize};
+
+use super::cell::{ActPlan, HeldCell};
+use super::journal::{Effect, Line};
+
+/// How the disk is called among what is not wiped.
+const DISK: &str = "disk";
+
+/// A place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Held {
+    incarnation: i64,
+    devices: BTreeSet<String>,
+    amount: Amount,
+    exclusive: bool,
+    #[serde(default)]
+    cells: BTreeMap<CellId, HeldCell>,
+}
+
+/// Everything on a node that outlives its agent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Holdings {
+    places: BTreeMap<AllocationId, Held>,
+    /// Devices that were in a place and have not been wiped since, and whose place that was.
+    dirty: BTreeMap<String, AllocationId>,
+    /// Allocations whose part of the disk has not been wiped since they had a place.
+    dirty_disks: BTreeSet<AllocationId>,
+    /// How many effects there were.
+    pub(super) effects: u64,
+    /// How often the machine was started anew.
+    #[serde(default)]
+    pub(super) boots: u64,
+    /// The last of them, as the journal should have it: what is missing there was cut off by a crash.
+    pub(super) last: Option<Line>,
+}
+
+/// What a verb would do.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Plan {
+    /// It is so already, or the verb only looks.
+    Nothing,
+    /// This, to these devices.
+    Change(Effect, BTreeSet<String>, Box<Holdings>),
+    /// It cannot be done as things are.
+    Refuse(String),
+    /// Its cell is dead.
+    CellDead(String),
+    /// It would let one tenant see what another left, or take from another what it has.
+    Violation(String),
+}
+
+impl Holdings {
+    pub(super) fn places(&self) -> Vec<Place> {
+        let place =
+            |(id, held): (&AllocationId, &Held)| Place { allocation_id: *id, incarnation: held.incarnation };
+        self.places.iter().map(place).collect()
+    }
+
+    pub(super) fn cells(&self) -> Vec<CellPlace> {
+        let cells = |(id, held): (&AllocationId, &Held)| {
+            let allocation_id = *id;
+            let cells = held.cells.iter();
+            let cells = cells.map(|(id, cell)| CellPlace {
+                allocation_id,
+                cell_id: *id,
+                incarnation: cell.incarnation,
+            });
+            cells.collect::<Vec<_>>()
+        };
+        self.places.iter().flat_map(cells).collect()
+    }
+
+    /// The holdings after a reboot of the machine. No effect is recorded: nothing was made or removed.
+    pub(super) fn rebooted(&self) -> Self {
+        let mut next = self.clone();
+        next.boots += 1;
+        for cell in next.places.values_mut().flat_map(|held| held.cells.values_mut()) {
+            cell.ended = Some("its node was rebooted".to_owned());
+        }
+        next
+    }
+
+    /// The status of every cell: in a simulated one nothing ends but by a start of the machine, or where a test has it end.
+    pub(super) fn observe(&self) -> Vec<CellStatus> {
+        let status = |cell: CellPlace| {
+            let held = self.places.get(&cell.allocation_id)?.cells.get(&cell.cell_id)?;
+            let found = held.look();
+            let message = held.ended.clone();
+            Some(CellStatus { cell, alive: found.present, services: found.services, message })
+        };
+        self.cells().into_iter().filter_map(status).collect()
+    }
+
+    pub(super) fn stop_alone(&self) -> Vec<(CellPlace, u32)> {
+        let limit = |place: CellPlace| {
+            let cell = self.places.get(&place.allocation_id)?.cells.get(&place.cell_id)?;
+            Some((place, cell.stop_after_partition?))
+        };
+        self.cells().into_iter().filter_map(limit).collect()
+    }
+
+    /// Which incarnation of an allocation's place is there.
+    pub(super) fn incarnation(&self, allocation: AllocationId) -> Option<i64> {
+        self.places.get(&allocation).map(|held| held.incarnation)
+    }
+
+    /// The cell that an order is about, if that very incarnation of it is there.
+    pub(super) fn cell(&self, allocation: AllocationId, details: &Details) -> Result<&HeldCell, String> {
+        let Some(order) = &details.cell else { return Err("no cell is named".to_owned()) };
+        let held = self.places.get(&allocation);
+        match held.and_then(|held| held.cells.get(&order.cell_id)) {
+            None => Err("the cell is not there".to_owned()),
+            Some(there) if there.incarnation != order.incarnation => {
+                Err(format!("the cell is of incarnation {}", there.incarnation))
+            }
+            Some(there) => Ok(there),
+        }
+    }
+
+    /// What there is to see of a place and of the devices that were asked about.
+    pub(super) fn look(&self, allocation: AllocationId, details: &Details) -> Findings {
+        let held = self.places.get(&allocation);
+        let unwiped = |device: &&String| {
+            self.dirty.contains_key(*device) && held.is_none_or(|held| !held.devices.contains(*device))
+        };
+        let mut residue: Vec<String> = details.devices.iter().filter(unwiped).cloned().collect();
+        if held.is_none() && self.dirty_disks.contains(&allocation) {
+            residue.push(DISK.to_owned());
+        }
+        Findings {
+            present: held.is_some(),
+            incarnation: held.map_or(0, |held| held.incarnation),
+            devices: held.map(|held| held.devices.iter().cloned().collect()).unwrap_or_default(),
+            amount: held.map(|held| held.amount).unwrap_or_default(),
+            residue,
+            cell: details.cell.as_ref().map(|order| look_at_cell(held, order.cell_id)),
+            ..Findings::default()
+        }
+    }
+
+    /// What the verb would do to an incarnation that is not an old one.
+    pub(super) fn plan(
+        &self,
+        kind: TaskKind,
+        place: &Place,
+        details: &Details,
+        task: Option<TaskId>,
+        told: Vec<String>,
+    ) -> Plan {
+        match kind {
+            TaskKind::Prepare => self.plan_prepare(place, details),
+            TaskKind::Resize => self.plan_resize(place, details),
+            TaskKind::Destroy => self.plan_destroy(place),
+            TaskKind::Wipe => self.plan_wipe(place, details),
+            TaskKind::Inspect | TaskKind::Survey => Plan::Nothing,
+            TaskKind::CellCreate => self.plan_cell_create(place, details, told),
+            TaskKind::CellDestroy => self.plan_cell_destroy(place, details),
+            TaskKind::CellFiles | TaskKind::CellService | TaskKind::CellCommand | TaskKind::CellProbe => {
+                self.plan_act(kind, place, details, task, told)
+            }
+            TaskKind::CellInspect
+            | TaskKind::KeepLogs
+            | TaskKind::Stream
+            | TaskKind::Sweep
+            | TaskKind::ImagePull
+            | TaskKind::ShareRemove => Plan::Nothing,
+        }
+    }
+
+    fn plan_prepare(&self, place: &Place, details: &Details) -> Plan {
+        let wanted: BTreeSet<String> = details.devices.iter().cloned().collect();
+        match self.places.get(&place.allocation_id) {
+            // Its amount may have been changed since; that is not undone by a repetition.
+            Some(held) if held.incarnation == place.incarnation && held.devices == wanted => {
+                return Plan::Nothing;
+            }
+            Some(held) => {
+                let (there, devices) = (held.incarnation, &held.devices);
+                return Plan::Refuse(format!(
+                    "its place is there already: incarnation {there}, with {devices:?}"
+                ));
+            }
+            None => {}
+        }
+        if let Some(why) = self.alone(place, details.exclusive).or_else(|| self.untouchable(place, &wanted)) {
+            return Plan::Violation(why);
+        }
+        let held = Held {
+            incarnation: place.incarnation,
+            devices: wanted.clone(),
+            amount: details.amount,
+            exclusive: details.exclusive,
+            cells: BTreeMap::new(),
+        };
+        self.change(Effect::Prepared, wanted, |next| next.put(place.allocation_id, held))
+    }
+
+    fn plan_resize(&self, place: &Place, details: &Details) -> Plan {
+        let Some(held) = self.places.get(&place.allocation_id) else {
+            return Plan::Refuse("its place is not there".to_owned());
+        };
+        if held.incarnation != place.incarnation {
+            return Plan::Refuse(format!("its place is of incarnation {}", held.incarnation));
+        }
+        let wanted: BTreeSet<String> = details.devices.iter().cloned().collect();
+        if held.devices == wanted && held.amount == details.amount {
+            return Plan::Nothing;
+        }
+        if let Some(why) = self.untouchable(place, &wanted) {
+            return Plan::Violation(why);
+        }
+        let held = Held { devices: wanted.clone(), amount: details.amount, ..held.clone() };
+        self.change(Effect::Resized, wanted, |next| next.put(place.allocation_id, held))
+    }
+
+    fn plan_destroy(&self, place: &Place) -> Plan {
+        match self.places.get(&place.allocation_id) {
+            None => Plan::Nothing,
+            Some(held) if held.incarnation > place.incarnation => {
+                Plan::Refuse(format!("its place is of incarnation {}", held.incarnation))
+            }
+            Some(held) => self.change(Effect::Destroyed, held.devices.clone(), |next| {
+                next.places.remove(&place.allocation_id);
+            }),
+        }
+    }
+
+    fn plan_wipe(&self, place: &Place, details: &Details) -> Plan {
+        for device in &details.devices {
+            match self.holder(device) {
+                Some(holder) if holder == place.allocation_id => {
+                    return Plan::Refuse(format!("{device} is still in its place"));
+                }
+                Some(holder) => return Plan::Violation(format!("{device} is in the place of {holder}")),
+                None => {}
+            }
+        }
+        let dirty = |device: &&String| self.dirty.contains_key(*device);
+        let devices: BTreeSet<String> = details.devices.iter().filter(dirty).cloned().collect();
+        // While its place is there, its disk is in use, and only devices that it gave back are meant.
+        let disk = !self.places.contains_key(&place.allocation_id)
+            && self.dirty_disks.contains(&place.allocation_id);
+        if devices.is_empty() && !disk {
+            return Plan::Nothing;
+        }
+        self.change(Effect::Wiped, devices.clone(), |next| {
+            next.dirty.retain(|device, _| !devices.contains(device));
+            if disk {
+                next.dirty_disks.remove(&place.allocation_id);
+            }
+        })
+    }
+
+    fn plan_cell_create(&self, place: &Place, details: &Details, told: Vec<String>) -> Plan {
+        let Some(held) = self.places.get(&place.allocation_id) else {
+            return Plan::Refuse("the place of its allocation is not there".to_owned());
+        };
+        let Some((order, spec)) = details.cell.as_ref().and_then(|order| Some((order, order.spec.as_ref()?)))
+        else {
+            return Plan::Refuse("it is not said what it is made of".to_owned());
+        };
+        match held.cells.get(&order.cell_id) {
+            Some(there) if there.incarnation == order.incarnation => return Plan::Nothing,
+            Some(there) => return Plan::Refuse(format!("incarnation {} is still there", there.incarnation)),
+            None => {}
+        }
+        let made = HeldCell::new(order, spec, told);
+        self.change(Effect::CellCreated, BTreeSet::new(), |next| {
+            next.put_cell(place.allocation_id, order.cell_id, made);
+        })
+    }
+
+    fn plan_act(
+        &self,
+        kind: TaskKind,
+        place: &Place,
+        details: &Details,
+        task: Option<TaskId>,
+        told: Vec<String>,
+    ) -> Plan {
+        let (Some(order), Some(act)) = (&details.cell, &details.act) else {
+            return Plan::Refuse("it is not said what to do in which cell".to_owned());
+        };
+        if act.kind() != kind {
+            return Plan::Refuse(format!("the task says {kind:?}, and what to do is {:?}", act.kind()));
+        }
+        let there = match self.cell(place.allocation_id, details) {
+            Ok(there) => there,
+            Err(why) => return Plan::Refuse(why),
+        };
+        match there.plan(act, task, told) {
+            ActPlan::Nothing => Plan::Nothing,
+            ActPlan::Refuse(why) => Plan::Refuse(why),
+            ActPlan::Dead => Plan::CellDead(format!("{} is dead: its first process ended", order.cell_id)),
+            ActPlan::Change(effect, cell) => self.change(effect, BTreeSet::new(), |next| {
+                next.put_cell(place.allocation_id, order.cell_id, *cell);
+            }),
+        }
+    }
+
+    /// Has services of a cell end, all of them or the one that is named. It is nobody's order, but the chance of a simulated world.
+    /// Where a supervisor restarts them, they run again at once.
+    pub(super) fn plan_end(
+        &self,
+        place: &Place,
+        cell: CellId,
+        service: Option<&str>,
+        restarted: bool,
+    ) -> Plan {
+        let held = self.places.get(&place.allocation_id).and_then(|held| held.cells.get(&cell));
+        let next = held.and_then(|held| if restarted { held.crash(service) } else { held.end(service) });
+        match next {
+            None => Plan::Nothing,
+            Some(ended) => self.change(Effect::ServiceEnded, BTreeSet::new(), |next| {
+                next.put_cell(place.allocation_id, cell, ended);
+            }),
+        }
+    }
+
+    /// Has the first process of a cell end. It is the chance of a simulated world, too.
+    pub(super) fn plan_die(&self, place: &Place, cell: CellId) -> Plan {
+        let held = self.places.get(&place.allocation_id).and_then(|held| held.cells.get(&cell));
+        match held.and_then(HeldCell::die) {
+            None => Plan::Nothing,
+            Some(dead) => self.change(Effect::CellDied, BTreeSet::new(), |next| {
+                next.put_cell(place.allocation_id, cell, dead);
+            }),
+        }
+    }
+
+    fn put_cell(&mut self, allocation: AllocationId, id: CellId, cell: HeldCell) {
+        if let Some(held) = self.places.get_mut(&allocation) {
+            held.cells.insert(id, cell);
+        }
+    }
+
+    fn plan_cell_destroy(&self, place: &Place, details: &Details) -> Plan {
+        let Some(order) = &details.cell else { return Plan::Refuse("no cell is named".to_owned()) };
+        let held = self.places.get(&place.allocation_id);
+        match held.and_then(|held| held.cells.get(&order.cell_id)) {
+            None => Plan::Nothing,
+            Some(there) if there.incarnation > order.incarnation => {
+                Plan::Refuse(format!("it is of incarnation {}", there.incarnation))
+            }
+            Some(_) => self.change(Effect::CellDestroyed, BTreeSet::new(), |next| {
+                let held = next.places.get_mut(&place.allocation_id);
+                held.expect("it was just looked up").cells.remove(&order.cell_id);
+            }),
+        }
+    }
+
+    fn change(&self, effect: Effect, devices: BTreeSet<String>, apply: impl FnOnce(&mut Self)) -> Plan {
+        let mut next = self.clone();
+        apply(&mut next);
+        next.effects += 1;
+        Plan::Change(effect, devices, Box::new(next))
+    }
+
+    /// From the moment that a tenant has a device, something of the tenant's is on it.
+    fn put(&mut self, allocation: AllocationId, held: Held) {
+        self.dirty.extend(held.devices.iter().map(|device| (device.clone(), allocation)));
+        self.dirty_disks.insert(allocation);
+        self.places.insert(allocation, held);
+    }
+
+    fn holder(&self, device: &str) -> Option<AllocationId> {
+        self.places.iter().find(|(_, held)| held.devices.contains(device)).map(|(id, _)| *id)
+    }
+
+    /// Why these devices must not be given to this allocation.
+    fn untouchable(&self, place: &Place, wanted: &BTreeSet<String>) -> Option<String> {
+        wanted.iter().find_map(|device| {
+            let other = |id: &AllocationId| *id != place.allocation_id;
+            if let Some(holder) = self.holder(device).filter(other) {
+                return Some(format!("{device} is in the place of {holder}"));
+            }
+            let left = self.dirty.get(device).filter(|id| other(id))?;
+            Some(format!("{device} has not been wiped since it was in the place of {left}"))
+        })
+    }
+
+    /// Why who wants to be alone would not be.
+    fn alone(&self, place: &Place, exclusive: bool) -> Option<String> {
+        let mut others = self.places.iter().filter(|(id, _)| **id != place.allocation_id);
+        let (other, _) = others.find(|(_, held)| exclusive || held.exclusive)?;
+        Some(if exclusive {
+            format!("the node was asked for as a whole, and {other} is on it")
+        } else {
+            format!("the whole node belongs to {other}")
+        })
+    }
+}
+
+/// Nothing is alive of a simulated cell that does not run.
+pub(super) fn counted_dead() -> CellDeath {
+    CellDeath { boot_id: "simulated".to_owned(), processes: 0, namespaces: 0, mounts: 0 }
+}
+
+/// What there is to see of a cell, or that it is not there.
+fn look_at_cell(held: Option<&Held>, cell: CellId) -> CellFindings {
+    match held.and_then(|held| held.cells.get(&cell)) {
+        Some(there) => there.look(),
+        None => CellFindings {
+            checked: vec!["the records of the simulated node".to_owned()],
+            death: Some(counted_dead()),
+            ..CellFindings::default()
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,126 @@
+use muster_ids::{AllocationId, World};
+use muster_wire::task::{Amount, Details, Place, TaskKind};
+
+use super::{Holdings, Plan};
+use crate::sim::journal::Effect;
+
+struct Node {
+    holdings: Holdings,
+    a: AllocationId,
+    b: AllocationId,
+}
+
+fn node() -> Node {
+    let world = World::for_tests(1);
+    Node { holdings: Holdings::default(), a: world.id(), b: world.id() }
+}
+
+fn details(devices: &[&str]) -> Details {
+    let amount = Amount { cpus: 1, memory_mb: 1, disk_mb: 1 };
+    Details {
+        devices: devices.iter().map(|device| (*device).to_owned()).collect(),
+        amount,
+        ..Details::default()
+    }
+}
+
+impl Node {
+    /// Does it, if it can be done, and says what was done.
+    fn try_to(
+        &mut self,
+        kind: TaskKind,
+        allocation: AllocationId,
+        incarnation: i64,
+        details: &Details,
+    ) -> Plan {
+        let place = Place { allocation_id: allocation, incarnation };
+        let plan = self.holdings.plan(kind, &place, details, None, Vec::new());
+        if let Plan::Change(_, _, next) = &plan {
+            self.holdings = (**next).clone();
+        }
+        plan
+    }
+
+    fn does(
+        &mut self,
+        kind: TaskKind,
+        allocation: AllocationId,
+        incarnation: i64,
+        devices: &[&str],
+    ) -> Effect {
+        match self.try_to(kind, allocation, incarnation, &details(devices)) {
+            Plan::Change(effect, ..) => effect,
+            other => panic!("{kind:?}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_repetition_of_any_verb_changes_nothing() {
+    let mut node = node();
+    let a = node.a;
+    let steps = [
+        (TaskKind::Prepare, &["g0", "g1"][..]),
+        (TaskKind::Resize, &["g0"]),
+        (TaskKind::Wipe, &["g1"]),
+        (TaskKind::Destroy, &["g0"]),
+        (TaskKind::Wipe, &["g0"]),
+    ];
+    for (kind, devices) in steps {
+        node.does(kind, a, 1, devices);
+        assert_eq!(node.try_to(kind, a, 1, &details(devices)), Plan::Nothing, "{kind:?}");
+    }
+    assert_eq!(node.holdings.effects, 5);
+    assert_eq!(node.holdings.look(a, &details(&["g0", "g1"])), Default::default());
+}
+
+#[test]
+fn what_a_tenant_left_is_seen_until_it_is_wiped() {
+    let mut node = node();
+    let (a, asked) = (node.a, details(&["g0"]));
+    node.does(TaskKind::Prepare, a, 1, &["g0"]);
+    assert!(node.holdings.look(a, &asked).residue.is_empty(), "what is in use is no residue");
+    node.does(TaskKind::Destroy, a, 1, &["g0"]);
+    assert_eq!(node.holdings.look(a, &asked).residue, ["g0", "disk"]);
+    node.does(TaskKind::Wipe, a, 1, &["g0"]);
+    assert!(node.holdings.look(a, &asked).residue.is_empty());
+}
+
+#[test]
+fn a_device_with_anothers_residue_or_in_anothers_place_is_never_given_out() {
+    let mut node = node();
+    let (a, b) = (node.a, node.b);
+    node.does(TaskKind::Prepare, a, 1, &["g0"]);
+    assert!(matches!(node.try_to(TaskKind::Prepare, b, 1, &details(&["g0"])), Plan::Violation(_)));
+    assert!(matches!(node.try_to(TaskKind::Wipe, b, 1, &details(&["g0"])), Plan::Violation(_)));
+    assert!(matches!(node.try_to(TaskKind::Wipe, a, 1, &details(&["g0"])), Plan::Refuse(_)));
+    node.does(TaskKind::Destroy, a, 1, &["g0"]);
+    assert!(matches!(node.try_to(TaskKind::Prepare, b, 1, &details(&["g0"])), Plan::Violation(_)));
+    node.does(TaskKind::Prepare, b, 1, &["g1"]);
+    assert!(matches!(node.try_to(TaskKind::Resize, b, 1, &details(&["g0", "g1"])), Plan::Violation(_)));
+    node.does(TaskKind::Wipe, a, 1, &["g0"]);
+    node.does(TaskKind::Resize, b, 1, &["g0", "g1"]);
+}
+
+#[test]
+fn a_restarted_allocation_has_its_own_devices_back_unwiped() {
+    let mut node = node();
+    let a = node.a;
+    node.does(TaskKind::Prepare, a, 1, &["g0"]);
+    node.does(TaskKind::Destroy, a, 1, &["g0"]);
+    assert_eq!(node.does(TaskKind::Prepare, a, 2, &["g0"]), Effect::Prepared);
+    assert_eq!(node.holdings.incarnation(a), Some(2));
+    assert!(matches!(node.try_to(TaskKind::Destroy, a, 1, &details(&[])), Plan::Refuse(_)));
+}
+
+#[test]
+fn who_has_the_whole_node_is_alone_on_it() {
+    let mut node = node();
+    let (a, b) = (node.a, node.b);
+    let whole = Details { exclusive: true, ..details(&["g0"]) };
+    node.does(TaskKind::Prepare, b, 1, &[]);
+    assert!(matches!(node.try_to(TaskKind::Prepare, a, 1, &whole), Plan::Violation(_)));
+    node.does(TaskKind::Destroy, b, 1, &[]);
+    assert!(matches!(node.try_to(TaskKind::Prepare, a, 1, &whole), Plan::Change(..)));
+    assert!(matches!(node.try_to(TaskKind::Prepare, b, 2, &details(&[])), Plan::Violation(_)));
+}

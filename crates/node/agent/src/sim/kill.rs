@@ -1,0 +1,222 @@
+//! Places where the process ends itself, for tests alone: what a machine that loses its power leaves behind.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use muster_wire::task::TaskKind;
+
+/// Every place where the process can be made to end. Those without an effect of their own have only two.
+pub const KILL_POINTS: &[&str] = &[
+    "prepare:before-effect",
+    "prepare:after-effect-before-journal",
+    "prepare:after-effect-before-report",
+    "inspect:before-effect",
+    "inspect:after-effect-before-report",
+    "resize:before-effect",
+    "resize:after-effect-before-journal",
+    "resize:after-effect-before-report",
+    "destroy:before-effect",
+    "destroy:after-effect-before-journal",
+    "destroy:after-effect-before-report",
+    "wipe:before-effect",
+    "wipe:after-effect-before-journal",
+    "wipe:after-effect-before-report",
+    "survey:before-effect",
+    "survey:after-effect-before-report",
+    "cell_files:before-effect",
+    "cell_files:after-effect-before-journal",
+    "cell_files:after-effect-before-report",
+    "cell_service:before-effect",
+    "cell_service:after-effect-before-journal",
+    "cell_service:after-effect-before-report",
+    "cell_command:before-effect",
+    "cell_command:after-effect-before-journal",
+    "cell_command:after-effect-before-report",
+    "cell_probe:before-effect",
+    "cell_probe:after-effect-before-report",
+];
+
+/// Places where the process can be made to end while an image is pulled, whoever makes cells from it.
+pub const PULL_POINTS: &[&str] = &["pull:downloaded", "pull:renamed"];
+
+/// The stages that every order to the real driver goes through; what is behind the colon of a point.
+const REAL_STAGES: &[&str] = &["begun", "journalled", "done", "reporting"];
+
+/// Every kind of task that a driver is given.
+const KINDS: &[TaskKind] = &[
+    TaskKind::Prepare,
+    TaskKind::Inspect,
+    TaskKind::Resize,
+    TaskKind::Destroy,
+    TaskKind::Wipe,
+    TaskKind::Survey,
+    TaskKind::CellCreate,
+    TaskKind::CellInspect,
+    TaskKind::CellDestroy,
+    TaskKind::KeepLogs,
+    TaskKind::Sweep,
+    TaskKind::CellFiles,
+    TaskKind::CellService,
+    TaskKind::CellCommand,
+    TaskKind::CellProbe,
+    TaskKind::ImagePull,
+    TaskKind::ShareRemove,
+];
+
+/// Every place where an agent with the real driver can be made to end.
+pub fn real_points() -> Vec<String> {
+    let stages =
+        KINDS.iter().flat_map(|kind| REAL_STAGES.iter().map(|stage| format!("{}:{stage}", word(*kind))));
+    let inside = [muster_cell::POINTS, muster_network::POINTS, crate::real::DISK_POINTS].concat();
+    stages.chain(inside.into_iter().map(str::to_owned)).collect()
+}
+
+/// Where the process ends itself; nowhere, as a rule.
+#[derive(Debug, Default)]
+pub struct KillPoints(Mutex<BTreeMap<String, u64>>);
+
+impl KillPoints {
+    /// Reads `POINT[@N]|POINT[@N]…`: the process ends when it comes to the point for the N-th time.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut points = BTreeMap::new();
+        for word in text.split(['|', ',']).map(str::trim).filter(|word| !word.is_empty()) {
+            let (name, times) = word.split_once('@').unwrap_or((word, "1"));
+            let pulls = PULL_POINTS.contains(&name);
+            if !pulls && !KILL_POINTS.contains(&name) && !real_points().iter().any(|point| point == name) {
+                return Err(format!(
+                    "{name:?} is no point where an agent can be killed; these are: {}, where an image is pulled: {}, and with real cells: {}",
+                    KILL_POINTS.join(", "),
+                    PULL_POINTS.join(", "),
+                    real_points().join(", ")
+                ));
+            }
+            let times = times.parse().ok().filter(|times| *times > 0);
+            points.insert(
+                name.to_owned(),
+                times.ok_or_else(|| format!("{word:?}: a number from 1 on belongs after the @"))?,
+            );
+        }
+        Ok(Self(Mutex::new(points)))
+    }
+
+    /// Ends the process if this is the place.
+    pub(crate) fn reach(&self, kind: TaskKind, stage: Stage) {
+        self.reach_point(&name(kind, stage));
+    }
+
+    /// The same for a stage of the real driver.
+    pub(crate) fn reach_named(&self, kind: TaskKind, stage: &'static str) {
+        if !self.0.lock().expect("no holder of this lock can panic").is_empty() {
+            self.reach_point(&format!("{}:{stage}", word(kind)));
+        }
+    }
+
+    /// The same for a point by its name.
+    pub(crate) fn reach_point(&self, point: &str) {
+        if self.is_due(point) {
+            eprintln!("killed at {point}, as MUSTER_AGENT_KILL_AT says");
+            std::process::abort();
+        }
+    }
+
+    fn is_due(&self, point: &str) -> bool {
+        let mut points = self.0.lock().expect("no holder of this lock can panic");
+        let Some(left) = points.get_mut(point) else { return false };
+        *left -= 1;
+        if *left == 0 {
+            points.remove(point);
+            return true;
+        }
+        false
+    }
+}
+
+/// What a task comes to next.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Stage {
+    Begin,
+    Journal,
+    Report,
+}
+
+fn word(kind: TaskKind) -> &'static str {
+    match kind {
+        TaskKind::Prepare => "prepare",
+        TaskKind::Inspect => "inspect",
+        TaskKind::Resize => "resize",
+        TaskKind::Destroy => "destroy",
+        TaskKind::Wipe => "wipe",
+        TaskKind::Survey => "survey",
+        TaskKind::CellCreate => "cell_create",
+        TaskKind::CellInspect => "cell_inspect",
+        TaskKind::CellDestroy => "cell_destroy",
+        TaskKind::KeepLogs => "keep_logs",
+        TaskKind::Stream => "stream",
+        TaskKind::Sweep => "sweep",
+        TaskKind::CellFiles => "cell_files",
+        TaskKind::CellService => "cell_service",
+        TaskKind::CellCommand => "cell_command",
+        TaskKind::CellProbe => "cell_probe",
+        TaskKind::ImagePull => "image_pull",
+        TaskKind::ShareRemove => "share_remove",
+    }
+}
+
+fn name(kind: TaskKind, stage: Stage) -> String {
+    let stage = match stage {
+        Stage::Begin => "before-effect",
+        Stage::Journal => "after-effect-before-journal",
+        Stage::Report => "after-effect-before-report",
+    };
+    format!("{}:{stage}", word(kind))
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_wire::task::TaskKind;
+
+    use super::{KILL_POINTS, KillPoints, Stage, name};
+
+    #[test]
+    fn a_point_is_due_once_at_the_time_that_was_said() {
+        let points = KillPoints::parse("prepare:before-effect@2|wipe:after-effect-before-report").unwrap();
+        let due = |kind, stage| points.is_due(&name(kind, stage));
+        assert!(!due(TaskKind::Prepare, Stage::Begin));
+        assert!(!due(TaskKind::Prepare, Stage::Report));
+        assert!(due(TaskKind::Prepare, Stage::Begin));
+        assert!(!due(TaskKind::Prepare, Stage::Begin));
+        assert!(due(TaskKind::Wipe, Stage::Report));
+        assert!(!KillPoints::parse("").unwrap().is_due("wipe:after-effect-before-report"));
+    }
+
+    #[test]
+    fn a_word_that_names_no_point_is_refused() {
+        assert!(KillPoints::parse("prepare:now").unwrap_err().contains("prepare:before-effect"));
+        assert!(KillPoints::parse("prepare:before-effect@0").is_err());
+    }
+
+    #[test]
+    fn the_list_has_every_stage_of_every_kind_that_has_it() {
+        let kinds = [
+            TaskKind::Prepare,
+            TaskKind::Resize,
+            TaskKind::Destroy,
+            TaskKind::Wipe,
+            TaskKind::CellFiles,
+            TaskKind::CellService,
+            TaskKind::CellCommand,
+        ];
+        let all = kinds
+            .iter()
+            .flat_map(|kind| [Stage::Begin, Stage::Journal, Stage::Report].map(|stage| name(*kind, stage)));
+        let looks = [TaskKind::Inspect, TaskKind::Survey, TaskKind::CellProbe];
+        let all = all.chain(
+            looks.iter().flat_map(|kind| [Stage::Begin, Stage::Report].map(|stage| name(*kind, stage))),
+        );
+        let mut all: Vec<String> = all.collect();
+        let mut listed = KILL_POINTS.to_vec();
+        all.sort();
+        listed.sort_unstable();
+        assert_eq!(all, listed);
+    }
+}

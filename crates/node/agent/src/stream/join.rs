@@ -1,0 +1,155 @@
+//! The streams of a node: each begins at once and goes on beside everything else.
+
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::sync::Mutex;
+
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
+use muster_ids::StreamId;
+use muster_wire::stream::{StreamOrder, StreamWhat};
+use muster_wire::task::{Ending, Findings, Report, Task};
+use tokio::sync::mpsc;
+
+use super::inside::Begun;
+use super::pump::{Ends, pump, refuse};
+use super::socket::{Socket, open};
+use super::terminal;
+use crate::node::Running;
+
+/// More than this at once and the node's own work would suffer; the server has its limit for each tenant.
+const MOST: usize = 256;
+
+/// Tasks for streams, on their way to being joined.
+#[derive(Debug)]
+pub(crate) struct Streams {
+    come: mpsc::UnboundedSender<Box<Task>>,
+    /// Taken by the one loop that joins them.
+    waiting: Mutex<Option<mpsc::UnboundedReceiver<Box<Task>>>>,
+}
+
+impl Default for Streams {
+    fn default() -> Self {
+        let (come, waiting) = mpsc::unbounded_channel();
+        Self { come, waiting: Mutex::new(Some(waiting)) }
+    }
+}
+
+impl Streams {
+    /// Takes a task. The queue is emptied at once whatever the streams do, so it holds no more than one answer brings.
+    pub(crate) fn add(&self, task: Box<Task>) {
+        let _ = self.come.send(task);
+    }
+}
+
+/// Joins streams as their tasks come, for ever.
+pub(crate) async fn streaming(node: &Running) -> Infallible {
+    let waiting = node.streams.waiting.lock().expect("no holder of this lock can panic").take();
+    let Some(mut waiting) = waiting else { return std::future::pending().await };
+    let mut under_way = FuturesUnordered::new();
+    let mut known: BTreeSet<StreamId> = BTreeSet::new();
+    loop {
+        tokio::select! {
+            Some(task) = waiting.recv() => {
+                let Some(order) = task.details.stream.clone() else {
+                    report(node, &task, Err("the task names no stream".to_owned()));
+                    continue;
+                };
+                if task.expires_at <= node.world.now() || !known.insert(order.stream_id) {
+                    continue;
+                }
+                if under_way.len() >= MOST {
+                    known.remove(&order.stream_id);
+                    report(node, &task, Err(format!("the node has {MOST} streams already")));
+                    continue;
+                }
+                under_way.push(one(node, task, order));
+            }
+            Some(stream) = under_way.next() => drop(known.remove(&stream)),
+        }
+    }
+}
+
+fn report(node: &Running, task: &Task, joined: Result<(), String>) {
+    if let Err(why) = &joined {
+        let correlation_id = &task.correlation_id;
+        tracing::warn!(task = %task.id, correlation_id, why, "a stream was not joined");
+    }
+    node.outbox.put(Report {
+        task_id: task.id,
+        incarnation: task.incarnation,
+        generation: task.generation,
+        ending: if joined.is_ok() { Ending::Done } else { Ending::Failed },
+        findings: Findings::default(),
+        message: joined.err(),
+    });
+}
+
+async fn one(node: &Running, task: Box<Task>, order: StreamOrder) -> StreamId {
+    let stream = order.stream_id;
+    let mut cut = node.dial.cut.clone();
+    let severed = async {
+        // Who holds the other end of the switch may be gone; then nobody can cut anything any more.
+        if cut.wait_for(|cut| *cut).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    };
+    let whole = async {
+        match dial(node, &order).await {
+            Err(why) => report(node, &task, Err(why)),
+            Ok(socket) => {
+                report(node, &task, Ok(()));
+                tracing::info!(%stream, cell = %order.cell_id, correlation_id = task.correlation_id, "a stream begins");
+                carry(node, socket, order).await;
+                tracing::info!(%stream, correlation_id = task.correlation_id, "a stream is over");
+            }
+        }
+    };
+    tokio::select! {
+        () = severed => {}
+        () = whole => {}
+    }
+    stream
+}
+
+async fn dial(node: &Running, order: &StreamOrder) -> Result<Socket, String> {
+    let address = match &order.address {
+        None => node.dial.address.clone(),
+        Some(address) => {
+            format!("https://{address}").parse().map_err(|error: crate::AgentError| error.to_string())?
+        }
+    };
+    open(&node.dial, &address, order.stream_id).await.map_err(|error| error.to_string())
+}
+
+async fn carry(node: &Running, socket: Socket, order: StreamOrder) {
+    let inside = node.driver.inside();
+    // It may take its time, and the agent has other things to do meanwhile.
+    let begun = tokio::task::spawn_blocking(move || begin(&*inside, &order)).await;
+    let begun = begun.unwrap_or_else(|_| Err("the agent failed".to_owned()));
+    let ends = begun.and_then(|(begun, ours)| {
+        Ends::of(begun, ours).map_err(|error| format!("its descriptors cannot be used: {error}"))
+    });
+    match ends {
+        Ok(ends) => pump(socket, ends).await,
+        Err(why) => refuse(socket, why).await,
+    }
+}
+
+type Ours = Option<std::os::fd::OwnedFd>;
+
+fn begin(inside: &dyn super::Inside, order: &StreamOrder) -> Result<(Begun, Ours), String> {
+    let (cell, incarnation) = (order.cell_id, order.incarnation);
+    let without = |begun: Begun| (begun, None);
+    match &order.what {
+        StreamWhat::Command(command) if command.terminal => {
+            let (ours, theirs) = terminal::open(command.columns, command.rows)
+                .map_err(|error| format!("the node has no terminal to give: {error}"))?;
+            Ok((inside.command(cell, incarnation, command, Some(theirs))?, Some(ours)))
+        }
+        StreamWhat::Command(command) => inside.command(cell, incarnation, command, None).map(without),
+        StreamWhat::Logs(logs) => inside.logs(cell, incarnation, logs).map(without),
+        StreamWhat::Read(file) => inside.read(cell, incarnation, file).map(without),
+        StreamWhat::Write(file) => inside.write(cell, incarnation, file).map(without),
+    }
+}

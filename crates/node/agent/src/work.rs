@@ -1,0 +1,204 @@
+//! Doing what tasks say: fenced, in order, and with a report for each.
+
+use std::convert::Infallible;
+
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
+use jiff::Timestamp;
+use muster_wire::cell::CellOrder;
+use muster_wire::task::{Details, Ending, Findings, Place, Report, Task, TaskKind};
+
+use crate::AgentError;
+use crate::driver::{Order, Outcome, Undone};
+use crate::fence::{Barred, Thing};
+use crate::lanes::{Ghost, Job, Lane};
+use crate::node::Running;
+use crate::provide::{Given, provide};
+
+/// Begins what can begin, for ever.
+pub(crate) async fn working(node: &Running) -> Infallible {
+    let mut under_way = FuturesUnordered::new();
+    loop {
+        for job in node.lanes.lock().expect("no holder of this lock can panic").begin() {
+            under_way.push(perform(node, job));
+        }
+        tokio::select! {
+            Some((lane, report)) = under_way.next() => {
+                // Noted as untold before it is told, so that nothing comes in between.
+                let task = report.as_ref().map(|report: &Report| report.task_id);
+                node.lanes.lock().expect("no holder of this lock can panic").end(lane, task);
+                report.into_iter().for_each(|report| node.outbox.put(report));
+                node.settled.notify_one();
+            }
+            () = node.queued.notified() => {}
+        }
+    }
+}
+
+async fn perform(node: &Running, job: Job) -> (Lane, Option<Report>) {
+    let lane = job.lane();
+    tokio::time::sleep(node.driver.latency()).await;
+    match job {
+        Job::Ghost(ghost, gone) => {
+            let done = banish(node, &ghost).await;
+            if let Err(why) = &done {
+                tracing::error!(?ghost, why, "a ghost could not be destroyed");
+            }
+            // Who asked may have given up meanwhile.
+            let _ = gone.send(done.is_ok());
+            (lane, None)
+        }
+        // It may have been done in an earlier life, so nothing is said of it; the server knows by itself that it is over.
+        Job::Task(task) if task.expires_at <= node.world.now() => {
+            let (id, correlation_id) = (task.id, &task.correlation_id);
+            tracing::warn!(task = %id, kind = ?task.kind, correlation_id, "expired before it was begun; it is dropped");
+            node.lanes.lock().expect("no holder of this lock can panic").release(id);
+            (lane, None)
+        }
+        Job::Task(task) => match outcome(node, &task).await {
+            Ok(outcome) => (lane, Some(report(node, &task, outcome))),
+            // Nobody knows whether it happened, so nothing is said of it: the server will ask again.
+            Err(error) => {
+                let (id, correlation_id) = (task.id, &task.correlation_id);
+                tracing::error!(task = %id, kind = ?task.kind, correlation_id, %error, "a task has no known end");
+                node.lanes.lock().expect("no holder of this lock can panic").release(id);
+                (lane, None)
+            }
+        },
+    }
+}
+
+async fn banish(node: &Running, ghost: &Ghost) -> Result<(), String> {
+    let (kind, place, details) = match ghost {
+        Ghost::Place(place) => (TaskKind::Destroy, place.clone(), Details::default()),
+        Ghost::Cell { cell, keep_state } => {
+            let order = CellOrder {
+                cell_id: cell.cell_id,
+                name: String::new(),
+                incarnation: cell.incarnation,
+                keep_state: *keep_state,
+                spec: None,
+                attachment: None,
+                pull: None,
+            };
+            // Of its allocation nothing is known here but whose it is, and its fence is not to be raised by a ghost.
+            let place = Place { allocation_id: cell.allocation_id, incarnation: 0 };
+            (TaskKind::CellDestroy, place, Details { cell: Some(order), ..Details::default() })
+        }
+    };
+    let (until, given) = (Timestamp::MAX, Ok(Given::default()));
+    let order = Order { kind, place: Some(place), details, task: None, until, given };
+    match admit(node, &order, matches!(ghost, Ghost::Place(_))).map_err(|error| error.to_string())? {
+        // What the server saw is gone already; what is there now is newer.
+        Err(Barred::Stale(_)) => return Ok(()),
+        Err(Barred::Occupied(why)) => return Err(why),
+        Ok(()) => {}
+    }
+    let done = node.driver.carry_out(order).await.map_err(|error| error.to_string())?;
+    done.map(drop).map_err(|undone| undone.why)
+}
+
+/// Whether an order passes the fences of its allocation (unless that is not asked) and of its cell.
+fn admit(node: &Running, order: &Order, of_place: bool) -> Result<Result<(), Barred>, AgentError> {
+    let Some(place) = &order.place else { return Ok(Ok(())) };
+    let now = node.world.now();
+    let there = node.driver.incarnation(place.allocation_id)?;
+    let cell = order.details.cell.as_ref();
+    let cell_there = cell.map(|cell| node.driver.cell_incarnation(cell.cell_id)).transpose()?.flatten();
+    let mut fences = node.fences.lock().expect("no holder of this lock can panic");
+    if of_place {
+        let thing = Thing { id: &place.allocation_id, incarnation: place.incarnation };
+        if let Err(barred) = fences.admit(order.kind.of_place(), thing, there, now)? {
+            return Ok(Err(barred));
+        }
+    }
+    match cell {
+        Some(cell) => {
+            let thing = Thing { id: &cell.cell_id, incarnation: cell.incarnation };
+            fences.admit(order.kind, thing, cell_there, now)
+        }
+        None => Ok(Ok(())),
+    }
+}
+
+/// How a task ended. The inner error is "surely not done".
+async fn outcome(node: &Running, task: &Task) -> Outcome {
+    let alone = matches!(task.kind, TaskKind::Survey | TaskKind::Sweep | TaskKind::ShareRemove);
+    if task.allocation_id.is_none() && !alone {
+        return Ok(Err(format!("{:?} needs an allocation", task.kind).into()));
+    }
+    let incarnation = task.incarnation;
+    let mut order = Order {
+        kind: task.kind,
+        place: task.allocation_id.map(|allocation_id| Place { allocation_id, incarnation }),
+        details: task.details.clone(),
+        task: Some(task.id),
+        until: task.expires_at,
+        given: Ok(Given::default()),
+    };
+    match admit(node, &order, true)? {
+        Ok(()) => {
+            order.given = provide(node, &order, task.expires_at).await?;
+            node.driver.carry_out(order).await
+        }
+        Err(Barred::Stale(why)) => {
+            node.driver.refused_stale(&order, &why)?;
+            Ok(Err(why.into()))
+        }
+        Err(Barred::Occupied(why)) => Ok(Err(why.into())),
+    }
+}
+
+fn report(node: &Running, task: &Task, outcome: Result<Findings, Undone>) -> Report {
+    let (id, kind, correlation_id) = (task.id, task.kind, &task.correlation_id);
+    let (ending, findings, message) = match outcome {
+        Ok(findings) => {
+            let findings = without_nul(findings);
+            tracing::info!(task = %id, ?kind, correlation_id, "done");
+            (Ending::Done, findings, None)
+        }
+        Err(Undone { why, refusal }) => {
+            tracing::warn!(task = %id, ?kind, correlation_id, why, ?refusal, "not done");
+            let findings = Findings { refusal, ..Findings::default() };
+            (Ending::Failed, findings, Some(why.replace('\0', "\u{fffd}")))
+        }
+    };
+    node.driver.before_report(kind);
+    let (incarnation, generation) = (task.incarnation, task.generation);
+    Report { task_id: id, incarnation, generation, ending, findings, message }
+}
+
+/// What comes from a cell is a tenant's word, and may hold what no database keeps as text; that must not keep a report from
+/// being taken.
+fn without_nul(findings: Findings) -> Findings {
+    match serde_json::to_string(&findings) {
+        Ok(text) if text.contains(NUL) => {
+            serde_json::from_str(&text.replace(NUL, "\\ufffd")).unwrap_or(findings)
+        }
+        _ => findings,
+    }
+}
+
+/// As it stands in JSON.
+const NUL: &str = "\\u0000";
+
+#[cfg(test)]
+mod tests {
+    use muster_ids::World;
+    use muster_wire::task::{Findings, KeptLog};
+
+    use super::without_nul;
+
+    #[test]
+    fn a_tenant_s_nul_does_not_reach_the_server() {
+        let log = |text: &str| {
+            let cell_id = World::for_tests(1).id();
+            Findings {
+                logs: vec![KeptLog { cell_id, service: "s".into(), text: text.into(), truncated: false }],
+                ..Findings::default()
+            }
+        };
+        assert_eq!(without_nul(log("a\0b")), log("a\u{fffd}b"));
+        assert_eq!(without_nul(log("plain")), log("plain"));
+    }
+}

@@ -1,0 +1,148 @@
+//! A machine in a folder of its own, with an agent that can be started, killed and started again.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jiff::SignedDuration;
+use muster_agent::sim::{Driver, Effect, Faults, Journal, KillPoints, Line, Odds, Surroundings};
+use muster_agent::{Address, Agent, AgentError, Folder, Identity, Invitation, Machine as Has, Phase, Trust};
+use muster_ids::{AllocationId, World};
+use muster_wire::task::{Amount, Details, Task, TaskKind};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::server::Server;
+
+pub(crate) struct Machine {
+    folder: PathBuf,
+    /// Removes the folder in the end, unless it is another's.
+    _ours: Option<tempfile::TempDir>,
+    pub(crate) world: World,
+    pub(crate) cut: watch::Sender<bool>,
+    pub(crate) stop: watch::Sender<bool>,
+    pub(crate) phase: watch::Sender<Phase>,
+    pub(crate) odds: Odds,
+    /// Where its process ends itself.
+    pub(crate) kill_at: String,
+    /// Whether it fetches images.
+    pub(crate) pulls: bool,
+}
+
+impl Machine {
+    pub(crate) fn new() -> Self {
+        let ours = tempfile::tempdir().unwrap();
+        let mut machine = Self::at(ours.path());
+        machine._ours = Some(ours);
+        machine
+    }
+
+    /// A machine whose folder is there.
+    pub(crate) fn at(folder: &Path) -> Self {
+        Self {
+            folder: folder.to_owned(),
+            _ours: None,
+            kill_at: String::new(),
+            pulls: false,
+            world: World::system(),
+            cut: watch::Sender::new(false),
+            stop: watch::Sender::new(false),
+            phase: watch::Sender::new(Phase::Away),
+            odds: Odds::default(),
+        }
+    }
+
+    pub(crate) async fn joined(server: &Server) -> Self {
+        let machine = Self::new();
+        machine.join(server, Trust::fingerprint(&server.ca_sha256).unwrap(), false).await.unwrap();
+        machine
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.folder
+    }
+
+    pub(crate) fn agent_folder(&self) -> Folder {
+        Folder::unflushed(self.folder.join("agent"))
+    }
+
+    pub(crate) fn journal_path(&self) -> PathBuf {
+        self.folder.join("journal.jsonl")
+    }
+
+    pub(crate) fn has(&self) -> Has {
+        Has::Simulated { name: "m".into(), gpus: 4, cpus: 8, memory_mb: 1024, disk_mb: 1024 }
+    }
+
+    pub(crate) async fn join(
+        &self,
+        server: &Server,
+        trust: Trust,
+        force: bool,
+    ) -> Result<Identity, AgentError> {
+        let server: Address = server.url.parse().unwrap();
+        let invitation = Invitation { server, token: "mst_join_x\n".into(), trust, name: "m".into() };
+        let inventory = self.has().look().await;
+        muster_agent::join(&self.agent_folder(), &invitation, inventory, force, &self.world).await
+    }
+
+    /// A new process, as far as it can know: all it has is the folder.
+    pub(crate) fn start(&self) -> JoinHandle<Result<(), AgentError>> {
+        let folder = self.agent_folder();
+        let around = Surroundings {
+            journal: Some(Arc::new(Journal::open(&self.journal_path()).unwrap())),
+            faults: Arc::new(Faults::new(self.odds.clone(), 1, "m")),
+            kill: Arc::new(KillPoints::parse(&self.kill_at).unwrap()),
+        };
+        let driver = Driver::open("m", &folder, &self.world, around).unwrap();
+        let driver = if self.pulls { driver.pulling() } else { driver };
+        self.start_with(muster_agent::Driver::Simulated(Arc::new(driver)))
+    }
+
+    /// The same, with another driver.
+    pub(crate) fn start_with(&self, driver: muster_agent::Driver) -> JoinHandle<Result<(), AgentError>> {
+        let folder = self.agent_folder();
+        let agent = Agent {
+            identity: Identity::lookup(&folder).unwrap().expect("it has joined"),
+            machine: self.has(),
+            driver,
+            folder,
+            world: self.world.clone(),
+            cut: self.cut.subscribe(),
+            phase: self.phase.clone(),
+        };
+        tokio::spawn(muster_agent::run(agent, self.stop.subscribe()))
+    }
+
+    pub(crate) fn journal(&self) -> Vec<Line> {
+        let text = std::fs::read_to_string(self.journal_path()).unwrap_or_default();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    pub(crate) fn effects(&self) -> Vec<(Effect, i64)> {
+        self.journal().iter().map(|line| (line.effect, line.incarnation)).collect()
+    }
+
+    pub(crate) fn task(&self, kind: TaskKind, allocation: AllocationId, incarnation: i64) -> Task {
+        let details = Details {
+            devices: vec!["GPU-pretended-m-0".into()],
+            amount: Amount { cpus: 1, memory_mb: 64, disk_mb: 64 },
+            ..Details::default()
+        };
+        Task {
+            id: self.world.id(),
+            kind,
+            allocation_id: Some(allocation),
+            incarnation,
+            generation: 7,
+            details,
+            correlation_id: "thread".into(),
+            expires_at: self.world.now() + SignedDuration::from_mins(5),
+        }
+    }
+}
+
+/// Ends it as `kill -9` does.
+pub(crate) async fn kill(running: JoinHandle<Result<(), AgentError>>) {
+    running.abort();
+    let _ = running.await;
+}

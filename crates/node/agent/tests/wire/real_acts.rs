@@ -1,0 +1,247 @@
+//! What is done in a real cell, and checks beside it, as tasks ask for them. As root, because only root can make cells.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use muster_agent::Driver;
+use muster_agent::real;
+use muster_ids::{AllocationId, CellId};
+use muster_wire::cell::{CellSpec, ServiceState};
+use muster_wire::task::{CellAct, Ending, Refusal, Report, Task, TaskKind};
+use serde_json::{Value, json};
+
+use crate::killed::start_real;
+use crate::machine::{Machine, kill};
+use crate::pull::{create, prepare, refusal, reported, trust};
+use crate::real::{Groups, layer, settings};
+use crate::server::Server;
+
+const CANARY: &str = "CANARY-4b-of-an-act";
+
+fn busybox(script: &str) -> Value {
+    json!(["/bin/busybox", "sh", "-c", script])
+}
+
+struct Scene {
+    server: Server,
+    machine: Machine,
+    allocation: AllocationId,
+    cell: CellId,
+    image: String,
+}
+
+async fn scene() -> (Scene, real::Settings) {
+    let server = Server::start().await;
+    let machine = Machine::joined(&server).await;
+    let (allocation, cell) = (machine.world.id(), machine.world.id());
+    let mut image = String::new();
+    server.script(|state| {
+        let layer = state.registry.blob(layer());
+        image = state.registry.image(&[layer]);
+        state.secrets.insert("key".to_owned(), CANARY.into());
+    });
+    let settings = settings(&machine);
+    (Scene { server, machine, allocation, cell, image }, settings)
+}
+
+impl Scene {
+    fn about(&self, kind: TaskKind) -> Task {
+        let mut task = create(&self.machine, self.allocation, self.cell, &self.image, trust(false));
+        task.kind = kind;
+        let order = task.details.cell.as_mut().unwrap();
+        if kind == TaskKind::CellCreate {
+            let spec = json!({
+                "root": {"image": self.image},
+                "state": ["/data"],
+                "services": [{"name": "later", "start": "on_request", "command": busybox("echo start >> /data/starts; exec sleep 1000")}],
+            });
+            order.spec = Some(serde_json::from_value::<CellSpec>(spec).unwrap());
+        } else {
+            (order.spec, order.pull) = (None, None);
+        }
+        task
+    }
+
+    fn act(&self, act: Value) -> Task {
+        let act: CellAct = serde_json::from_value(act).unwrap();
+        let mut task = self.about(act.kind());
+        task.details.act = Some(act);
+        task
+    }
+
+    fn command(&self, command: Value) -> Task {
+        self.act(json!({"command": {"command": command}}))
+    }
+
+    fn probe(&self, command: Value) -> Task {
+        self.act(json!({"probe": {"command": command, "sees": ["/data"]}}))
+    }
+
+    /// Makes the place and the cell.
+    async fn made(&self) -> Vec<Report> {
+        let place = prepare(&self.machine, self.allocation);
+        reported(&self.server, vec![place, self.about(TaskKind::CellCreate)]).await
+    }
+
+    /// Destroys both and wipes what they had.
+    async fn ended(&self) -> Vec<Report> {
+        let mut ends = [(); 2].map(|()| prepare(&self.machine, self.allocation));
+        (ends[0].kind, ends[1].kind) = (TaskKind::Destroy, TaskKind::Wipe);
+        reported(&self.server, ends.to_vec()).await
+    }
+
+    async fn told(&self, task: Task) -> Report {
+        reported(&self.server, vec![task]).await.remove(0)
+    }
+
+    fn start(
+        &self,
+        settings: &real::Settings,
+    ) -> tokio::task::JoinHandle<Result<(), muster_agent::AgentError>> {
+        let driver = real::Driver::open(settings.clone(), &self.machine.world).unwrap();
+        self.machine.start_with(Driver::Real(Arc::new(driver)))
+    }
+}
+
+/// A process that ends itself at each stage of each kind, and the next one: what was asked for is done once, and told of.
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_at_any_stage_of_what_is_done_in_a_cell_it_is_done_once() {
+    let (scene, settings) = scene().await;
+    let _groups = Groups(settings.key.clone());
+    let mut agent = start_real(&scene.machine, "");
+    let made = scene.made().await;
+    let mut told = Vec::new();
+    let kinds = ["cell_files", "cell_service", "cell_command", "cell_probe"];
+    let stages = ["begun", "journalled", "done", "reporting"];
+    let points = kinds.iter().flat_map(|kind| stages.iter().map(move |stage| format!("{kind}:{stage}")));
+    // What only looks is not journalled.
+    for point in points.filter(|point| point != "cell_probe:journalled") {
+        let counted = format!("echo {point} >> /data/count; grep -c {point} /data/count");
+        let task = match point.split(':').next().unwrap() {
+            "cell_files" => scene.act(json!({"files": {"write": [{"path": "/data/word", "text": &point}]}})),
+            "cell_service" => scene.act(json!({"service": {"name": "later", "action": "restart"}})),
+            "cell_command" => scene.command(busybox(&counted)),
+            _ => scene.probe(busybox("cat /data/word")),
+        };
+        agent.kill().await.unwrap();
+        agent = start_real(&scene.machine, &point);
+        scene.server.script(|state| {
+            state.redeliver = vec![task.clone()];
+            state.work.push_back(vec![task.clone()]);
+        });
+        let died = tokio::time::timeout(Duration::from_secs(20), agent.wait()).await;
+        agent = start_real(&scene.machine, "");
+        let is_it = |report: &&Report| report.task_id == task.id;
+        scene.server.until(&point, |state| state.reports.iter().any(|report| is_it(&report))).await;
+        scene.server.script(|state| state.redeliver.clear());
+        let report = scene.server.reports().iter().find(is_it).cloned().unwrap();
+        told.push((point, died.is_ok_and(|ended| !ended.unwrap().success()), report));
+    }
+    let starts = scene.told(scene.command(busybox("cat /data/starts"))).await;
+    let ended = scene.ended().await;
+    agent.kill().await.unwrap();
+
+    assert!(made.iter().chain(&ended).all(|report| report.ending == Ending::Done), "{made:?} {ended:?}");
+    for (point, died, report) in &told {
+        assert!(*died, "nothing came to {point}");
+        assert_eq!(report.ending, Ending::Done, "{point}: {report:?}");
+        match point.split(':').next().unwrap() {
+            "cell_command" => assert_eq!(stdout(report), "1\n", "{point}"),
+            "cell_probe" => assert_eq!(stdout(report), "cell_files:reporting", "{point}"),
+            _ => assert!(report.findings.cell.as_ref().unwrap().present, "{point}"),
+        }
+    }
+    assert_eq!(stdout(&starts), "start\n".repeat(4), "each restart was one");
+}
+
+fn stdout(report: &Report) -> &str {
+    report.findings.ran.as_ref().map_or("(nothing ran)", |ran| &ran.stdout)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_services_commands_and_checks_of_a_real_cell() {
+    let (scene, settings) = scene().await;
+    let _groups = Groups(settings.key.clone());
+    let running = scene.start(&settings);
+    let rootfs = scene.machine.path().join(format!("driver/images/sha256-{}/rootfs", &scene.image[7..]));
+
+    // Everything happens first and is judged afterwards, so that nothing is left on the machine whatever the judgement.
+    let made = scene.made().await;
+    let files = json!({"files": {
+        "write": [{"path": "/data/word", "text": "true"}],
+        "secrets": [{"secret": "db", "file": "key"}],
+    }});
+    let written = scene.told(scene.act(files)).await;
+    let secret = scene.told(scene.command(busybox("cat /run/muster/secrets/key"))).await;
+    let started = scene.told(scene.act(json!({"service": {"name": "later", "action": "start"}}))).await;
+
+    // An agent that is killed while a command runs: the next one finds it again, and it runs once.
+    let long = scene.command(busybox("echo x >> /data/count; sleep 3; cat /data/count"));
+    scene.server.script(|state| state.work.push_back(vec![long.clone()]));
+    let began = Instant::now();
+    let meanwhile = scene.told(scene.probe(busybox("cat /data/word"))).await;
+    let quick = began.elapsed();
+    let unended = scene.server.reports().iter().all(|report| report.task_id != long.id);
+    kill(running).await;
+    let running = scene.start(&settings);
+    let again = scene.told(long.clone()).await;
+    // A task that comes before its report was taken is the same one, and nothing new is said of it.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let repeated = scene.told(long.clone()).await;
+
+    // Attack: the cell's only program is written over, by a task and not even by a process of the cell.
+    let kept = scene.told(scene.command(busybox("mkdir /kept; cp /bin/busybox /kept/busybox"))).await;
+    let forge = json!({"files": {"write": [{"path": "/bin/busybox", "text": "#!/kept/busybox sh\necho forged\n", "mode": "755"}]}});
+    let forged = scene.told(scene.act(forge)).await;
+    let deceived = scene.told(scene.command(busybox("cat /data/word"))).await;
+    let undeceived = scene.told(scene.probe(busybox("cat /data/word"))).await;
+
+    let mut elsewhere = scene.command(busybox("true"));
+    elsewhere.allocation_id = Some(scene.machine.world.id());
+    let elsewhere = scene.told(elsewhere).await;
+    let mut older = scene.command(busybox("true"));
+    older.details.cell.as_mut().unwrap().incarnation = 2;
+    let older = scene.told(older).await;
+
+    // Attack: somebody changed the image on the node's disk.
+    let planted = std::fs::write(rootfs.join("bin/planted"), b"#!");
+    let damaged = scene.told(scene.probe(busybox("cat /data/word"))).await;
+    let stopped = scene.told(scene.act(json!({"service": {"name": "later", "action": "stop"}}))).await;
+    let looked = scene.told(scene.about(TaskKind::CellInspect)).await;
+    let ended = scene.ended().await;
+    let late = scene.told(scene.probe(busybox("true"))).await;
+    kill(running).await;
+
+    for report in made.iter().chain(&ended).chain([
+        &written,
+        &secret,
+        &started,
+        &meanwhile,
+        &again,
+        &repeated,
+        &kept,
+        &forged,
+        &deceived,
+        &undeceived,
+        &stopped,
+    ]) {
+        assert_eq!(report.ending, Ending::Done, "{report:?}");
+    }
+    assert_eq!(stdout(&secret), CANARY);
+    let state = |report: &Report| report.findings.cell.as_ref().unwrap().services[0].state;
+    assert_eq!(
+        (state(&made[1]), state(&started), state(&looked)),
+        (ServiceState::Idle, ServiceState::Running, ServiceState::Idle)
+    );
+    assert_eq!(stdout(&meanwhile), "true");
+    assert!(unended && quick < Duration::from_secs(3), "{quick:?}");
+    assert_eq!((stdout(&again), stdout(&repeated)), ("x\n", "x\n"), "{again:?}");
+    assert_eq!((stdout(&deceived), stdout(&undeceived)), ("forged\n", "true"));
+    assert!(refusal(&elsewhere).1.contains("not there"), "{elsewhere:?}");
+    assert!(refusal(&older).1.contains("stale incarnation"), "{older:?}");
+    planted.unwrap();
+    let (refused, why) = refusal(&damaged);
+    assert_eq!(refused, Some(Refusal::ArtifactDamaged), "{why}");
+    assert!(why.contains("/bin/planted has come"), "{why}");
+    assert!(late.ending == Ending::Failed, "{late:?}");
+}

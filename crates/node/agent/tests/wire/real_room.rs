@@ -1,0 +1,166 @@
+//! A real node on a small disk: an image that does not fit is refused and leaves nothing, and an unused one gives way. As root.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use muster_agent::{Driver, Trust, real};
+use muster_ids::{AllocationId, CellId};
+use muster_image::Digest;
+use muster_wire::task::{Ending, Refusal, Task, TaskKind};
+use serde_json::json;
+
+use crate::machine::{Machine, kill};
+use crate::pull::{create, names, prepare, pulled, refusal, reported, trust};
+use crate::real::{Groups, layer, settings_of};
+use crate::registry::Registry;
+use crate::server::Server;
+
+const MIB: u64 = 1 << 20;
+/// What stays free on every node.
+const RESERVE: u64 = 256 * MIB;
+
+/// A file system of a limited size, unmounted when the test ends, however it ends.
+struct SmallDisk(tempfile::TempDir);
+
+impl SmallDisk {
+    fn new() -> Self {
+        let disk = Self(tempfile::tempdir().unwrap());
+        let options = ["-t", "tmpfs", "-o", "size=512m", "tmpfs"];
+        let mount = Command::new("mount").args(options).arg(disk.path()).status();
+        assert!(mount.unwrap().success(), "run the tests of real cells as root");
+        disk
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().to_owned()
+    }
+
+    fn free(&self) -> u64 {
+        let disk = rustix::fs::statvfs(self.0.path()).unwrap();
+        disk.f_bavail * disk.f_frsize
+    }
+
+    /// Takes space until so much is left.
+    fn leave(&self, bytes: u64) {
+        let filler = vec![0; usize::try_from(self.free() - bytes).unwrap()];
+        std::fs::write(self.0.path().join(format!("filler-{bytes}")), filler).unwrap();
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(self.0.path()).status();
+    }
+}
+
+/// An image with busybox and so many MiB of zeros, which packs to almost nothing.
+fn image_of(registry: &mut Registry, name: &str, mib: u64) -> String {
+    let mut plain = layer();
+    plain.truncate(plain.len() - 1024);
+    let mut archive = tar::Builder::new(plain);
+    let mut header = tar::Header::new_gnu();
+    header.set_size(mib * MIB);
+    header.set_mode(0o644);
+    header.set_uid(0);
+    header.set_gid(0);
+    let zeros = vec![0; usize::try_from(mib * MIB).unwrap()];
+    archive.append_data(&mut header, name, zeros.as_slice()).unwrap();
+    let plain = archive.into_inner().unwrap();
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(&plain).unwrap();
+    let mut layer = registry.blob(packed.finish().unwrap());
+    layer["mediaType"] = json!("application/vnd.oci.image.layer.v1.tar+gzip");
+    let config = json!({"architecture": "amd64", "os": "linux",
+        "rootfs": {"type": "layers", "diff_ids": [Digest::of(&plain).to_string()]}});
+    let config = registry.blob(config.to_string());
+    let manifest = json!({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
+        "config": config, "layers": [layer]});
+    registry.document(&manifest)["digest"].as_str().unwrap().to_owned()
+}
+
+fn unpacked(machine: &Path, image: &str) -> bool {
+    machine.join(format!("driver/images/sha256-{}", &image[7..])).exists()
+}
+
+#[tokio::test]
+async fn an_image_that_does_not_fit_is_refused_and_unused_ones_give_way() {
+    let disk = SmallDisk::new();
+    let server = Server::start().await;
+    let machine = Machine::at(&disk.path());
+    machine.join(&server, Trust::fingerprint(&server.ca_sha256).unwrap(), false).await.unwrap();
+    let a: AllocationId = machine.world.id();
+    let (mut old, mut new, mut bomb) = (String::new(), String::new(), String::new());
+    server.script(|state| {
+        old = image_of(&mut state.registry, "old", 30);
+        new = image_of(&mut state.registry, "new", 30);
+        bomb = image_of(&mut state.registry, "bomb", 200);
+    });
+    let of = |kind, cell: CellId, image: &str| {
+        let mut task: Task = create(&machine, a, cell, image, trust(false));
+        task.kind = kind;
+        task
+    };
+    let settings = settings_of(&machine, std::process::id().wrapping_add(50_000));
+    let _groups = Groups(settings.key.clone());
+    let driver = real::Driver::open(settings, &machine.world).unwrap();
+    let running = machine.start_with(Driver::Real(Arc::new(driver)));
+    let cells: [CellId; 3] = [(); 3].map(|()| machine.world.id());
+
+    // Everything happens first and is judged afterwards, so that nothing is left on the machine whatever the judgement.
+    let first = reported(&server, vec![prepare(&machine, a), of(TaskKind::CellCreate, cells[0], &old)]).await;
+    disk.leave(RESERVE + 12 * MIB);
+    let before = disk.free();
+    let too_large = reported(&server, vec![of(TaskKind::CellCreate, cells[1], &bomb)]).await;
+    let in_use = reported(&server, vec![of(TaskKind::CellCreate, cells[1], &new)]).await;
+    let (after, layers) = (disk.free(), names(pulled(&machine).join("partial")));
+    let large_layers = names(pulled(&machine).join("blobs/sha256")).len();
+    let still_runs = reported(&server, vec![of(TaskKind::CellInspect, cells[0], &old)]).await;
+    let old_stays = unpacked(machine.path(), &old);
+    let mut destroy = of(TaskKind::CellDestroy, cells[0], &old);
+    destroy.details.cell.as_mut().unwrap().spec = None;
+    let gone = reported(&server, vec![destroy]).await;
+    let bombed_again = reported(&server, vec![of(TaskKind::CellCreate, cells[1], &bomb)]).await;
+    let unharmed = unpacked(machine.path(), &old);
+    let fits = reported(&server, vec![of(TaskKind::CellCreate, cells[2], &new)]).await;
+    let evicted = !unpacked(machine.path(), &old) && unpacked(machine.path(), &new);
+
+    // The disk of an allocation has 64 MiB, and what images take of the offered room is only borrowed.
+    let mut destroy = of(TaskKind::CellDestroy, cells[2], &new);
+    destroy.details.cell.as_mut().unwrap().spec = None;
+    let gone_too = reported(&server, vec![destroy]).await;
+    disk.leave(50 * MIB);
+    let b: AllocationId = machine.world.id();
+    let with_disk = reported(&server, vec![prepare(&machine, b)]).await;
+    let gave_way = !unpacked(machine.path(), &new);
+
+    let ending = |kind, allocation| {
+        let mut task = prepare(&machine, allocation);
+        task.kind = kind;
+        task
+    };
+    let mut ended = Vec::new();
+    for allocation in [a, b] {
+        let both = vec![ending(TaskKind::Destroy, allocation), ending(TaskKind::Wipe, allocation)];
+        ended.extend(reported(&server, both).await);
+    }
+    kill(running).await;
+
+    for reports in [&first, &still_runs, &gone, &fits, &gone_too, &with_disk, &ended] {
+        assert!(reports.iter().all(|report| report.ending == Ending::Done), "{reports:?}");
+    }
+    for refused in [&too_large[0], &in_use[0], &bombed_again[0]] {
+        let (word, why) = refusal(refused);
+        assert_eq!(word, Some(Refusal::ArtifactPull), "{why}");
+        assert!(why.contains("no room for sha256:") && why.contains("256 MB of them are reserved"), "{why}");
+    }
+    assert!(before.abs_diff(after) < MIB, "its space is back: {before} {after}");
+    assert_eq!(layers, Vec::<String>::new());
+    // A manifest and a configuration of each image.
+    assert_eq!(large_layers, 6, "layers of an image without room go");
+    assert!(old_stays && still_runs[0].findings.cell.as_ref().unwrap().present, "an image in use stays");
+    assert!(unharmed, "an image that can never fit costs the others nothing");
+    assert!(evicted, "an unused one gave way");
+    assert!(gave_way, "an unused one gave way to the disk of an allocation");
+}

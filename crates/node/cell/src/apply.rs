@@ -1,0 +1,81 @@
+//! Writing and removing files in a cell that runs, because somebody asks.
+
+use muster_ids::CellId;
+use muster_wire::task::FilesOrder;
+use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use crate::cells::{Cells, lock};
+use crate::check;
+use crate::error::{CellError, CellResult, Doing, refused};
+use crate::file::{self, NewFile};
+use crate::process::Process;
+use crate::secret::{self, Secret};
+
+impl Cells {
+    /// Removes and writes files in this incarnation of a cell, and gives it secrets: those that the order names, and no others.
+    /// What is there as it should be is written again, to the same effect.
+    pub fn files_apply(
+        &self,
+        cell: CellId,
+        incarnation: i64,
+        order: &FilesOrder,
+        secrets: &[Secret<'_>],
+    ) -> CellResult<()> {
+        check::files(order)?;
+        check::told(&order.secrets, secrets)?;
+        // Nobody destroys the cell meanwhile and makes another.
+        let turn = self.turn(cell);
+        let _turn = lock(&turn);
+        let record = self.running_as(cell, incarnation)?;
+        let Some(init) = &record.init else { return Err(CellError::NoCell(cell)) };
+        for path in &order.remove {
+            remove(init, record.ids, path)?;
+        }
+        for file in &order.write {
+            let mode = check::mode(&file.mode)?;
+            let (path, uid, gid) = (file.path.as_str(), file.uid, file.gid);
+            let mut content = file.text.as_bytes();
+            file::write(init, record.ids, &mut NewFile { path, mode, uid, gid, content: &mut content })?;
+        }
+        if secrets.is_empty() { Ok(()) } else { secret::add(&record, init, secrets) }
+    }
+}
+
+/// Removes a file, a link or an empty directory. What is not there is removed already.
+fn remove(init: &Process, ids: u32, path: &str) -> CellResult<()> {
+    let path = path.trim_end_matches('/');
+    let Some((folder, name)) = path.rsplit_once('/').filter(|(_, name)| !name.is_empty()) else {
+        return refused("/ cannot be removed");
+    };
+    file::as_root_of(ids, || {
+        let doing = || format!("remove {path}");
+        let root = file::root(init)?;
+        let folder = if folder.is_empty() { "/" } else { folder };
+        let folder = match file::inside(&root, folder, OFlags::PATH | OFlags::DIRECTORY) {
+            // Where there is no such folder, nothing is in it.
+            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(()),
+            result => result.doing(doing)?,
+        };
+        file::foreign(&folder, path)?;
+        let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_XDEV;
+        let look = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        match rustix::fs::openat2(&folder, name, look, Mode::empty(), beneath) {
+            Err(Errno::XDEV) => {
+                return refused(format!("{path} belongs to the platform, or is a mount of the cell's"));
+            }
+            Err(Errno::NOENT) => return Ok(()),
+            _ => {}
+        }
+        match rustix::fs::unlinkat(&folder, name, AtFlags::empty()) {
+            Err(Errno::ISDIR) => match rustix::fs::unlinkat(&folder, name, AtFlags::REMOVEDIR) {
+                Err(Errno::NOTEMPTY | Errno::EXIST) => {
+                    refused(format!("{path} is a directory with something in it"))
+                }
+                result => result.doing(doing),
+            },
+            Err(Errno::NOENT) => Ok(()),
+            result => result.doing(doing),
+        }
+    })
+}

@@ -1,0 +1,102 @@
+//! A node of a test's own, which leaves nothing behind.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use muster_disk::{DiskId, DiskState, Disks};
+
+/// Folders for disks, gone with the test, however it ends.
+pub(crate) struct Node {
+    folder: tempfile::TempDir,
+    /// Where the file system is that the disks lie on.
+    own: PathBuf,
+    pub(crate) disks: Disks,
+}
+
+impl Node {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let own = fs::metadata(folder.path()).unwrap().uid();
+        assert_eq!(own, 0, "these tests make loop devices and mounts: run them as root");
+        let disks = Disks::open(folder.path().join("disks"), folder.path().join("run")).unwrap();
+        Self { own: folder.path().to_owned(), folder, disks }
+    }
+
+    /// A node whose own file system has this size.
+    pub(crate) fn small(mb: u64) -> Self {
+        let mut node = Self::new();
+        let (file, own) = (node.folder().join("file-system"), node.folder().join("own"));
+        fs::File::create(&file).unwrap().set_len(mb << 20).unwrap();
+        fs::create_dir(&own).unwrap();
+        let formatted = Command::new("mkfs.ext4").args(["-q", "-F", "-m", "0"]).arg(&file).status().unwrap();
+        let mounted = Command::new("mount").args(["-o", "loop"]).args([&file, &own]).status().unwrap();
+        assert!(formatted.success() && mounted.success());
+        node.disks = Disks::open(own.join("disks"), node.folder().join("run")).unwrap();
+        node.own = own;
+        node
+    }
+
+    /// Where the disks' own file system is mounted.
+    pub(crate) fn own(&self) -> &Path {
+        &self.own
+    }
+
+    /// As the kernel leaves a disk after an error.
+    pub(crate) fn make_read_only(&self, at: &Path) {
+        let device = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let device = device.lines().find(|line| line.contains(at.to_str().unwrap())).unwrap();
+        let device = device.rsplit_once("/dev/").unwrap().1.split(' ').next().unwrap().to_owned();
+        let trigger = format!("/sys/fs/ext4/{device}/trigger_fs_error");
+        fs::write(trigger, "a test's own error").unwrap();
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The file of a disk in this state.
+    pub(crate) fn file(&self, id: &DiskId, state: DiskState) -> PathBuf {
+        let suffix = match state {
+            DiskState::New => "new",
+            DiskState::Ready => "disk",
+            DiskState::Wiping => "wiping",
+            DiskState::Wiped => "wiped",
+        };
+        self.own.join(format!("disks/{id}.{suffix}"))
+    }
+
+    /// Loop devices and mounts that belong to this folder, by the system's own tools.
+    pub(crate) fn outside_view(&self) -> Vec<String> {
+        let here = self.folder().to_str().unwrap();
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let loops = Command::new("losetup").args(["--list", "--noheadings", "--raw"]).output().unwrap();
+        let loops = String::from_utf8(loops.stdout).unwrap();
+        let lines = mounts.lines().chain(loops.lines()).filter(|line| line.contains(here));
+        lines.map(str::to_owned).collect()
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let here = self.folder().to_str().unwrap().to_owned();
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        for line in mounts.lines().rev().filter(|line| line.contains(&here)) {
+            let at = line.split(' ').nth(4).unwrap_or_default();
+            let _ = Command::new("umount").args(["--lazy", at]).status();
+        }
+        let loops =
+            Command::new("losetup").args(["--list", "--noheadings", "--output", "NAME,BACK-FILE"]).output();
+        let loops =
+            loops.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+        for line in loops.lines().filter(|line| line.contains(&here)) {
+            let device = line.split_whitespace().next().unwrap_or_default();
+            let _ = Command::new("losetup").args(["--detach", device]).status();
+        }
+    }
+}
+
+pub(crate) fn id(text: &str) -> DiskId {
+    text.parse().unwrap()
+}

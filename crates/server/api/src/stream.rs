@@ -1,0 +1,65 @@
+//! Streams: a terminal, a command, a log or a file between somebody and a cell. One is asked for by a command, which is
+//! authorized and audited as any other, and then joined by an upgrade to WebSocket, once and soon.
+
+use jiff::Timestamp;
+use muster_ids::{CellId, StreamId};
+use muster_wire::stream::{Command, Control, FileAt, Logs};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::{Answer, Operation, shape};
+
+/// What a stream is to do. Its words are those of the nodes' contract, where they are carried out.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum StreamCreate {
+    /// Runs a command in the cell, with or without a terminal.
+    Command(Command),
+    /// Reads a file of the cell, or, where the path ends in a slash, a directory as a tar archive.
+    Read(FileAt),
+    /// Writes a file of the cell.
+    Write(FileAt),
+}
+
+/// A stream that was granted.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct Stream {
+    /// Its id.
+    pub id: StreamId,
+    /// To which cell.
+    pub cell_id: CellId,
+    /// Until when it can be joined, by whoever asked for it.
+    pub expires_at: Timestamp,
+    /// Where it is joined.
+    #[schema(example = "/v1/streams/str_01h455vb4pex5vsknk084sn02q")]
+    pub path: String,
+}
+
+/// The operations.
+pub const OPERATIONS: &[Operation] = &[
+    Operation::create(
+        "stream_create",
+        "/v1/projects/{project}/cells/{cell}/streams",
+        shape::<StreamCreate>(),
+        shape::<Stream>(),
+    )
+    .needs("stream.create")
+    .summary("Ask for a terminal, a command or a transfer in a cell")
+    .description("The answer says where to join it, within a minute. What was asked for is audited, contents are not."),
+    Operation::create(
+        "stream_logs",
+        "/v1/projects/{project}/cells/{cell}/logs",
+        shape::<Logs>(),
+        shape::<Stream>(),
+    )
+    .needs("stream.logs")
+    .summary("Ask for what a cell's services wrote")
+    .description("The answer says where to join it, within a minute. Of cells that are gone, see cell_kept_logs."),
+    Operation::stream("stream_join", "/v1/streams/{stream}", Answer::Socket(shape::<Control>()))
+        .summary("Join a stream that you asked for")
+        .description(
+            "An upgrade to WebSocket, by whoever asked for the stream, once. Messages are binary, of a MiB at most; the first \
+             byte says what the rest is: 0 input, 1 output, 2 error output, 3 a Control as JSON. `started` comes first, and \
+             `exited` or `failed` last. Whoever loses the right to it is told so within five seconds.",
+        ),
+];

@@ -1,0 +1,93 @@
+//! An adapter cannot do it: not now, or not at all.
+
+use jiff::SignedDuration;
+use muster_api::Problem;
+use muster_api::adapter_step::AdapterStepFail;
+use muster_authz::Permission;
+use muster_db::{StepEnd, Tx};
+use muster_ids::{OperationId, TypedId as _};
+use muster_model::adapter::{AdapterStep, AdapterStepState, AdapterVerb};
+use serde_json::{Value, json};
+
+use super::{own, refuse_adapter, said_before, short, view};
+use crate::commit::target;
+use crate::telling::Audited;
+use crate::{Answer, Cx, Result};
+
+/// A step is offered again after a day at the latest.
+const LONGEST: i64 = 86_400;
+
+/// An instance that could not be looked at is looked at again after this.
+const AFTER_A_FAILURE: SignedDuration = SignedDuration::from_secs(30);
+
+/// Answers `adapter_step_fail`.
+pub async fn fail(cx: &Cx, project: &str, reference: &str, body: AdapterStepFail) -> Result<Answer> {
+    let step = own(cx, project, reference, Permission::AdapterStepFail).await?;
+    if body.retry_after_seconds.is_some_and(|seconds| !(0..=LONGEST).contains(&seconds)) {
+        return Err(Problem::field("/retry_after_seconds", format!("it should be from 0 to {LONGEST}")));
+    }
+    short("/adapter_detail", body.adapter_detail.as_ref())?;
+    if said_before(&step, body.generation, AdapterStepState::Failed) {
+        return Ok(Answer::new(&view(&step)));
+    }
+    let mut tx = cx.platform.store.begin().await.map_err(refuse_adapter)?;
+    match write(cx, &mut tx, &step, &body).await {
+        Ok(ended) => {
+            tx.commit().await.map_err(refuse_adapter)?;
+            cx.platform.unsealed.notify_one();
+            cx.platform.engine.wake.notify_one();
+            Ok(Answer::new(&view(&ended)))
+        }
+        Err(error) => {
+            tx.rollback().await;
+            Err(refuse_adapter(error))
+        }
+    }
+}
+
+/// The operation's row comes first, as in the engine: two transactions that take rows in opposite orders would lock each other
+/// out.
+async fn write(
+    cx: &Cx,
+    tx: &mut Tx,
+    step: &AdapterStep,
+    body: &AdapterStepFail,
+) -> muster_db::Result<AdapterStep> {
+    if let Some(operation) = step.operation_id {
+        tx.operation_wake(operation, cx.now).await?;
+    }
+    let detail = body.adapter_detail.clone().map(Value::Object);
+    let end = StepEnd {
+        message: Some(body.message.clone()),
+        reason: Some(body.reason.clone()),
+        adapter_detail: detail.clone(),
+    };
+    let ended = match body.retry_after_seconds {
+        Some(seconds) => {
+            let due = cx.now + SignedDuration::from_secs(seconds);
+            tx.adapter_step_later(step.id, body.generation, cx.now, due, &end).await?
+        }
+        None => {
+            let failed = AdapterStepState::Failed;
+            tx.adapter_step_end(step.id, body.generation, failed, &end, cx.now).await?
+        }
+    };
+    if let (Some(member), Some(detail)) = (step.member_id, detail) {
+        tx.member_detail(member, step.incarnation, detail, cx.now).await?;
+    }
+    if step.verb == AdapterVerb::Reconcile && ended.state == AdapterStepState::Failed {
+        // Nobody waits for its tasks any more. The next look comes soon: an instance that cannot be looked at may not be well.
+        tx.task_expire_of(OperationId::from_uuid(step.id.uuid()), cx.now).await?;
+        tx.instance_suspect(step.instance_id, cx.now + AFTER_A_FAILURE).await?;
+    }
+    let told = json!({"verb": step.verb, "holder": ended.holder, "generation": body.generation, "reason": body.reason,
+                      "message": body.message, "retry_after_seconds": body.retry_after_seconds,
+                      "instance_id": step.instance_id, "member_id": step.member_id, "operation_id": step.operation_id});
+    let audited = Audited {
+        action: Permission::AdapterStepFail.as_str(),
+        target: target("adapter_step", step.id, step.verb.as_str()),
+        detail: told,
+    };
+    cx.tell(tx, step.scope(), Some(audited), Vec::new()).await?;
+    Ok(ended)
+}

@@ -1,0 +1,232 @@
+//! An adapter asks for work, and waits for it.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use muster_api::Problem;
+use muster_api::adapter_step::{AdapterIs, AdapterStepLease, CONTRACT, Leased};
+use muster_authz::Permission;
+use muster_db::Tx;
+use muster_ids::{AdapterId, ServiceAccountId};
+use muster_model::adapter::{Adapter, AdapterStep, AdapterStepState, AdapterVerb};
+use muster_model::event::EventType;
+use muster_model::instance::{Instance, InstanceState};
+use serde_json::json;
+
+use super::{account, lease_length, path};
+use crate::commit::target;
+use crate::refuse::{Result, refuse};
+use crate::telling::Audited;
+use crate::{Answer, Cx};
+
+/// So many steps go out with one answer, if the adapter does not say.
+const MOST: i64 = 16;
+/// Who waits is written down as seen so often.
+const STILL_HERE: Duration = Duration::from_secs(10);
+/// Nobody else is asked to look at an instance before; a look that its adapter never finishes is offered again by itself.
+const ONE_LOOK: SignedDuration = SignedDuration::from_mins(10);
+
+/// Answers `adapter_step_lease`.
+pub async fn lease(cx: &Cx, project: &str, body: AdapterStepLease) -> Result<Answer> {
+    let (_, scope) = cx.project_scope(project).await?;
+    cx.authorize(Permission::AdapterStepLease, scope, "project")?;
+    let account = account(cx)?;
+    speaks(&body.adapter)?;
+    let platform = &cx.platform;
+    let wanted = Wanted {
+        account,
+        holder: body.adapter.name.clone(),
+        length: lease_length(body.lease_seconds),
+        most: body.most.unwrap_or(MOST),
+    };
+    let mut over = pin!(tokio::time::sleep(Duration::from_secs(body.wait_seconds.unwrap_or(0).min(60))));
+    let mut stopping = platform.stopping.subscribe();
+    let seat = platform.leases.enter(account);
+    loop {
+        // Before the look, so that what is queued during it is not slept over.
+        let mut woken = pin!(seat.notify.notified());
+        woken.as_mut().enable();
+        // Who has waited may have lost the right meanwhile, and would hold what others could do.
+        let cx = &cx.again().await?;
+        cx.authorize(Permission::AdapterStepLease, scope, "project")?;
+        let now = cx.now;
+        note(cx, account, &body.adapter, now).await?;
+        let taken = take(cx, &wanted, now).await?;
+        if !taken.is_empty() {
+            let steps = super::snapshot::with_snapshots(cx, taken).await?;
+            return Ok(Answer::new(&Leased { steps }));
+        }
+        let nothing = || Ok(Answer::new(&Leased { steps: Vec::new() }));
+        if *stopping.borrow_and_update() {
+            return nothing();
+        }
+        let _resting = cx.rest();
+        tokio::select! {
+            () = woken => {}
+            () = tokio::time::sleep(STILL_HERE) => {}
+            () = &mut over => return nothing(),
+            // The adapter asks another replica then, instead of holding this one up.
+            _ = stopping.changed() => return nothing(),
+        }
+    }
+}
+
+fn speaks(adapter: &AdapterIs) -> Result<()> {
+    if adapter.contract > CONTRACT {
+        let why = format!(
+            "this platform speaks versions 1 to {CONTRACT} of the contract, and this adapter {}: run an older adapter, or \
+             upgrade the platform",
+            adapter.contract
+        );
+        return Err(Problem::field("/adapter/contract", why));
+    }
+    Ok(())
+}
+
+/// What an adapter asks for.
+struct Wanted {
+    account: ServiceAccountId,
+    holder: String,
+    length: SignedDuration,
+    most: i64,
+}
+
+/// Writes down that the adapter asked, unless that was done a moment ago.
+async fn note(cx: &Cx, account: ServiceAccountId, adapter: &AdapterIs, now: Timestamp) -> Result<()> {
+    let platform = &cx.platform;
+    let muster_authz::PrincipalKind::ServiceAccount { tenant, project, .. } = cx.principal()?.kind else {
+        return Ok(());
+    };
+    if !platform.leases.is_news(account, &adapter.name, now) {
+        return Ok(());
+    }
+    let seen = Adapter {
+        id: platform.world.id::<AdapterId>(),
+        tenant_id: tenant,
+        project_id: project,
+        service_account_id: account,
+        name: adapter.name.clone(),
+        adapter_version: adapter.version.clone(),
+        contract_version: adapter.contract,
+        created_at: now,
+        seen_at: now,
+    };
+    let mut tx = platform.store.begin().await.map_err(refuse)?;
+    tx.adapter_seen(&seen).await.map_err(refuse)?;
+    tx.commit().await.map_err(refuse)
+}
+
+/// Takes what there is to do. At rest a look is two reads, and costs no commit.
+async fn take(cx: &Cx, wanted: &Wanted, now: Timestamp) -> Result<Vec<AdapterStep>> {
+    let store = &cx.platform.store;
+    let (steps, looks) = tokio::try_join!(
+        store.adapter_step_any(wanted.account, now),
+        store.instance_reconcile_any(wanted.account, now)
+    )
+    .map_err(refuse)?;
+    if !steps && !looks {
+        return Ok(Vec::new());
+    }
+    let mut tx = store.begin().await.map_err(refuse)?;
+    match write(cx, &mut tx, wanted, now).await {
+        Ok(taken) => {
+            tx.commit().await.map_err(refuse)?;
+            cx.platform.unsealed.notify_one();
+            Ok(taken)
+        }
+        Err(error) => {
+            tx.rollback().await;
+            Err(refuse(error))
+        }
+    }
+}
+
+async fn write(cx: &Cx, tx: &mut Tx, wanted: &Wanted, now: Timestamp) -> muster_db::Result<Vec<AdapterStep>> {
+    let lapsed = tx.adapter_step_lapse(wanted.account, now, wanted.most).await?;
+    for step in lapsed.iter().filter(|step| step.verb != AdapterVerb::Reconcile) {
+        let data = json!({"verb": step.verb, "holder": step.holder, "generation": step.generation,
+                          "instance_id": step.instance_id, "operation_id": step.operation_id});
+        cx.tell(tx, step.scope(), None, vec![(EventType::AdapterStepLapsed, path(step), data)]).await?;
+    }
+    let mut taken = lease_steps(tx, wanted, now, wanted.most).await?;
+    let room = wanted.most - i64::try_from(taken.len()).unwrap_or(wanted.most);
+    if room > 0 {
+        let due = tx.instance_reconcile_take(wanted.account, now, now + ONE_LOOK, room).await?;
+        for instance in due.iter().filter(|instance| instance.state == InstanceState::Running) {
+            tx.adapter_step_queue(&look_at(cx, instance, now)).await?;
+        }
+        if !due.is_empty() {
+            taken.extend(lease_steps(tx, wanted, now, room).await?);
+        }
+    }
+    let mut given = Vec::with_capacity(taken.len());
+    for step in taken {
+        if step.verb == AdapterVerb::Reconcile {
+            // What is being taken down is not looked at any more.
+            let instance = tx.instance_now(step.instance_id).await?;
+            if instance.is_none_or(|instance| instance.state != InstanceState::Running) {
+                tx.adapter_step_forget(step.id).await?;
+                continue;
+            }
+        } else {
+            // A look on schedule is told only if it finds something.
+            granted(cx, tx, &step).await?;
+        }
+        given.push(step);
+    }
+    Ok(given)
+}
+
+async fn lease_steps(
+    tx: &mut Tx,
+    wanted: &Wanted,
+    now: Timestamp,
+    most: i64,
+) -> muster_db::Result<Vec<AdapterStep>> {
+    tx.adapter_step_lease(wanted.account, &wanted.holder, now, wanted.length, most).await
+}
+
+async fn granted(cx: &Cx, tx: &mut Tx, step: &AdapterStep) -> muster_db::Result<()> {
+    let data = json!({"verb": step.verb, "holder": step.holder, "generation": step.generation,
+                      "attempts": step.attempts, "instance_id": step.instance_id, "member_id": step.member_id,
+                      "operation_id": step.operation_id});
+    let audited = Audited {
+        action: Permission::AdapterStepLease.as_str(),
+        target: target("adapter_step", step.id, step.verb.as_str()),
+        detail: data.clone(),
+    };
+    cx.tell(tx, step.scope(), Some(audited), vec![(EventType::AdapterStepLeased, path(step), data)]).await
+}
+
+/// A look at an instance.
+fn look_at(cx: &Cx, instance: &Instance, now: Timestamp) -> AdapterStep {
+    AdapterStep {
+        id: cx.platform.world.id(),
+        tenant_id: instance.tenant_id,
+        project_id: instance.project_id,
+        app_id: instance.app_id,
+        instance_id: instance.id,
+        member_id: None,
+        incarnation: 0,
+        operation_id: None,
+        key: AdapterVerb::Reconcile.as_str().to_owned(),
+        verb: AdapterVerb::Reconcile,
+        operator_account_id: instance.operator_account_id,
+        input: json!({}),
+        state: AdapterStepState::Queued,
+        generation: 0,
+        holder: String::new(),
+        leased_until: None,
+        due_at: now,
+        attempts: 0,
+        message: None,
+        percent: None,
+        reason: None,
+        adapter_detail: None,
+        correlation_id: cx.correlation_id.clone(),
+        created_at: now,
+        expires_at: now + ONE_LOOK,
+        finished_at: None,
+    }
+}

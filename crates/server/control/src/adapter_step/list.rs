@@ -1,0 +1,26 @@
+//! List adapter steps, with who holds them.
+
+use muster_api::adapter_step::{AdapterStepListQuery, AdapterStepPage};
+use muster_authz::Permission;
+use muster_db::AdapterStepFilter;
+use muster_ids::TypedId as _;
+
+use super::{state_of, view};
+use crate::refuse::refuse;
+use crate::{Answer, Cx, Result};
+
+/// Answers `adapter_step_list`.
+pub async fn list(cx: &Cx, reference: &str, query: AdapterStepListQuery) -> Result<Answer> {
+    let (project, scope) = cx.project_scope(reference).await?;
+    cx.authorize(Permission::AdapterStepList, scope, "project")?;
+    let instance = match &query.instance {
+        Some(named) => Some(cx.instance(reference, named).await?.id),
+        None => None,
+    };
+    let list = format!("adapter steps {project} {instance:?} {:?}", query.state);
+    let page = cx.page(&list, query.page_size, query.page_token.as_deref()).await?;
+    let filter = AdapterStepFilter { instance, state: query.state.map(state_of), operator: cx.operates() };
+    let mut items = cx.platform.store.adapter_step_list(page, project, filter).await.map_err(refuse)?;
+    let next_page_token = cx.next_page(&list, page, &mut items, |step| step.id.uuid()).await?;
+    Ok(Answer::new(&AdapterStepPage { items: items.iter().map(view).collect(), next_page_token }))
+}

@@ -1,0 +1,168 @@
+//! Adapter steps: what adapters lease and carry out. The engine asks for them; these are the adapters' words, each fenced by the
+//! generation of the lease that it speaks under, and in the audit only where a lease begins or ends.
+
+mod complete;
+mod fail;
+mod get;
+mod heartbeat;
+mod lease;
+mod list;
+mod progress;
+mod reconcile;
+mod snapshot;
+mod waiting;
+
+pub use complete::complete;
+pub use fail::fail;
+pub use get::get;
+pub use heartbeat::heartbeat;
+pub use lease::lease;
+pub use list::list;
+pub use progress::progress;
+
+pub(crate) use waiting::Leases;
+
+use jiff::SignedDuration;
+use muster_api::adapter_step as api;
+use muster_api::{Code, Problem};
+use muster_authz::{Permission, PrincipalKind};
+use muster_db::StoreError;
+use muster_ids::{AdapterStepId, ServiceAccountId};
+use muster_model::adapter::{AdapterStep, AdapterStepState, AdapterVerb};
+use serde_json::{Map, Value};
+
+use crate::Cx;
+use crate::refuse::{Result, refuse};
+
+/// How long a step is an adapter's own without a heartbeat, if it does not say.
+const LEASE: i64 = 30;
+
+fn lease_length(seconds: Option<i64>) -> SignedDuration {
+    SignedDuration::from_secs(seconds.unwrap_or(LEASE))
+}
+
+pub(crate) fn path(step: &AdapterStep) -> String {
+    format!("/v1/projects/{}/adapter-steps/{}", step.project_id, step.id)
+}
+
+/// The account that asks. Nobody else has an adapter's permissions, so this only says it once more.
+fn account(cx: &Cx) -> Result<ServiceAccountId> {
+    match &cx.principal()?.kind {
+        PrincipalKind::ServiceAccount { id, .. } => Ok(*id),
+        PrincipalKind::User { .. } => {
+            let why = "adapters work under a service account; people watch with `muster adapter-step list`";
+            Err(Problem::new(Code::PermissionDenied, why))
+        }
+    }
+}
+
+/// A step of the account that asks. Another's is answered as absent: who does not operate an instance has no business with it.
+pub(crate) async fn own(
+    cx: &Cx,
+    project: &str,
+    reference: &str,
+    permission: Permission,
+) -> Result<AdapterStep> {
+    let (project, scope) = cx.project_scope(project).await?;
+    cx.authorize(permission, scope, "adapter step")?;
+    let account = account(cx)?;
+    let absent = || Problem::not_found("adapter step");
+    let id = reference.parse::<AdapterStepId>().map_err(|_| absent())?;
+    let found = cx.platform.store.adapter_step_lookup(id).await.map_err(refuse)?;
+    let own = |step: &AdapterStep| step.project_id == project && step.operator_account_id == account;
+    found.filter(own).ok_or_else(absent)
+}
+
+/// The answer to whoever speaks under a lease that is over.
+pub(crate) fn fenced() -> Problem {
+    let why = "the lease is over: it lapsed, another adapter has the step, or nobody wants it any more; drop it and lease again";
+    Problem::new(Code::Fenced, why)
+}
+
+/// What a failure of the store means to an adapter.
+fn refuse_adapter(error: StoreError) -> Problem {
+    match error {
+        StoreError::Fenced => fenced(),
+        error => refuse(error),
+    }
+}
+
+/// Whether an adapter that did not hear the answer says the same again: that is no stale word.
+fn said_before(step: &AdapterStep, generation: i64, state: AdapterStepState) -> bool {
+    step.state == state && step.generation == generation
+}
+
+/// JSON that the schema holds to be an object.
+pub(crate) fn object(value: &Value) -> Map<String, Value> {
+    value.as_object().cloned().unwrap_or_default()
+}
+
+/// What an adapter says of a member for people may be so long, as JSON.
+const DETAIL: usize = 16 * 1024;
+
+/// Goes on only if what an adapter says of a member is short enough to stand in every list of members.
+fn short(field: &str, detail: Option<&Map<String, Value>>) -> Result<()> {
+    let length = detail.map_or(0, |detail| Value::Object(detail.clone()).to_string().len());
+    if length <= DETAIL {
+        return Ok(());
+    }
+    let why = format!("it is {length} bytes long, and {DETAIL} are enough for what people read: say less");
+    Err(Problem::field(field, why))
+}
+
+fn verb(verb: AdapterVerb) -> api::AdapterVerb {
+    match verb {
+        AdapterVerb::Join => api::AdapterVerb::Join,
+        AdapterVerb::Leave => api::AdapterVerb::Leave,
+        AdapterVerb::Drain => api::AdapterVerb::Drain,
+        AdapterVerb::Resume => api::AdapterVerb::Resume,
+        AdapterVerb::Remove => api::AdapterVerb::Remove,
+        AdapterVerb::Reconcile => api::AdapterVerb::Reconcile,
+    }
+}
+
+fn state(state: AdapterStepState) -> api::AdapterStepState {
+    match state {
+        AdapterStepState::Queued => api::AdapterStepState::Queued,
+        AdapterStepState::Leased => api::AdapterStepState::Leased,
+        AdapterStepState::Done => api::AdapterStepState::Done,
+        AdapterStepState::Failed => api::AdapterStepState::Failed,
+        AdapterStepState::Cancelled => api::AdapterStepState::Cancelled,
+    }
+}
+
+fn state_of(state: api::AdapterStepState) -> AdapterStepState {
+    match state {
+        api::AdapterStepState::Queued => AdapterStepState::Queued,
+        api::AdapterStepState::Leased => AdapterStepState::Leased,
+        api::AdapterStepState::Done => AdapterStepState::Done,
+        api::AdapterStepState::Failed => AdapterStepState::Failed,
+        api::AdapterStepState::Cancelled => AdapterStepState::Cancelled,
+    }
+}
+
+fn view(step: &AdapterStep) -> api::AdapterStep {
+    api::AdapterStep {
+        id: step.id,
+        project_id: step.project_id,
+        app_id: step.app_id,
+        instance_id: step.instance_id,
+        member_id: step.member_id,
+        incarnation: step.incarnation,
+        operation_id: step.operation_id,
+        verb: verb(step.verb),
+        input: object(&step.input),
+        state: state(step.state),
+        generation: step.generation,
+        holder: Some(step.holder.clone()).filter(|holder| !holder.is_empty()),
+        leased_until: step.leased_until,
+        attempts: step.attempts,
+        message: step.message.clone(),
+        percent: step.percent,
+        reason: step.reason.clone(),
+        correlation_id: step.correlation_id.clone(),
+        created_at: step.created_at,
+        expires_at: step.expires_at,
+        refused_reports: Vec::new(),
+    }
+}

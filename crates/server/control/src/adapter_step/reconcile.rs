@@ -1,0 +1,129 @@
+//! An adapter looked at an instance, and says how its members do.
+//!
+//! What it says of members counts for the incarnations that it speaks of. Rows, events and audit are left only where something
+//! changed by it: a look that found everything as it was is as if it had not been, but for the time of it.
+
+use jiff::SignedDuration;
+use muster_api::adapter_step::{self as api, AdapterStepComplete, RefusedReport, ReportRefusal};
+use muster_db::{StoreError, Tx};
+use muster_ids::{OperationId, TypedId as _};
+use muster_model::adapter::AdapterStep;
+use muster_model::assess::AdapterReport;
+use muster_model::instance::Instance;
+use serde_json::Value;
+
+use super::complete::{audited, end};
+use super::{refuse_adapter, view};
+use crate::health::{Assessed, Facts, assess_in};
+use crate::instance::{health_in, manifest_of};
+use crate::refuse::{Result, refuse};
+use crate::{Answer, Cx};
+
+/// Takes the end of a look.
+pub(super) async fn reconciled(cx: &Cx, step: &AdapterStep, body: AdapterStepComplete) -> Result<Answer> {
+    let store = &cx.platform.store;
+    let gone = || refuse(StoreError::Gone("instance".to_owned()));
+    let instance = store.instance_lookup(step.instance_id).await.map_err(refuse)?.ok_or_else(gone)?;
+    let (_, manifest) = manifest_of(cx, &instance, instance.app_version_id).await?;
+    let facts = Facts { manifest, places: store.member_places(instance.id).await.map_err(refuse)? };
+    let mut tx = store.begin().await.map_err(refuse)?;
+    match write(cx, &mut tx, step, facts, &body).await {
+        Ok(Reconciled { ended, opened, refused_reports }) => {
+            tx.commit().await.map_err(refuse)?;
+            cx.platform.unsealed.notify_one();
+            if opened {
+                cx.platform.engine.wake.notify_one();
+            }
+            Ok(Answer::new(&api::AdapterStep { refused_reports, ..view(&ended) }))
+        }
+        Err(error) => {
+            tx.rollback().await;
+            Err(refuse_adapter(error))
+        }
+    }
+}
+
+/// What became of a look.
+struct Reconciled {
+    ended: AdapterStep,
+    /// Whether an operation was opened.
+    opened: bool,
+    refused_reports: Vec<RefusedReport>,
+}
+
+/// The statements.
+async fn write(
+    cx: &Cx,
+    tx: &mut Tx,
+    step: &AdapterStep,
+    mut facts: Facts,
+    body: &AdapterStepComplete,
+) -> muster_db::Result<Reconciled> {
+    let gone = || StoreError::Gone("instance".to_owned());
+    // The instance's row first, as in the lease of a look: in opposite orders the two would wait for each other.
+    let instance = tx.instance_hold(step.instance_id).await?.ok_or_else(gone)?;
+    let ended = end(cx, tx, step, body).await?;
+    let (mut changed, refused_reports) = reports(cx, tx, &instance, &mut facts, body).await?;
+    if let Some(mode) = &body.topology_mode {
+        changed |= tx.instance_topology(instance.id, mode, cx.now).await?;
+    }
+    tx.instance_adapter_heard(instance.id, cx.now + facts.silence(body.reconcile_after_seconds)).await?;
+    let Assessed { told, opened } = assess_in(cx, tx, &instance, &facts).await?;
+    let wish = body.reconcile_after_seconds.unwrap_or(facts.manifest.reconcile_seconds.into());
+    tx.instance_reconciled(instance.id, cx.now, cx.now + SignedDuration::from_secs(wish)).await?;
+    changed |= !told.is_empty();
+    let tasks = OperationId::from_uuid(step.id.uuid());
+    if changed {
+        tx.task_expire_of(tasks, cx.now).await?;
+        cx.tell(tx, step.scope(), Some(audited(step, &ended)), told).await?;
+    } else {
+        tx.task_forget_of(tasks).await?;
+        tx.adapter_step_forget(step.id).await?;
+    }
+    Ok(Reconciled { ended, opened, refused_reports })
+}
+
+/// Stores the reports on members. Returns whether one differs from the report before, and those that count for nothing: on a member
+/// that is not there, or on another incarnation of its cell. The adapter may have looked a moment too early, so the others still count.
+async fn reports(
+    cx: &Cx,
+    tx: &mut Tx,
+    instance: &Instance,
+    facts: &mut Facts,
+    body: &AdapterStepComplete,
+) -> muster_db::Result<(bool, Vec<RefusedReport>)> {
+    let (mut changed, mut refused) = (false, Vec::new());
+    let living = tx.member_living_now(instance.id).await?;
+    for report in body.members.iter().flatten() {
+        let member = living.iter().find(|member| member.id == report.member_id);
+        let Some(member) = member.filter(|member| member.incarnation == report.incarnation) else {
+            let reason = match member {
+                Some(_) => ReportRefusal::StaleIncarnation,
+                None => ReportRefusal::UnknownMember,
+            };
+            let (member_id, incarnation) = (report.member_id, report.incarnation);
+            refused.push(RefusedReport { member_id, incarnation, reason });
+            continue;
+        };
+        let said = AdapterReport {
+            incarnation: report.incarnation,
+            health: health_in(report.health),
+            message: report.message.clone(),
+        };
+        let place = facts.places.iter_mut().find(|place| place.member_id == member.id);
+        if let Some(place) = place.filter(|place| place.report.as_ref() != Some(&said)) {
+            changed |= tx.member_report(member.id, &said, cx.now).await?;
+            place.report = Some(said);
+        }
+        // It changes with every piece of work and is no event: the row alone knows it.
+        if member.free_at != report.free_at {
+            tx.member_free(report.member_id, report.incarnation, report.free_at).await?;
+        }
+        if let Some(detail) = &report.adapter_detail {
+            let detail = Value::Object(detail.clone());
+            changed |= detail != member.adapter_detail
+                && tx.member_detail(report.member_id, report.incarnation, detail, cx.now).await?;
+        }
+    }
+    Ok((changed, refused))
+}

@@ -1,0 +1,283 @@
+//! Have something done in the cell of a member, under the lease of a step of that very instance.
+
+use jiff::SignedDuration;
+use muster_api::adapter_step::{AdapterTaskCreate, TaskEffect};
+use muster_api::{Code, Problem};
+use muster_authz::Permission;
+use muster_db::{StoreError, Tx};
+use muster_engine::cell::errand;
+use muster_ids::TaskId;
+use muster_model::adapter::{AdapterStep, AdapterVerb};
+use muster_model::allocation::{Allocation, AllocationState};
+use muster_model::cell::{Cell, CellState};
+use muster_model::member::{Member, MemberState};
+use muster_model::task::{Task, TaskKind, TaskState};
+use muster_wire::task::CellAct;
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+
+use super::overtaken::is_overtaken;
+use super::wait::until_ended;
+use super::{check, key_of, operation_of, view};
+use crate::adapter_step::{fenced, own};
+use crate::commit::target;
+use crate::instance::manifest_of;
+use crate::refuse::{Result, refuse};
+use crate::telling::Audited;
+use crate::{Answer, Cx};
+
+/// So many tasks of one lease may wait for their end. More are refused until some have ended, so that one step cannot fill the queue of a
+/// node.
+const MOST_OPEN: i64 = 256;
+/// So many tasks one lease may ask for. A step that needs more gives itself back and goes on under the next lease.
+const MOST: i64 = 4096;
+
+/// Answers `adapter_task_create`.
+pub async fn create(cx: &Cx, project: &str, reference: &str, body: AdapterTaskCreate) -> Result<Answer> {
+    let step = own(cx, project, reference, Permission::AdapterTaskCreate).await?;
+    let (operation, key) = (operation_of(&step), key_of(&step, &body.key));
+    let store = &cx.platform.store;
+    let asked = store.task_by_key(operation, &key).await.map_err(refuse)?;
+    let mut aside = None;
+    let planned = match asked {
+        Some(asked) => {
+            same(cx, &asked, &body).await?;
+            aside = overtaken(cx, &step, asked, &body).await?;
+            match &aside {
+                Some(_) => Some(planned(cx, &step, &body, key.clone()).await?),
+                None => None,
+            }
+        }
+        None => Some(planned(cx, &step, &body, key.clone()).await?),
+    };
+    let mut tx = store.begin().await.map_err(refuse)?;
+    let written = match &planned {
+        Some(planned) => queue(cx, &mut tx, &step, &body, planned, aside.as_ref()).await,
+        None => tx.adapter_step_fence(step.id, body.generation, cx.now).await.map_err(refuse_task),
+    };
+    match written {
+        Ok(()) => {
+            tx.commit().await.map_err(refuse)?;
+            cx.platform.unsealed.notify_one();
+        }
+        Err(problem) => {
+            tx.rollback().await;
+            return Err(problem);
+        }
+    }
+    if let Some(planned) = &planned {
+        cx.platform.fleet.wake(planned.task.node_id);
+    }
+    // Whoever asked first, this server or another, what is there is what counts.
+    let gone = || refuse(StoreError::Gone("task".to_owned()));
+    let task = store.task_by_key(operation, &key).await.map_err(refuse)?.ok_or_else(gone)?;
+    let task = until_ended(cx, task, body.wait_seconds.unwrap_or(0)).await?;
+    Ok(Answer::new(&view(&step, &task)))
+}
+
+/// The statements, in one transaction with the fence.
+async fn queue(
+    cx: &Cx,
+    tx: &mut Tx,
+    step: &AdapterStep,
+    body: &AdapterTaskCreate,
+    planned: &Planned,
+    aside: Option<&Task>,
+) -> Result<()> {
+    tx.adapter_step_fence(step.id, body.generation, cx.now).await.map_err(refuse_task)?;
+    let effect = body.effect.unwrap_or(match body.act {
+        CellAct::Probe(_) => TaskEffect::Reads,
+        CellAct::Files(_) | CellAct::Service(_) | CellAct::Command(_) => TaskEffect::Changes,
+    });
+    if step.verb == AdapterVerb::Reconcile
+        && effect == TaskEffect::Changes
+        && tx.adapter_step_of_members(step.instance_id, step.due_at).await.map_err(refuse_task)?
+    {
+        return Err(member_step_running());
+    }
+    let counted = tx.task_count_of(operation_of(step), &key_of(step, ""), body.generation).await;
+    ensure_few(counted.map_err(refuse_task)?)?;
+    tx.cell_hold(planned.cell.id, planned.cell.incarnation).await.map_err(refuse_task)?;
+    if let Some(aside) = aside {
+        let free = format!("{}~{}", aside.key, aside.id);
+        tx.task_set_aside(aside.id, &aside.key, &free).await.map_err(refuse_task)?;
+    }
+    if tx.task_queue(&planned.task).await.map_err(refuse_task)? {
+        let line = audited(step, planned, &body.act);
+        cx.tell(tx, step.scope(), Some(line), Vec::new()).await.map_err(refuse_task)?;
+    }
+    Ok(())
+}
+
+fn refuse_task(error: StoreError) -> Problem {
+    match error {
+        StoreError::Fenced => fenced(),
+        error => refuse(error),
+    }
+}
+
+/// A look has a snapshot of its own moment. What it would change by that may be what a member's step has just done.
+fn member_step_running() -> Problem {
+    let why = "a step of a member is open, or ended since this look began: change nothing by it, complete it, and look again; \
+               send `\"effect\": \"reads\"` for a task that only reads, and `\"concurrent\"` for a change that is safe beside such steps";
+    Problem::new(Code::MemberStepRunning, why)
+}
+
+/// Goes on only if one lease has not asked for too many tasks.
+fn ensure_few((all, open): (i64, i64)) -> Result<()> {
+    if open >= MOST_OPEN {
+        let why = format!("{open} tasks of this lease have not ended: wait for some of them, then ask again");
+        return Err(Problem::new(Code::RateLimited, why));
+    }
+    if all >= MOST {
+        let why = format!(
+            "this lease has asked for {all} tasks: fail the step with `retry_after_seconds`, and go on under the next lease"
+        );
+        return Err(Problem::new(Code::TooManyTasks, why));
+    }
+    Ok(())
+}
+
+/// The task, if it was done under an earlier lease and another may have undone it since: then it is done again.
+async fn overtaken(
+    cx: &Cx,
+    step: &AdapterStep,
+    asked: Task,
+    body: &AdapterTaskCreate,
+) -> Result<Option<Task>> {
+    if asked.state != TaskState::Done || asked.generation >= body.generation {
+        return Ok(None);
+    }
+    let mut of_step = cx.platform.store.task_list(operation_of(step)).await.map_err(refuse)?;
+    of_step.retain(|task| task.key.starts_with(&key_of(step, "")));
+    Ok(is_overtaken(&asked, &of_step).then_some(asked))
+}
+
+struct Planned {
+    task: Task,
+    cell: Cell,
+    member: Member,
+}
+
+/// The line in the consumer's audit: an adapter acts as root in cells that are not its own. The words of a command may hold a
+/// secret, so all but the program stand there as a digest, by which the publisher's own record can be compared.
+fn audited(step: &AdapterStep, planned: &Planned, act: &CellAct) -> Audited {
+    let words = match act {
+        CellAct::Command(order) => order.command.as_slice(),
+        CellAct::Probe(order) => order.command.as_slice(),
+        CellAct::Files(_) | CellAct::Service(_) => &[],
+    };
+    let digest = Sha256::digest(json!(act).to_string().as_bytes());
+    Audited {
+        action: "adapter_task.create",
+        target: target("member", planned.member.id, &planned.member.name),
+        detail: json!({
+            "kind": planned.task.kind.as_str(),
+            "task_id": planned.task.id,
+            "step_id": step.id,
+            "instance_id": step.instance_id,
+            "cell_id": planned.cell.id,
+            "program": words.first(),
+            "act_sha256": muster_model::hex::encode(&digest),
+        }),
+    }
+}
+
+async fn planned(cx: &Cx, step: &AdapterStep, body: &AdapterTaskCreate, key: String) -> Result<Planned> {
+    if let Some((field, why)) = check::fault(&body.act) {
+        return Err(Problem::field(field, why));
+    }
+    let (member, cell, allocation) = place(cx, step, body).await?;
+    let store = &cx.platform.store;
+    let gone = || refuse(StoreError::Gone("instance".to_owned()));
+    let instance = store.instance_lookup(step.instance_id).await.map_err(refuse)?.ok_or_else(gone)?;
+    let (_, manifest) = manifest_of(cx, &instance, instance.app_version_id).await?;
+    check::secrets(cx, &instance, &manifest, &body.act).await?;
+    let details = errand(store, &cell, &allocation, body.act.clone()).await.map_err(refuse)?;
+    let corrupt = || refuse(StoreError::Corrupt("details of a task"));
+    let task = Task {
+        id: cx.platform.world.id::<TaskId>(),
+        node_id: cell.node_id,
+        operation_id: operation_of(step),
+        key,
+        kind: kind(&body.act),
+        allocation_id: Some(allocation.id),
+        incarnation: allocation.incarnation,
+        generation: body.generation,
+        payload: serde_json::to_value(&details).map_err(|_| corrupt())?,
+        state: TaskState::Queued,
+        result: None,
+        message: None,
+        correlation_id: step.correlation_id.clone(),
+        queued_at: cx.now,
+        delivered_at: None,
+        finished_at: None,
+        expires_at: cx.now + cx.platform.engine.timing().task + runs_for(&body.act),
+    };
+    Ok(Planned { task, cell, member })
+}
+
+/// The member's cell. A member of another instance is not there, as far as whoever holds this step is concerned.
+async fn place(cx: &Cx, step: &AdapterStep, body: &AdapterTaskCreate) -> Result<(Member, Cell, Allocation)> {
+    let store = &cx.platform.store;
+    let found = store.member_lookup(body.member_id).await.map_err(refuse)?;
+    let member = found
+        .filter(|member| member.instance_id == step.instance_id && member.state != MemberState::Removed)
+        .ok_or_else(|| Problem::not_found("member"))?;
+    let no = |why: String| Problem::new(Code::InvalidState, why);
+    if member.fenced {
+        return Err(no(format!(
+            "nobody hears from the node of {}, which was cut off: leave it out",
+            member.name
+        )));
+    }
+    let cell = match member.cell_id {
+        Some(id) => store.cell_lookup(id).await.map_err(refuse)?,
+        None => None,
+    };
+    let Some(cell) = cell.filter(|cell| cell.state == CellState::Running && !cell.fenced) else {
+        return Err(no(format!(
+            "the cell of {} does not run: {} is {}",
+            member.name, member.name, member.state
+        )));
+    };
+    let gone = || refuse(StoreError::Gone("allocation".to_owned()));
+    let allocation = store.allocation_lookup(cell.allocation_id).await.map_err(refuse)?.ok_or_else(gone)?;
+    if allocation.state != AllocationState::Active {
+        return Err(no(format!("the allocation of {} is {}", member.name, allocation.state)));
+    }
+    Ok((member, cell, allocation))
+}
+
+fn kind(act: &CellAct) -> TaskKind {
+    match act {
+        CellAct::Files(_) => TaskKind::CellFiles,
+        CellAct::Service(_) => TaskKind::CellService,
+        CellAct::Command(_) => TaskKind::CellCommand,
+        CellAct::Probe(_) => TaskKind::CellProbe,
+    }
+}
+
+/// How long it may run by its own word, which is no reason to think that nobody heard of it.
+fn runs_for(act: &CellAct) -> SignedDuration {
+    let seconds = match act {
+        CellAct::Files(_) | CellAct::Service(_) => 0,
+        CellAct::Command(order) => order.timeout_seconds,
+        CellAct::Probe(order) => order.timeout_seconds,
+    };
+    SignedDuration::from_secs(seconds.into())
+}
+
+/// Goes on only if the same was asked for under this key: otherwise the adapter would take the end of one thing for that of
+/// another.
+async fn same(cx: &Cx, asked: &Task, body: &AdapterTaskCreate) -> Result<()> {
+    let member = cx.platform.store.member_lookup(body.member_id).await.map_err(refuse)?;
+    let cell = member.and_then(|member| member.cell_id).map(|cell| cell.to_string());
+    let is_there = cell.is_none_or(|cell| asked.payload["cell"]["cell_id"] == cell.as_str());
+    let act = serde_json::to_value(&body.act).unwrap_or_default();
+    if is_there && asked.payload["act"] == act {
+        return Ok(());
+    }
+    let why = "something else was asked for under this key: choose another key, or ask for the same again";
+    Err(Problem::new(Code::InvalidState, why))
+}

@@ -1,0 +1,75 @@
+//! Waiting for the end of a task.
+
+use std::time::Duration;
+
+use muster_db::StoreError;
+use muster_ids::TaskId;
+use muster_model::task::{Task, TaskState};
+use tokio::sync::broadcast;
+
+use crate::Cx;
+use crate::refuse::{Result, refuse};
+
+/// How often a waiting request looks by itself: the agent may have reported to another replica.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// How often a waiting request checks its credential again: within the five seconds in which a revoked one must be dead.
+const RECHECK: Duration = Duration::from_secs(2);
+
+/// The task as it is when it has ended, or when so many seconds are over.
+pub(super) async fn until_ended(cx: &Cx, mut task: Task, seconds: u64) -> Result<Task> {
+    let platform = &cx.platform;
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(seconds.min(60));
+    // Before the look, so that an end during it is not slept over.
+    let mut ended = platform.tasks_ended.subscribe();
+    let mut stopping = platform.stopping.subscribe();
+    let gone = || refuse(StoreError::Gone("task".to_owned()));
+    let mut checked = tokio::time::Instant::now();
+    loop {
+        // An adapter that was shut out meanwhile gets no answer.
+        if checked.elapsed() >= RECHECK {
+            cx.again().await?;
+            checked = tokio::time::Instant::now();
+        }
+        task = platform.store.task_lookup(task.id).await.map_err(refuse)?.ok_or_else(gone)?;
+        if has_ended(&task) {
+            return Ok(task);
+        }
+        if platform.world.now() >= task.expires_at {
+            return expire(cx, &task).await;
+        }
+        if *stopping.borrow_and_update() || tokio::time::Instant::now() >= deadline {
+            return Ok(task);
+        }
+        let _resting = cx.rest();
+        tokio::select! {
+            () = until(&mut ended, task.id) => {}
+            () = tokio::time::sleep(LOOK) => {}
+            _ = stopping.changed() => {}
+        }
+    }
+}
+
+fn has_ended(task: &Task) -> bool {
+    matches!(task.state, TaskState::Done | TaskState::Failed | TaskState::Expired)
+}
+
+/// Nobody heard of it in time. What its agent says later is refused, so that the two stories cannot both be told.
+async fn expire(cx: &Cx, task: &Task) -> Result<Task> {
+    let store = &cx.platform.store;
+    let mut tx = store.begin().await.map_err(refuse)?;
+    tx.task_expire(task.id, cx.platform.world.now()).await.map_err(refuse)?;
+    tx.commit().await.map_err(refuse)?;
+    let gone = || refuse(StoreError::Gone("task".to_owned()));
+    store.task_lookup(task.id).await.map_err(refuse)?.ok_or_else(gone)
+}
+
+async fn until(ended: &mut broadcast::Receiver<TaskId>, id: TaskId) {
+    loop {
+        match ended.recv().await {
+            Ok(other) if other != id => {}
+            // Who fell behind looks.
+            _ => return,
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! What all commands that start an operation on an allocation have in common.
+
+use jiff::{SignedDuration, Timestamp};
+use muster_api::{Code, Problem};
+use muster_authz::Permission;
+use muster_engine::Definition;
+use muster_engine::allocation::{find_interruption, is_kept, occupants};
+use muster_ids::TypedId as _;
+use muster_model::allocation::Allocation;
+use muster_model::cell::Cell;
+use serde_json::{Value, json};
+
+use super::path;
+use crate::capacity::amounts;
+use crate::operation::{Start, start_with};
+use crate::refuse::{Result, refuse};
+use crate::{Commit, Cx};
+
+/// So many cells are named in a refusal.
+const NAMED: usize = 5;
+
+/// An operation on an allocation that exists.
+pub(super) struct Act {
+    pub(super) allocation: Allocation,
+    pub(super) definition: &'static Definition,
+    pub(super) input: Value,
+    pub(super) deadline_at: Timestamp,
+    pub(super) told: Value,
+    pub(super) dry_run: bool,
+    /// Whether what is under way is taken over, or waited for.
+    pub(super) supersedes: bool,
+    /// What it works on beside the allocation, for the plan.
+    pub(super) touched: Vec<String>,
+}
+
+/// Prepares it.
+pub(super) async fn act(cx: &Cx, act: Act) -> Result<Commit> {
+    let Act { allocation, definition, .. } = act;
+    let under_way = cx.platform.store.operation_open_on(allocation.id.uuid()).await.map_err(refuse)?;
+    if let Some(same) = under_way.iter().find(|operation| operation.kind == definition.kind)
+        && !act.dry_run
+        // A release that is blocked before it took anything is superseded by another one.
+        && !(act.supersedes && is_kept(same))
+    {
+        let detail =
+            format!("{} is already under way: `muster operation watch {}` shows how far", same.kind, same.id);
+        return Err(Problem::new(Code::InvalidState, detail));
+    }
+    Ok(start_with(
+        cx,
+        Start {
+            definition,
+            scope: allocation.scope(),
+            subject_kind: "allocation",
+            subject_id: allocation.id.uuid(),
+            subject: allocation.id.to_string(),
+            path: path(&allocation),
+            input: act.input,
+            deadline_at: act.deadline_at,
+            told: act.told,
+            before: json!({"state": allocation.state, "capacity": allocation.capacity, "node_id": allocation.node_id,
+                "incarnation": allocation.incarnation}),
+            capacity: Some(amounts(&allocation.capacity)),
+            supersedes: if act.supersedes { under_way } else { Vec::new() },
+            dry_run: act.dry_run,
+            name: allocation.name,
+        },
+        act.touched,
+    ))
+}
+
+/// The living cells of an allocation: their ids and their members' ids for the plan, and their names.
+pub(super) struct Interrupted {
+    pub(super) touched: Vec<String>,
+    pub(super) names: Vec<String>,
+    /// The cell that asks for the GPU with the highest number, and that number.
+    pub(super) last_gpu: Option<(String, i64)>,
+    /// How long draining and joining may take, beside the operation itself.
+    pub(super) within: SignedDuration,
+}
+
+/// How long the members of an allocation that is restarted may take.
+const MEMBERS_WITHIN: SignedDuration = SignedDuration::from_hours(1);
+
+/// The cells that a restart interrupts.
+pub(super) async fn interrupted(cx: &Cx, allocation: &Allocation) -> Result<Interrupted> {
+    let cells = cx.platform.store.cell_live_in(allocation.id).await.map_err(refuse)?;
+    let mut touched: Vec<String> = cells.iter().map(|cell| cell.id.to_string()).collect();
+    touched.extend(cells.iter().filter_map(|cell| cell.member_id).map(|id| id.to_string()));
+    let within = match cells.iter().any(|cell| cell.member_id.is_some()) {
+        true => MEMBERS_WITHIN,
+        false => SignedDuration::ZERO,
+    };
+    let gpu = |cell: &Cell| {
+        let last = cell.spec["gpus"].as_array()?.iter().filter_map(Value::as_i64).max()?;
+        Some((cell.name.clone(), last))
+    };
+    let last_gpu = cells.iter().filter_map(gpu).max_by_key(|(_, last)| *last);
+    Ok(Interrupted { touched, last_gpu, names: cells.into_iter().map(|cell| cell.name).collect(), within })
+}
+
+/// Goes on only if the cells in it can be restarted now: by somebody who may recover members, and without losing a quorum
+/// unless that is forced.
+pub(super) async fn ensure_restartable(cx: &Cx, allocation: &Allocation, force: bool) -> Result<()> {
+    let store = &cx.platform.store;
+    let found = occupants(store, &cx.platform.engine.releases, allocation.id).await.map_err(refuse)?;
+    if found.is_empty() {
+        return Ok(());
+    }
+    cx.authorize(Permission::MemberRecover, allocation.scope(), "allocation")?;
+    match find_interruption(store, &found, force).await.map_err(refuse)? {
+        Some(why) => Err(Problem::new(Code::InvalidState, why)),
+        None => Ok(()),
+    }
+}
+
+/// The first few of these names, for a sentence.
+pub(super) fn named(names: &[String]) -> String {
+    let more = if names.len() > NAMED { ", …" } else { "" };
+    format!("{}{more}", names.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", "))
+}

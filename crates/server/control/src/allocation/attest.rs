@@ -1,0 +1,84 @@
+//! An operator's word that nothing of an allocation is left, where no evidence can be had.
+
+use muster_api::allocation::AllocationAttest;
+use muster_api::{Code, Problem};
+use muster_authz::Permission;
+use muster_engine::{definition, unblock};
+use muster_ids::TypedId as _;
+use muster_model::event::EventType;
+use muster_model::operation::{Operation, OperationState};
+use muster_model::witness::{Transition, Witness, WitnessKind};
+use serde_json::json;
+
+use super::path;
+use crate::commit::target;
+use crate::operation::take_up;
+use crate::refuse::{Result, refuse};
+use crate::{Answer, Commit, Cx, operation};
+
+/// Prepares `allocation_attest`. Only for what cannot be asked: a node that answers is asked, whatever anybody says.
+pub async fn attest(cx: &Cx, project: &str, reference: &str, body: AllocationAttest) -> Result<Commit> {
+    let allocation = cx.allocation(project, reference).await?;
+    cx.authorize(Permission::AllocationAttest, allocation.scope(), "allocation")?;
+    let store = &cx.platform.store;
+    let invalid = |detail: &str| Problem::new(Code::InvalidState, detail.to_owned());
+    let under_way = store.operation_open_on(allocation.id.uuid()).await.map_err(refuse)?.pop();
+    // A place that is being made again for its owner is not given up by this; the owner releases it, and that is.
+    let undone = |operation: &Operation| {
+        let parked = operation.state == OperationState::Parked;
+        operation.kind == "allocation.create" && (parked || operation.state == OperationState::Compensating)
+    };
+    let under_way = under_way
+        .filter(|operation| operation.kind == "allocation.release" || undone(operation))
+        .ok_or_else(|| {
+            invalid("release it first: an operator's word ends a release, it does not begin one")
+        })?;
+    let node = match allocation.node_id {
+        Some(node) => store.node_lookup(node).await.map_err(refuse)?,
+        None => None,
+    };
+    if node.is_none_or(|node| node.unreachable_since.is_none()) {
+        return Err(invalid(
+            "its node can be reached, so it is asked: only what cannot be seen can be attested",
+        ));
+    }
+    let witness = Witness {
+        id: cx.platform.world.id(),
+        subject_id: allocation.id.uuid(),
+        transition: Transition::Wiped,
+        kind: WitnessKind::Attested,
+        incarnation: allocation.incarnation,
+        operation_id: Some(under_way.id),
+        node_id: allocation.node_id,
+        task_id: None,
+        actor_id: Some(cx.actor_id()),
+        checked: json!([]),
+        result: json!({"statement": body.statement}),
+        at: cx.now,
+    };
+    let (now, timing, taker) = (cx.now, *cx.platform.engine.timing(), cx.clone());
+    let subject = path(&allocation);
+    let told = json!({"name": allocation.name, "statement": body.statement, "witness_id": witness.id});
+    let named = target("allocation", allocation.id, &allocation.name);
+    let to_operator = cx.is_operator();
+    let before =
+        json!({"state": allocation.state, "operation_id": under_way.id, "operation_state": under_way.state});
+    let commit = Commit::new(allocation.scope(), named, move |tx| {
+        Box::pin(async move {
+            tx.witness_insert(&witness).await?;
+            if let Some(mut fresh) = tx.operation_seize(under_way.id).await? {
+                if let Some(kind) = definition(&fresh.kind) {
+                    let retry = muster_model::operation::Unblock::Retry;
+                    unblock(&mut fresh, kind, &timing, retry, now);
+                }
+                fresh.due_at = now;
+                tx.operation_advance(&fresh, now, None).await?;
+            }
+            // The cells in it, and the members whose they are, need not wait for anybody any more.
+            let waits = tx.operation_parked_in(allocation.id).await?;
+            take_up(&taker, tx, waits).await?;
+            Ok(Answer::new(&operation::witness(to_operator, &witness)))
+        })
+    });
+    Ok(commit.before(&before).wakes_engine().event(cx, EventType::AllocationAttested, subject, told))
+}

@@ -1,0 +1,96 @@
+//! Ask for capacity on a node.
+
+use muster_api::allocation::AllocationCreate;
+use muster_api::operations::Started;
+use muster_api::{Code, Problem};
+use muster_authz::Permission;
+use muster_engine::allocation::CREATE;
+use muster_engine::{Open, open};
+use muster_ids::{AllocationId, OperationId, TypedId as _};
+use muster_model::allocation::{Allocation, AllocationShape};
+use muster_model::event::EventType;
+use serde_json::json;
+
+use super::{path, shape_of, strategy_of};
+use crate::capacity::{PlannedAllocations, amounts, ensure_possible, foresee, with_defaults};
+use crate::commit::target;
+use crate::operation::started;
+use crate::refuse::Result;
+use crate::tenant::checked_labels;
+use crate::{Answer, Commit, Cx, operation};
+
+/// Prepares `allocation_create`.
+pub async fn create(cx: &Cx, project: &str, body: AllocationCreate) -> Result<Commit> {
+    let (project_id, scope) = cx.project_scope(project).await?;
+    cx.authorize(Permission::AllocationCreate, scope, "project")?;
+    for (field, time) in [("/wait_until", body.wait_until), ("/expires_at", body.expires_at)] {
+        if time.is_some_and(|time| time <= cx.now) {
+            return Err(Problem::field(field, "it is in the past"));
+        }
+    }
+    let operation_id: OperationId = cx.platform.world.id();
+    let capacity = with_defaults(body.gpus, body.cpus, body.memory_mb, body.disk_mb);
+    ensure_possible(cx, &capacity, |resource, why| Problem::field(format!("/{}", resource.field()), why))
+        .await?;
+    let tenant_id = scope.tenant().ok_or_else(|| Problem::not_found("project"))?;
+    let id: AllocationId = cx.platform.world.id();
+    let allocation = Allocation {
+        labels: checked_labels(body.labels)?,
+        shape: shape_of(body.shape.unwrap_or(muster_api::capacity::AllocationShape::GpuSlice)),
+        strategy: strategy_of(body.strategy.unwrap_or_default()),
+        operation_id: Some(operation_id),
+        wait_until: body.wait_until,
+        expires_at: body.expires_at,
+        protected: body.protected.unwrap_or(false),
+        ..Allocation::requested(id, tenant_id, project_id, &body.name, capacity, cx.now)
+    };
+    let timing = cx.platform.engine.timing();
+    let deadline_at = body.wait_until.unwrap_or(cx.now) + timing.create;
+    let touches = [allocation.id.to_string()];
+    let mut plan = operation::plan(&CREATE, &touches, deadline_at);
+    plan.capacity = Some(amounts(&allocation.capacity));
+    let subject = target("allocation", allocation.id, &allocation.name);
+    if body.dry_run.unwrap_or(false) {
+        let exclusive = allocation.shape == AllocationShape::Baremetal;
+        let planned = PlannedAllocations { component: "", count: 1, each: allocation.capacity, exclusive };
+        foresee(cx, project_id, &[planned], &mut plan).await?;
+        // It has no id before it is made.
+        plan.touches = vec![allocation.name.clone()];
+        let answer = Answer::new(&Started { operation: None, plan });
+        let commit = Commit::new(scope, subject, move |_| Box::pin(async move { Ok(answer) }));
+        return Ok(commit.detail(json!({"dry_run": true})));
+    }
+    let opened = open(
+        &CREATE,
+        Open {
+            id: operation_id,
+            scope,
+            subject_kind: "allocation",
+            subject_id: allocation.id.uuid(),
+            subject_name: allocation.name.clone(),
+            touches: vec![allocation.id.uuid()],
+            shares: Vec::new(),
+            asked_by: operation::asked_by(cx),
+            correlation_id: cx.correlation_id.clone(),
+            input: json!({}),
+            deadline_at,
+            parent_id: None,
+            now: cx.now,
+        },
+    );
+    let told = json!({"name": allocation.name, "capacity": allocation.capacity, "shape": allocation.shape,
+                      "operation_id": operation_id});
+    let subject_path = path(&allocation);
+    let commit = Commit::new(scope, subject, move |tx| {
+        Box::pin(async move {
+            if !tx.quota_take(project_id, 1, allocation.capacity).await? {
+                let excess = tx.quota_excess(project_id, 1, &allocation.capacity).await?;
+                return Err(Problem::new(Code::QuotaExceeded, excess).into());
+            }
+            tx.allocation_request(&allocation).await?;
+            tx.operation_open(&opened).await?;
+            Ok(started(&opened, plan))
+        })
+    });
+    Ok(commit.wakes_engine().event(cx, EventType::AllocationRequested, subject_path, told))
+}

@@ -1,0 +1,94 @@
+//! Give an allocation back.
+
+use jiff::SignedDuration;
+use muster_api::allocation::AllocationRelease;
+use muster_api::{Code, Problem};
+use muster_authz::Permission;
+use muster_engine::allocation::{Obstacle, Occupants, RELEASE, find_obstacle, occupants};
+use muster_model::allocation::Allocation;
+use serde_json::json;
+
+use super::act::{Act, act};
+use crate::refuse::{Result, refuse};
+use crate::{Commit, Cx};
+
+/// So many members are named in a refusal.
+const NAMED: usize = 5;
+
+/// How long the removal of members may take, beside the release itself.
+pub(crate) const MEMBERS_WITHIN: SignedDuration = SignedDuration::from_hours(1);
+
+/// Prepares `allocation_release`. Whatever else is under way on it is superseded: a release must always be possible.
+pub async fn release(cx: &Cx, project: &str, reference: &str, body: AllocationRelease) -> Result<Commit> {
+    let allocation = cx.allocation(project, reference).await?;
+    cx.authorize(Permission::AllocationRelease, allocation.scope(), "allocation")?;
+    let (cascade, force) = (body.cascade.unwrap_or(false), body.force.unwrap_or(false));
+    if force && !cascade {
+        return Err(Problem::field("/force", "it is about members, and goes with `cascade`"));
+    }
+    if cascade {
+        let needed = if force { Permission::MemberForceRemove } else { Permission::MemberRemove };
+        cx.authorize(needed, allocation.scope(), "allocation")?;
+    }
+    if allocation.state.is_final() {
+        let detail = format!("it is {}: there is nothing left to release", allocation.state);
+        return Err(Problem::new(Code::InvalidState, detail));
+    }
+    if allocation.protected {
+        let name = &allocation.name;
+        let detail =
+            format!("it is protected: run `muster allocation update {name} --protected=false` first");
+        return Err(Problem::new(Code::InvalidState, detail));
+    }
+    let found = members_in(cx, &allocation).await?;
+    if !cascade {
+        ensure_no_members(&found)?;
+    } else if let Some(Obstacle::Needed(why)) =
+        find_obstacle(&cx.platform.store, &found, force).await.map_err(refuse)?
+    {
+        return Err(Problem::new(Code::InvalidState, why));
+    }
+    let members: Vec<&str> =
+        found.iter().flat_map(|of| &of.members).map(|member| member.name.as_str()).collect();
+    let touched: Vec<String> =
+        found.iter().flat_map(|of| &of.members).map(|member| member.id.to_string()).collect();
+    let within = if found.is_empty() { SignedDuration::ZERO } else { MEMBERS_WITHIN };
+    let deadline_at = cx.now + cx.platform.engine.timing().release + within;
+    let reason = body.reason.unwrap_or_default();
+    let told = json!({"name": allocation.name, "reason": reason, "members": members, "force": force});
+    act(
+        cx,
+        Act {
+            allocation,
+            definition: &RELEASE,
+            input: json!({"reason": reason, "cascade": cascade, "force": force}),
+            deadline_at,
+            told,
+            dry_run: body.dry_run.unwrap_or(false),
+            supersedes: true,
+            touched,
+        },
+    )
+    .await
+}
+
+/// The members in it that are not on their way out, by instance.
+async fn members_in(cx: &Cx, allocation: &Allocation) -> Result<Vec<Occupants>> {
+    occupants(&cx.platform.store, &cx.platform.engine.releases, allocation.id).await.map_err(refuse)
+}
+
+/// Goes on only if no member is left in it but those that are on their way out: it would be torn out of its instance otherwise.
+fn ensure_no_members(found: &[Occupants]) -> Result<()> {
+    let staying: Vec<&str> =
+        found.iter().flat_map(|of| &of.members).map(|member| member.name.as_str()).collect();
+    if staying.is_empty() {
+        return Ok(());
+    }
+    let more = if staying.len() > NAMED { ", …" } else { "" };
+    let named = staying.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+    let detail = format!(
+        "it holds members of instances ({named}{more}): remove or replace them first (`muster member remove`), have them removed \
+         with it (`--cascade`), or decommission their instance"
+    );
+    Err(Problem::new(Code::InvalidState, detail))
+}

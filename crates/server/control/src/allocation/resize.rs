@@ -1,0 +1,89 @@
+//! Change the size of an allocation, on the same node.
+
+use muster_api::allocation::AllocationResize;
+use muster_api::{Code, Problem};
+use muster_authz::Permission;
+use muster_engine::allocation::RESIZE;
+use muster_model::allocation::{AllocationShape, AllocationState};
+use muster_model::node::Capacity;
+use serde_json::json;
+
+use super::act::{Act, act, ensure_restartable, interrupted, named};
+use crate::capacity::ensure_possible;
+use crate::{Commit, Cx, Result};
+
+/// Prepares `allocation_resize`.
+pub async fn resize(cx: &Cx, project: &str, reference: &str, body: AllocationResize) -> Result<Commit> {
+    let allocation = cx.allocation(project, reference).await?;
+    cx.authorize(Permission::AllocationResize, allocation.scope(), "allocation")?;
+    if allocation.state != AllocationState::Active {
+        let detail = format!("only an active allocation can be resized; it is {}", allocation.state);
+        return Err(Problem::new(Code::InvalidState, detail));
+    }
+    if allocation.shape == AllocationShape::Baremetal {
+        let detail = "a baremetal allocation has all of its node: ask for another one instead";
+        return Err(Problem::new(Code::InvalidState, detail));
+    }
+    let before = allocation.capacity;
+    let target = Capacity {
+        gpus: body.gpus.unwrap_or(before.gpus),
+        cpus: body.cpus.unwrap_or(before.cpus),
+        memory_mb: body.memory_mb.unwrap_or(before.memory_mb),
+        disk_mb: body.disk_mb.unwrap_or(before.disk_mb),
+    };
+    if target.disk_mb < before.disk_mb {
+        let why = "a disk is never made smaller: ask for another allocation, or leave it as it is";
+        return Err(Problem::field("/disk_mb", why));
+    }
+    if target == before {
+        return Err(Problem::field(
+            "/gpus",
+            "it has this size already: name at least one amount that differs",
+        ));
+    }
+    ensure_possible(cx, &target, |resource, why| Problem::field(format!("/{}", resource.field()), why))
+        .await?;
+    // A cell has the GPUs that it was made with for as long as it lives; the rest grows and shrinks around it.
+    let found = interrupted(cx, &allocation).await?;
+    let restart = target.gpus != before.gpus && !found.names.is_empty();
+    let force = body.force.unwrap_or(false);
+    if force && body.restart != Some(true) {
+        return Err(Problem::field("/force", "it is about what is restarted, and goes with `restart`"));
+    }
+    if restart && body.restart != Some(true) {
+        let detail = format!(
+            "it holds cells ({}), and a cell has the GPUs that it was made with: say `--restart` to have them restarted with the \
+             others, or destroy them first",
+            named(&found.names)
+        );
+        return Err(Problem::new(Code::InvalidState, detail));
+    }
+    if let Some((cell, last)) = found.last_gpu.as_ref().filter(|(_, last)| restart && *last >= target.gpus) {
+        let why =
+            format!("the cell {cell} asks for GPU {last}: destroy it first, or keep more than {last} GPUs");
+        return Err(Problem::field("/gpus", why));
+    }
+    if restart {
+        ensure_restartable(cx, &allocation, force).await?;
+    }
+    let (within, touched) = match restart {
+        true => (found.within, found.touched),
+        false => (jiff::SignedDuration::ZERO, Vec::new()),
+    };
+    let deadline_at = cx.now + cx.platform.engine.timing().create + within;
+    let told = json!({"name": allocation.name, "from": before, "to": target, "restart": restart});
+    act(
+        cx,
+        Act {
+            allocation,
+            definition: &RESIZE,
+            input: json!({"capacity": target, "restart": restart, "force": force}),
+            deadline_at,
+            told,
+            dry_run: body.dry_run.unwrap_or(false),
+            supersedes: false,
+            touched,
+        },
+    )
+    .await
+}

@@ -1,0 +1,41 @@
+//! Make an allocation's place anew, on the same node.
+
+use muster_api::allocation::AllocationRestart;
+use muster_api::{Code, Problem};
+use muster_authz::Permission;
+use muster_engine::allocation::RESTART;
+use muster_model::allocation::AllocationState;
+use serde_json::json;
+
+use super::act::{Act, act, ensure_restartable, interrupted};
+use crate::{Commit, Cx, Result};
+
+/// Prepares `allocation_restart`. What runs in its cells is stopped with the place, and started again in the new one.
+pub async fn restart(cx: &Cx, project: &str, reference: &str, body: AllocationRestart) -> Result<Commit> {
+    let allocation = cx.allocation(project, reference).await?;
+    cx.authorize(Permission::AllocationRestart, allocation.scope(), "allocation")?;
+    if allocation.state != AllocationState::Active {
+        let detail = format!("only an active allocation can be restarted; it is {}", allocation.state);
+        return Err(Problem::new(Code::InvalidState, detail));
+    }
+    let force = body.force.unwrap_or(false);
+    ensure_restartable(cx, &allocation, force).await?;
+    let found = interrupted(cx, &allocation).await?;
+    let deadline_at = cx.now + cx.platform.engine.timing().create + found.within;
+    let reason = body.reason.unwrap_or_default();
+    let told = json!({"name": allocation.name, "reason": reason, "cells": found.names, "force": force});
+    act(
+        cx,
+        Act {
+            allocation,
+            definition: &RESTART,
+            input: json!({"reason": reason, "force": force}),
+            deadline_at,
+            told,
+            dry_run: body.dry_run.unwrap_or(false),
+            supersedes: false,
+            touched: found.touched,
+        },
+    )
+    .await
+}

@@ -1,0 +1,57 @@
+//! Make an app that a project publishes.
+
+use muster_api::Problem;
+use muster_api::app::AppCreate;
+use muster_authz::Permission;
+use muster_db::{FoundApp, StoreError};
+use muster_ids::AppId;
+use muster_model::app::{App, Audience};
+use muster_model::event::EventType;
+use serde_json::json;
+
+use super::{audience_of, path, view};
+use crate::commit::target;
+use crate::tenant::checked_labels;
+use crate::{Answer, Commit, Cx, Result};
+
+/// Prepares `app_create`. Whether the slug is free is decided by the index, so that of two who ask at once one has it.
+pub async fn create(cx: &Cx, project: &str, body: AppCreate) -> Result<Commit> {
+    let (project_id, scope) = cx.project_scope(project).await?;
+    cx.authorize(Permission::AppCreate, scope, "project")?;
+    let app = App {
+        id: cx.platform.world.id::<AppId>(),
+        tenant_id: scope.tenant().ok_or_else(|| Problem::not_found("project"))?,
+        project_id,
+        display_name: body.display_name.unwrap_or_else(|| body.slug.clone()),
+        slug: body.slug,
+        description: body.description.unwrap_or_default(),
+        audience: body.audience.map_or(Audience::Project, audience_of),
+        labels: checked_labels(body.labels)?,
+        created_at: cx.now,
+        updated_at: cx.now,
+        version: 1,
+    };
+    let told = json!({"slug": app.slug, "audience": app.audience});
+    let (subject, named) = (path(&app), target("app", app.id, &app.slug));
+    let commit = Commit::new(scope, named, move |tx| {
+        Box::pin(async move {
+            tx.app_insert(&app).await.map_err(|error| match error {
+                StoreError::Conflict(_) => taken(&app.slug).into(),
+                error => crate::commit::WriteError::from(error),
+            })?;
+            let made = FoundApp { app, active_version: None, canary_version: None, entitled: false };
+            Ok(Answer::new(&view(&made)))
+        })
+    });
+    Ok(commit.event(cx, EventType::AppCreated, subject, told))
+}
+
+/// The catalog is one shelf, so this may be all that somebody ever learns of another's app: that its name is taken.
+fn taken(slug: &str) -> Problem {
+    Problem::new(
+        muster_api::Code::NameTaken,
+        format!(
+            "an app of the catalog, perhaps one that you do not see, has the slug {slug}: choose another"
+        ),
+    )
+}

@@ -1,0 +1,56 @@
+//! Remove an app that nobody uses, and its releases.
+
+use std::collections::BTreeMap;
+
+use muster_api::{Code, Problem};
+use muster_authz::Permission;
+use muster_db::{AppHolds, StoreError};
+use muster_model::event::EventType;
+use serde_json::json;
+
+use super::{path, published, view};
+use crate::commit::{WriteError, target};
+use crate::tenant::{counted, removed_view};
+use crate::{Answer, Commit, Cx, Result};
+
+/// Prepares `app_delete`. What others have of it is not the publisher's to end: they revoke their entitlements themselves, and
+/// what they ran is their record.
+pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<Commit> {
+    let (project, scope) = cx.project_scope(project).await?;
+    cx.authorize(Permission::AppDelete, scope, "app")?;
+    let found = published(cx, scope, project, reference).await?;
+    let before = view(&found);
+    let app = found.app;
+    cx.expect_version(app.version)?;
+    let (subject, named) = (path(&app), target("app", app.id, &app.slug));
+    let told = json!({"slug": app.slug});
+    let commit = Commit::new(scope, named, move |tx| {
+        Box::pin(async move {
+            used(tx.app_held(app.id).await?)?;
+            let releases = tx.app_delete(app.id, app.version).await.map_err(|error| match error {
+                StoreError::Gone(_) => WriteError::from(meanwhile()),
+                error => error.into(),
+            })?;
+            let removed = BTreeMap::from([("app_versions", counted(releases))]);
+            Ok(Answer::new(&removed_view(&app.id, removed)))
+        })
+    });
+    Ok(commit.before(&before).event(cx, EventType::AppDeleted, subject, told))
+}
+
+fn used(holds: AppHolds) -> Result<()> {
+    let AppHolds { entitlements, instances } = holds;
+    if entitlements == 0 && instances == 0 {
+        return Ok(());
+    }
+    let says = format!(
+        "it is used: {entitlements} projects are entitled to it and must revoke that first, and {instances} instances of it are on \
+         record, which go with the projects they are in; to offer it no more, make its audience the project and demote its \
+         active release"
+    );
+    Err(Problem::new(Code::InvalidState, says))
+}
+
+fn meanwhile() -> Problem {
+    Problem::new(Code::InvalidState, "somebody began to use it at this moment: look at it again")
+}

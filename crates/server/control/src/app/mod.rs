@@ -1,0 +1,96 @@
+//! Apps of the catalog.
+
+mod compatibility;
+mod create;
+mod delete;
+mod get;
+mod list;
+mod schema;
+mod update;
+
+pub use compatibility::compatibility;
+pub(crate) use compatibility::site;
+pub use create::create;
+pub use delete::delete;
+pub use get::get;
+pub use list::list;
+pub use schema::schema;
+pub use update::update;
+
+use muster_api::{Code, Problem, app as api};
+use muster_db::FoundApp;
+use muster_ids::{AppId, ProjectId};
+use muster_model::Scope;
+use muster_model::app::{App, Audience};
+
+use crate::Cx;
+use crate::refuse::{Result, refuse};
+
+/// Its path, under the publisher's project.
+pub(crate) fn path(app: &App) -> String {
+    format!("/v1/projects/{}/apps/{}", app.project_id, app.id)
+}
+
+fn audience_view(audience: Audience) -> api::Audience {
+    match audience {
+        Audience::Project => api::Audience::Project,
+        Audience::Tenant => api::Audience::Tenant,
+        Audience::Everyone => api::Audience::Everyone,
+    }
+}
+
+fn audience_of(audience: api::Audience) -> Audience {
+    match audience {
+        api::Audience::Project => Audience::Project,
+        api::Audience::Tenant => Audience::Tenant,
+        api::Audience::Everyone => Audience::Everyone,
+    }
+}
+
+/// As a project sees it.
+fn view(found: &FoundApp) -> api::App {
+    let app = &found.app;
+    api::App {
+        id: app.id,
+        tenant_id: app.tenant_id,
+        project_id: app.project_id,
+        slug: app.slug.clone(),
+        display_name: app.display_name.clone(),
+        description: app.description.clone(),
+        audience: audience_view(app.audience),
+        labels: muster_api::Labels(app.labels.clone()),
+        active_version: found.active_version.clone(),
+        canary_version: found.canary_version.clone(),
+        entitled: found.entitled,
+        created_at: app.created_at,
+        updated_at: app.updated_at,
+        version: app.version,
+    }
+}
+
+/// An app by slug or id, if the project finds it in the catalog. One that it does not find is the same as one that is not there.
+pub(crate) async fn found(cx: &Cx, scope: Scope, reference: &str) -> Result<FoundApp> {
+    let absent = || Problem::not_found("app");
+    let (tenant, project) = scope.tenant().zip(scope.project()).ok_or_else(absent)?;
+    let store = &cx.platform.store;
+    let found = match reference.parse::<AppId>() {
+        Ok(id) => store.app_found(project, tenant, id).await,
+        Err(_) => store.app_found_by_slug(project, tenant, reference).await,
+    };
+    found.map_err(refuse)?.ok_or_else(absent)
+}
+
+/// An app that the project itself publishes. One that it only finds is somebody else's to change.
+pub(crate) async fn published(
+    cx: &Cx,
+    scope: Scope,
+    project: ProjectId,
+    reference: &str,
+) -> Result<FoundApp> {
+    let found = found(cx, scope, reference).await?;
+    if found.app.project_id == project {
+        return Ok(found);
+    }
+    let why = format!("{} is published by another project, and only that one changes it", found.app.slug);
+    Err(Problem::new(Code::PermissionDenied, why))
+}

@@ -1,0 +1,70 @@
+//! Which release a start gets.
+
+use muster_api::{Code, Problem};
+use muster_db::Page;
+use muster_ids::ProjectId;
+use muster_model::app::{App, AppVersion, gets_canary};
+use muster_model::artifact::ArtifactState;
+
+use super::found;
+use crate::Cx;
+use crate::refuse::{Result, refuse};
+
+/// The release that a start or an upgrade in `project` gets. One that is named must be one that something new may start from;
+/// a draft only starts inside the publisher's own project, and to others it is not there. Where none is named, `thing` (the
+/// instance) draws, always with the same result: the canary for so many of a hundred, else the active one.
+///
+/// What is answered may be taken out of use at the next moment: whoever starts something asks `Tx::app_version_start` in the
+/// transaction that writes it down.
+pub async fn resolve_version(
+    cx: &Cx,
+    project: ProjectId,
+    app: &App,
+    wanted: Option<&str>,
+    thing: &str,
+) -> Result<AppVersion> {
+    if let Some(name) = wanted {
+        let version = found(cx, project, app, name).await?.version;
+        if version.state.may_start() {
+            return Ok(version);
+        }
+        let says = format!(
+            "the release {} of {} is {}, and nothing new starts from it: name another, or none for the active one",
+            version.name, app.slug, version.state
+        );
+        return Err(Problem::new(Code::InvalidState, says));
+    }
+    let in_state = async |state| {
+        let found = cx.platform.store.app_version_in_state(project, app.id, state).await;
+        Ok::<_, Problem>(found.map_err(refuse)?.map(|found| found.version))
+    };
+    if let Some(canary) = in_state(ArtifactState::Canary).await?
+        && gets_canary(canary.id, thing, canary.canary_percent.unwrap_or_default())
+    {
+        return Ok(canary);
+    }
+    match in_state(ArtifactState::Active).await? {
+        Some(active) => Ok(active),
+        None => Err(none_active(cx, project, app).await?),
+    }
+}
+
+/// Nothing is active: say which releases could be named.
+async fn none_active(cx: &Cx, project: ProjectId, app: &App) -> Result<Problem> {
+    let page = Page { after: uuid::Uuid::nil(), size: 200 };
+    let all = cx.platform.store.app_version_list(page, project, app.id).await.map_err(refuse)?;
+    let could: Vec<String> = all
+        .into_iter()
+        .map(|found| found.version)
+        .filter(|version| version.state.may_start())
+        .map(|version| format!("{} ({})", version.name, version.state))
+        .collect();
+    let says = match could.is_empty() {
+        true => format!(
+            "{} has no release that something can start from: its publisher promotes one first",
+            app.slug
+        ),
+        false => format!("{} has no active release: name one of {}", app.slug, could.join(", ")),
+    };
+    Ok(Problem::new(Code::InvalidState, says))
+}

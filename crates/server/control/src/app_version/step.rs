@@ -1,0 +1,180 @@
+//! One step of a release through its states: everything is looked at, the pure planner decides, and the door writes.
+
+use muster_api::{Code, Problem};
+use muster_db::{FoundVersion, StoreError};
+use muster_ids::ArtifactId;
+use muster_model::app::{App, AppVersion};
+use muster_model::artifact::{ArtifactState, Change, Refusal, Step};
+use muster_model::event::EventType;
+use muster_model::release::{Part, ReleaseFacts, plan, still_used};
+use serde_json::{Value, json};
+
+use super::{path, view};
+use crate::artifact::{judged, policy_of};
+use crate::commit::{WriteError, target};
+use crate::refuse::{Result, refuse};
+use crate::{Answer, Commit, Cx};
+
+/// A step, as it was asked for.
+pub(super) struct Asked {
+    pub(super) step: Step,
+    pub(super) reason: String,
+}
+
+/// Prepares the step.
+pub(super) async fn take(cx: &Cx, app: App, version: AppVersion, asked: Asked) -> Result<Commit> {
+    let store = &cx.platform.store;
+    let policy = policy_of(cx, app.project_id).await?;
+    let mut parts = Vec::new();
+    let mut ids = Vec::new();
+    for (name, id) in store.app_version_artifacts(version.id).await.map_err(refuse)? {
+        let artifact = store.artifact_lookup(id).await.map_err(refuse)?;
+        let artifact = artifact.ok_or_else(|| refuse(StoreError::Corrupt("an artifact of a release")))?;
+        // Trust is never believed from the day when the artifact was promoted: a key may be revoked since.
+        let verdict = judged(cx, &artifact, &policy).await?;
+        parts.push(Part { name: name.clone(), state: artifact.state, verdict });
+        ids.push((name, id));
+    }
+    let active = store.app_version_in_state(app.project_id, app.id, ArtifactState::Active).await;
+    let canary = store.app_version_in_state(app.project_id, app.id, ArtifactState::Canary).await;
+    let active = active.map_err(refuse)?.map(|found| found.version);
+    let canary = canary.map_err(refuse)?.map(|found| found.version);
+    let used = store.app_version_use(version.id).await.map_err(refuse)?;
+    let facts = ReleaseFacts {
+        policy: &policy,
+        parts: &parts,
+        instances: used.instances,
+        members: used.members,
+        active: active.as_ref(),
+        canary: canary.as_ref(),
+        now: cx.now,
+    };
+    let moves = plan(&version, asked.step, &facts).map_err(|refusal| refused(&refusal))?;
+    let after = AppVersion {
+        state: moves.to,
+        canary_percent: moves.percent,
+        deprecated_at: match moves.to {
+            ArtifactState::Deprecated => Some(cx.now),
+            _ => version.deprecated_at,
+        },
+        updated_at: cx.now,
+        ..version.clone()
+    };
+    let forward = matches!(asked.step, Step::Promote { .. });
+    let superseded = active.filter(|_| moves.supersedes);
+    let turn = Turn { app, before: version, after, superseded, parts: ids, forward, reason: asked.reason };
+    Ok(commit(cx, turn, used.instances))
+}
+
+fn refused(refusal: &Refusal) -> Problem {
+    let code = match refusal {
+        Refusal::Untrusted(_) => Code::Untrusted,
+        Refusal::Lint(_) => Code::LintFailed,
+        Refusal::NoSuchStep(_) | Refusal::NotSmoked(_) | Refusal::Held(_) => Code::InvalidState,
+    };
+    Problem::new(code, refusal.says())
+}
+
+/// A step that was decided upon.
+struct Turn {
+    app: App,
+    before: AppVersion,
+    after: AppVersion,
+    /// The active release whose place it takes.
+    superseded: Option<AppVersion>,
+    parts: Vec<(String, ArtifactId)>,
+    forward: bool,
+    reason: String,
+}
+
+fn change(cx: &Cx, before: &AppVersion, after: ArtifactState, reason: &str) -> Change {
+    Change {
+        before: Some(before.state),
+        after,
+        actor_id: cx.actor_id(),
+        reason: reason.to_owned(),
+        at: cx.now,
+    }
+}
+
+fn told(app: &App, before: &AppVersion, after: ArtifactState, reason: &str) -> Value {
+    json!({"app": app.slug, "name": before.name, "digest": before.digest, "before": before.state, "after": after,
+        "reason": reason})
+}
+
+fn commit(cx: &Cx, turn: Turn, instances: i64) -> Commit {
+    let Turn { app, before, after, superseded, parts, forward, reason } = turn;
+    let (scope, now) = (before.scope(), cx.now);
+    let (subject, named) = (path(&before), target("app_version", before.id, &before.name));
+    let mut of_it = told(&app, &before, after.state, &reason);
+    if let Some(percent) = after.canary_percent {
+        of_it["percent"] = json!(percent);
+    }
+    let mut of_old = None;
+    let changed = change(cx, &before, after.state, &reason);
+    let superseded = superseded.map(|old| {
+        let why = format!("{} became active in its place", before.name);
+        of_it["supersedes"] = json!({"app_version_id": old.id, "name": old.name, "before": old.state,
+            "after": ArtifactState::Deprecated});
+        of_old = Some((path(&old), told(&app, &old, ArtifactState::Deprecated, &why)));
+        let changed = change(cx, &old, ArtifactState::Deprecated, &why);
+        let new = AppVersion {
+            state: ArtifactState::Deprecated,
+            superseded_by: Some(before.id),
+            deprecated_at: Some(now),
+            ..old.clone()
+        };
+        (old, new, changed)
+    });
+    let event = if forward { EventType::AppVersionPromoted } else { EventType::AppVersionDemoted };
+    let commit = Commit::new(scope, named, move |tx| {
+        Box::pin(async move {
+            // What it is made of stays as far as it is until this is written: whoever demotes one of them then finds this.
+            for (name, artifact) in parts.iter().filter(|_| forward) {
+                if !tx.artifact_serves(*artifact, after.state).await? {
+                    return Err(fell_behind(name).into());
+                }
+            }
+            // The one that is active makes room first: the index lets an app have one.
+            if let Some((old, new, changed)) = &superseded {
+                tx.app_version_move(old, new, now).await.map_err(raced)?;
+                tx.app_version_change(old.id, changed).await?;
+            }
+            tx.app_version_move(&before, &after, now).await.map_err(raced)?;
+            tx.app_version_change(before.id, &changed).await?;
+            // Whoever starts something from it looks at its state in the same way, so one of the two sees the other.
+            if after.state == ArtifactState::Retired {
+                let used = tx.app_version_use(before.id).await?;
+                if let Some(says) = still_used(used.instances, used.members) {
+                    return Err(Problem::new(Code::InvalidState, says).into());
+                }
+            }
+            let shown = AppVersion { version: before.version + 1, ..after };
+            Ok(Answer::new(&view(&app, &FoundVersion { version: shown, instances })))
+        })
+    });
+    let mut commit = commit.event(cx, event, subject, of_it.clone());
+    if let Some((subject, data)) = of_old {
+        commit = commit.event(cx, EventType::AppVersionDemoted, subject, data);
+    }
+    commit.detail(of_it)
+}
+
+fn fell_behind(name: &str) -> Problem {
+    let says = format!(
+        "the artifact {name} has changed at this moment and is not as far any more: look at it again"
+    );
+    Problem::new(Code::InvalidState, says)
+}
+
+/// Somebody else changed it, or another release became active or the canary, since it was looked at.
+fn raced(error: StoreError) -> WriteError {
+    match error {
+        StoreError::Stale | StoreError::Conflict(_) => Problem::new(
+            Code::InvalidState,
+            "it, or the app's active release or canary, has changed at this moment: look at it again, and repeat",
+        )
+        .into(),
+        error => error.into(),
+    }
+}

@@ -1,0 +1,214 @@
+//! Credentials for other registries.
+//!
+//! A secret is sent to the one registry that it was created for, and to no address that a publisher or a registry names: who may
+//! publish artifacts may not therefore read the project's secrets. Each use is in the audit before the credential leaves.
+
+use muster_api::Problem;
+use muster_authz::Permission;
+use muster_db::ExternalSource;
+use muster_ids::{AuditId, EventId, SecretId};
+use muster_model::Scope;
+use muster_model::audit::{Actor, Entry, Outcome};
+use muster_model::event::{Draft, EventType};
+use muster_model::secret::ProjectSecret;
+use serde_json::json;
+use zeroize::Zeroizing;
+
+use super::external::failed;
+use crate::Cx;
+use crate::commit::target;
+use crate::door::actor_of;
+use crate::refuse::{Result, refuse};
+
+/// The host of a registry with its port, in the one spelling that is compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RegistryHost(String);
+
+impl RegistryHost {
+    /// Reads `HOST` or `HOST:PORT`. Anything else that a URL may hold is refused.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (host, port) = match text.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (text, None),
+        };
+        let is_label = |label: &str| {
+            !label.is_empty()
+                && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+                && !label.starts_with('-')
+                && !label.ends_with('-')
+        };
+        if host.len() > 253 || !host.split('.').all(is_label) {
+            return None;
+        }
+        let host = host.to_ascii_lowercase();
+        match port {
+            None => Some(Self(host)),
+            Some(port) => {
+                let digits = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+                let port = digits.then(|| port.parse::<u16>().ok()).flatten().filter(|port| *port > 0)?;
+                Some(Self(if port == 443 { host } else { format!("{host}:{port}") }))
+            }
+        }
+    }
+
+    /// As it is written.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether it is an address of this machine itself.
+    pub(super) fn is_loopback(&self) -> bool {
+        let host = self.0.split(':').next().unwrap_or_default();
+        host.parse::<std::net::Ipv4Addr>().is_ok_and(|address| address.is_loopback())
+    }
+}
+
+/// A secret that may be sent to a registry.
+pub(super) struct Credential {
+    secret: ProjectSecret,
+    text: Zeroizing<String>,
+    is_audited: bool,
+}
+
+/// The secret of this name, if the actor may have it sent to this registry.
+pub(super) async fn usable(cx: &Cx, scope: Scope, name: &str, registry: &RegistryHost) -> Result<SecretId> {
+    cx.authorize(Permission::SecretUse, scope, "secret")?;
+    let project = scope.project().ok_or_else(|| Problem::not_found("project"))?;
+    let found = cx.platform.store.secret_by_name(project, name).await.map_err(refuse)?;
+    let found = found.ok_or_else(|| Problem::field("/external/secret", "the project has no such secret"))?;
+    ensure_for(&found, registry).map_err(|why| Problem::field("/external/secret", why))?;
+    Ok(found.id)
+}
+
+fn ensure_for(secret: &ProjectSecret, registry: &RegistryHost) -> std::result::Result<(), String> {
+    let asked = registry.as_str();
+    match &secret.registry {
+        Some(named) if named == asked => Ok(()),
+        Some(named) => Err(format!("the secret {} is for {named}, and is not sent to {asked}", secret.name)),
+        None => Err(format!(
+            "the secret {} is for no registry: create one for it: `muster secret create NAME --registry {asked} --from-file FILE`",
+            secret.name
+        )),
+    }
+}
+
+impl Credential {
+    /// Opens the secret of a source. Which registry it is for is verified again.
+    pub(super) async fn open(cx: &Cx, scope: Scope, id: SecretId, registry: &RegistryHost) -> Result<Self> {
+        let platform = &cx.platform;
+        let secret = platform.store.secret_lookup(id).await.map_err(refuse)?;
+        let secret = secret
+            .filter(|secret| secret.scope() == scope)
+            .ok_or_else(|| failed("the secret to read it with is gone"))?;
+        ensure_for(&secret, registry).map_err(failed)?;
+        let context = ProjectSecret::context(secret.id, secret.revision);
+        let plain = platform.envelope.open(&platform.store, &scope.chain(), &context, &secret.sealed).await?;
+        let text = std::str::from_utf8(&plain).ok().map(str::trim).filter(|text| text.contains(':'));
+        let text = text.ok_or_else(|| failed("the secret should read `user:password`"))?.to_owned();
+        Ok(Self { secret, text: Zeroizing::new(text), is_audited: false })
+    }
+
+    /// The credential, once its use is in the audit.
+    pub(super) async fn reveal(&mut self, cx: &Cx, source: &ExternalSource) -> Result<&str> {
+        if !self.is_audited {
+            record_use(cx, &self.secret, source).await?;
+            self.is_audited = true;
+        }
+        Ok(&self.text)
+    }
+}
+
+async fn record_use(cx: &Cx, secret: &ProjectSecret, source: &ExternalSource) -> Result<()> {
+    let (platform, scope) = (&cx.platform, secret.scope());
+    // A node that pulls a layer makes the platform fetch it.
+    let actor = match &cx.actor {
+        Some(_) => actor_of(cx),
+        None => Actor { kind: "platform".to_owned(), id: "platform".to_owned(), name: "platform".to_owned() },
+    };
+    let data = json!({"name": secret.name, "secret_id": secret.id, "revision": secret.revision,
+        "registry": source.registry, "repository": source.repository});
+    let event = Draft {
+        id: platform.world.id::<EventId>(),
+        event_type: EventType::SecretUsed.as_str().to_owned(),
+        subject: crate::secret::path(secret),
+        at: cx.now,
+        tenant_id: scope.tenant(),
+        project_id: scope.project(),
+        correlation_id: cx.correlation_id.clone(),
+        actor_id: actor.id.clone(),
+        data: data.clone(),
+    };
+    let entry = Entry {
+        id: platform.world.id::<AuditId>(),
+        at: cx.now,
+        actor,
+        action: "secret.use".to_owned(),
+        outcome: Outcome::Succeeded,
+        code: None,
+        target: Some(target("secret", secret.id, &secret.name)),
+        tenant_id: scope.tenant(),
+        project_id: scope.project(),
+        correlation_id: cx.correlation_id.clone(),
+        count: 1,
+        detail: data,
+    };
+    let entry = serde_json::to_string(&entry).expect("an audit entry is JSON");
+    let events = serde_json::to_string(&[event]).expect("events are JSON");
+    let mut tx = platform.store.begin().await.map_err(refuse)?;
+    tx.unsealed_insert(platform.world.uuid(), &scope.chain(), &entry, &events).await.map_err(refuse)?;
+    tx.commit().await.map_err(refuse)?;
+    platform.unsealed.notify_one();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_registry_is_a_host_with_a_port_and_nothing_else() {
+        for (text, expected) in [
+            ("registry.example", "registry.example"),
+            ("Registry.Example:443", "registry.example"),
+            ("registry.example:5000", "registry.example:5000"),
+            ("127.0.0.1:5000", "127.0.0.1:5000"),
+            ("a-b", "a-b"),
+        ] {
+            assert_eq!(RegistryHost::parse(text).map(|host| host.0).as_deref(), Some(expected), "{text}");
+        }
+        for bad in [
+            "",
+            ".",
+            "example.com#@127.0.0.1",
+            "user@example.com",
+            "user:password@example.com",
+            "example.com/path",
+            "example.com?x",
+            "example.com\\x",
+            "example.com:0",
+            "example.com:",
+            "example.com:66000",
+            "example.com:80:80",
+            "example..com",
+            "example.com.",
+            "-a.example",
+            "[::1]",
+            " example.com",
+            "exämple.com",
+            "http://example.com",
+        ] {
+            assert_eq!(RegistryHost::parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn only_an_address_is_loopback() {
+        let is_loopback = |text: &str| RegistryHost::parse(text).unwrap().is_loopback();
+        assert!(is_loopback("127.0.0.1:5000") && is_loopback("127.9.9.9"));
+        assert!(
+            !is_loopback("127.evil.example")
+                && !is_loopback("127.0.0.1.evil.example:80")
+                && !is_loopback("10.0.0.1")
+        );
+    }
+}

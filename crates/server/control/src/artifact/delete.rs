@@ -1,0 +1,52 @@
+//! Remove an artifact that is a draft or retired, with its manifest and tags; what its blobs take comes back by collection.
+
+use std::collections::BTreeMap;
+
+use muster_api::{Code, Problem};
+use muster_authz::Permission;
+use muster_db::StoreError;
+use muster_model::artifact::ArtifactState;
+use muster_model::event::EventType;
+use serde_json::json;
+
+use super::{found, path, policy_of, view};
+use crate::commit::target;
+use crate::tenant::removed_view;
+use crate::{Answer, Commit, Cx, Result};
+
+/// Prepares `artifact_delete`.
+pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<Commit> {
+    let (project, scope) = cx.project_scope(project).await?;
+    cx.authorize(Permission::ArtifactDelete, scope, "artifact")?;
+    let artifact = found(cx, project, reference).await?;
+    cx.expect_version(artifact.version)?;
+    if !matches!(artifact.state, ArtifactState::Draft | ArtifactState::Retired) {
+        let why = format!("it is {}: only drafts and retired artifacts can be removed", artifact.state);
+        return Err(Problem::new(Code::InvalidState, why));
+    }
+    let named = target("artifact", artifact.id, &artifact.repository);
+    let told = json!({"repository": artifact.repository, "digest": artifact.digest, "state": artifact.state});
+    let subject = path(&artifact);
+    let policy = policy_of(cx, project).await?;
+    let before = view(&artifact, &policy);
+    let commit = Commit::new(scope, named, move |tx| {
+        Box::pin(async move {
+            let needed = |error| {
+                match error {
+                StoreError::Gone(_) => Problem::new(
+                    Code::InvalidState,
+                    "something needs it: a cell that was made from it, a release that is not retired, or an index that it is part \
+                     of",
+                )
+                .into(),
+                error => crate::commit::WriteError::from(error),
+            }
+            };
+            tx.artifact_delete(artifact.id, artifact.version).await.map_err(needed)?;
+            tx.manifest_delete(artifact.repository_id, &artifact.digest).await.map_err(needed)?;
+            Ok(Answer::new(&removed_view(&artifact.id, BTreeMap::new())))
+        })
+    });
+    // Its manifest may be remembered.
+    Ok(commit.before(&before).revokes().event(cx, EventType::ArtifactDeleted, subject, told))
+}

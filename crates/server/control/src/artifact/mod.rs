@@ -1,0 +1,152 @@
+//! Artifacts: what is published, whose signatures count on it, and how far it may be used.
+
+pub(crate) mod credential;
+mod damage;
+mod delete;
+mod demote;
+pub(crate) mod external;
+mod get;
+mod lint;
+mod list;
+mod promote;
+mod publish;
+mod references;
+mod start;
+mod step;
+mod trust;
+mod verify;
+
+use muster_api::Problem;
+use muster_api::artifact as api;
+use muster_ids::{ArtifactId, ProjectId};
+use muster_model::artifact::{
+    Artifact, ArtifactKind, ArtifactState, Trust, TrustPolicy, Verdict, retirable_at,
+};
+
+use crate::Cx;
+use crate::refuse::{Result, refuse};
+
+pub use delete::delete;
+pub use demote::demote;
+pub use get::get;
+pub use list::list;
+pub use promote::promote;
+pub use publish::publish;
+pub use references::references;
+pub(crate) use start::{Start, ensure_release_startable, ensure_startable, ensure_trusted};
+pub(crate) use trust::{judged, policy_of};
+pub use verify::verify;
+
+/// Its path.
+pub(crate) fn path(artifact: &Artifact) -> String {
+    format!("/v1/projects/{}/artifacts/{}", artifact.project_id, artifact.id)
+}
+
+pub(crate) fn state_view(state: ArtifactState) -> api::ArtifactState {
+    match state {
+        ArtifactState::Draft => api::ArtifactState::Draft,
+        ArtifactState::Staged => api::ArtifactState::Staged,
+        ArtifactState::Canary => api::ArtifactState::Canary,
+        ArtifactState::Active => api::ArtifactState::Active,
+        ArtifactState::Deprecated => api::ArtifactState::Deprecated,
+        ArtifactState::Retired => api::ArtifactState::Retired,
+    }
+}
+
+pub(crate) fn state_of(state: api::ArtifactState) -> ArtifactState {
+    match state {
+        api::ArtifactState::Draft => ArtifactState::Draft,
+        api::ArtifactState::Staged => ArtifactState::Staged,
+        api::ArtifactState::Canary => ArtifactState::Canary,
+        api::ArtifactState::Active => ArtifactState::Active,
+        api::ArtifactState::Deprecated => ArtifactState::Deprecated,
+        api::ArtifactState::Retired => ArtifactState::Retired,
+    }
+}
+
+fn verdict_view(verdict: &Verdict, policy: i64, present: i64) -> api::Verdict {
+    // What was found under an older edition says nothing of the present keys: who decides looks again, and so should who reads.
+    let over = if policy == present {
+        ""
+    } else {
+        "; since then keys or rules have changed: verify it to look again"
+    };
+    api::Verdict {
+        trust: match verdict.trust {
+            Trust::Trusted => api::Trust::Trusted,
+            Trust::Unsigned => api::Trust::Unsigned,
+            Trust::Untrusted => api::Trust::Untrusted,
+        },
+        reason: verdict.reason.clone(),
+        says: format!("{}{over}", verdict.says),
+        key_id: verdict.key_id,
+        signature: verdict.signature.clone(),
+        policy,
+        checked_at: verdict.checked_at,
+    }
+}
+
+/// As everybody sees it.
+pub(crate) fn view(artifact: &Artifact, policy: &TrustPolicy) -> api::Artifact {
+    let retirable =
+        (artifact.state == ArtifactState::Deprecated).then(|| retirable_at(artifact, policy)).flatten();
+    api::Artifact {
+        id: artifact.id,
+        tenant_id: artifact.tenant_id,
+        project_id: artifact.project_id,
+        repository_id: artifact.repository_id,
+        repository: artifact.repository.clone(),
+        digest: artifact.digest.clone(),
+        kind: match artifact.kind {
+            ArtifactKind::Oci => api::ArtifactKind::Oci,
+            ArtifactKind::Blob => api::ArtifactKind::Blob,
+        },
+        media_type: artifact.media_type.clone(),
+        size: artifact.size,
+        line: artifact.line.clone(),
+        state: state_view(artifact.state),
+        canary_percent: artifact.canary_percent,
+        verdict: artifact
+            .verdict
+            .as_ref()
+            .map(|verdict| verdict_view(verdict, artifact.policy.unwrap_or_default(), policy.policy)),
+        smoke_witness_id: artifact.smoke_witness_id,
+        superseded_by: artifact.superseded_by,
+        retirable_at: retirable,
+        labels: muster_api::Labels(artifact.labels.clone().into_iter().collect()),
+        created_at: artifact.created_at,
+        updated_at: artifact.updated_at,
+        version: artifact.version,
+    }
+}
+
+/// A release that is made of an artifact, in words.
+fn release_words(release: &muster_db::ArtifactRelease) -> String {
+    format!("the release {} of the app {}", release.name, release.app)
+}
+
+/// An artifact of a project, by id, by `repository@sha256:…` or by `repository:tag`.
+pub(crate) async fn found(cx: &Cx, project: ProjectId, reference: &str) -> Result<Artifact> {
+    let store = &cx.platform.store;
+    let absent = || Problem::not_found("artifact");
+    let found = match reference.parse::<ArtifactId>() {
+        Ok(id) => store.artifact_lookup(id).await.map_err(refuse)?,
+        Err(_) => {
+            let (name, what) = match reference.split_once('@') {
+                Some((name, digest)) => (name, Ok(digest.to_owned())),
+                None => {
+                    let (name, tag) = reference.rsplit_once(':').ok_or_else(absent)?;
+                    (name, Err(tag))
+                }
+            };
+            let repository =
+                store.repository_by_name(project, name).await.map_err(refuse)?.ok_or_else(absent)?;
+            let digest = match what {
+                Ok(digest) => digest,
+                Err(tag) => store.tag_lookup(repository.id, tag).await.map_err(refuse)?.ok_or_else(absent)?,
+            };
+            store.artifact_by_digest(repository.id, &digest).await.map_err(refuse)?
+        }
+    };
+    found.filter(|artifact| artifact.project_id == project).ok_or_else(absent)
+}

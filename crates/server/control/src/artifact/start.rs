@@ -1,0 +1,91 @@
+//! Whether something may start from an artifact: how far the artifact has come, and whose signature counts on it.
+
+use std::collections::BTreeSet;
+
+use muster_api::{Code, Problem};
+use muster_db::StoreError;
+use muster_ids::AppVersionId;
+use muster_manifest::{Manifest, RootFrom};
+use muster_model::artifact::{Artifact, ArtifactState, Trust};
+
+use super::{judged, policy_of};
+use crate::Cx;
+use crate::refuse::{Result, refuse};
+
+/// What starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// Something new: an instance, an instance's first cells of another release, a cell.
+    New,
+    /// More of, or again, what an instance runs already. An artifact that was deprecated since is good enough for that.
+    Existing,
+}
+
+/// Goes on only if the artifact may start, and a signature on it counts where its project demands one.
+pub(crate) async fn ensure_startable(cx: &Cx, artifact: &Artifact, start: Start) -> Result<()> {
+    let may_start = match start {
+        Start::New => artifact.state.may_start(),
+        Start::Existing => artifact.state != ArtifactState::Retired,
+    };
+    if !may_start {
+        let why = format!("the artifact is {}, and nothing new starts from it", artifact.state);
+        return Err(Problem::new(Code::InvalidState, why));
+    }
+    ensure_trusted(cx, artifact).await
+}
+
+/// Goes on only if a signature on an artifact counts, where its project demands one.
+pub(crate) async fn ensure_trusted(cx: &Cx, artifact: &Artifact) -> Result<()> {
+    let policy = policy_of(cx, artifact.project_id).await?;
+    let verdict = judged(cx, artifact, &policy).await?;
+    let is_known = artifact.policy == Some(policy.policy)
+        && artifact.verdict.as_ref().is_some_and(|known| known.trust == verdict.trust);
+    if !is_known {
+        // The engine decides by it once more, when the cell is made.
+        let mut tx = cx.platform.store.begin().await.map_err(refuse)?;
+        tx.artifact_judged(artifact, &verdict, policy.policy).await.map_err(refuse)?;
+        tx.commit().await.map_err(refuse)?;
+    }
+    let stands = match verdict.trust {
+        Trust::Trusted => true,
+        Trust::Unsigned => policy.lets_unsigned(artifact.state),
+        Trust::Untrusted => false,
+    };
+    if !stands {
+        let why = format!("the artifact is {}, and {}", artifact.state, verdict.says);
+        return Err(Problem::new(Code::Untrusted, why));
+    }
+    Ok(())
+}
+
+/// Goes on only if a release may start: with `components`, as far as these are made of artifacts, else all of it.
+pub(crate) async fn ensure_release_startable(
+    cx: &Cx,
+    release: AppVersionId,
+    manifest: &Manifest,
+    components: Option<&BTreeSet<&str>>,
+    start: Start,
+) -> Result<()> {
+    let store = &cx.platform.store;
+    let roots: Option<BTreeSet<&str>> = components.map(|keys| {
+        let of_them = manifest.components.iter().filter(|component| keys.contains(component.key.as_str()));
+        of_them
+            .filter_map(|component| match &component.runtime.root {
+                RootFrom::Artifact(name) => Some(name.as_str()),
+                RootFrom::Host(_) => None,
+            })
+            .collect()
+    });
+    for (name, id) in store.app_version_artifacts(release).await.map_err(refuse)? {
+        if roots.as_ref().is_some_and(|roots| !roots.contains(name.as_str())) {
+            continue;
+        }
+        let artifact = store.artifact_lookup(id).await.map_err(refuse)?;
+        let artifact = artifact.ok_or_else(|| refuse(StoreError::Corrupt("an artifact of a release")))?;
+        ensure_startable(cx, &artifact, start).await.map_err(|problem| {
+            let detail = format!("{name} of {} {}: {}", manifest.app, manifest.version, problem.detail);
+            Problem { detail, ..problem }
+        })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,39 @@
+//! A page of a chain.
+
+use muster_api::audit::AuditListQuery;
+use muster_authz::Permission;
+use muster_db::AuditFilter;
+use serde_json::{Value, json};
+
+use super::chain;
+use crate::refuse::{Result, refuse};
+use crate::{Answer, Cx};
+
+/// Answers `audit_list`.
+pub async fn list(cx: &Cx, query: AuditListQuery) -> Result<Answer> {
+    let scope = chain(cx, query.tenant.as_deref(), query.project.as_deref(), Permission::AuditList).await?;
+    let after = query.after.unwrap_or(0);
+    let name = scope.chain();
+    let store = &cx.platform.store;
+    let head = store.audit_head(&name).await.map_err(refuse)?;
+    let filter = AuditFilter {
+        after,
+        action: query.action,
+        actor: query.actor,
+        project: scope.project(),
+        limit: i64::from(query.page_size.unwrap_or(50)),
+    };
+    let entries = store.audit_list(&name, &filter).await.map_err(refuse)?;
+    let next_after = entries.last().map_or(after, |entry| entry.sequence);
+    let items: Vec<Value> = entries
+        .iter()
+        .map(|entry| {
+            let record: Value = serde_json::from_str(&entry.entry_text)
+                .map_err(|_| refuse(muster_db::StoreError::Corrupt("an audit entry")))?;
+            Ok(json!({"chain": entry.chain, "sequence": entry.sequence, "previous_hash": entry.previous_hash,
+                      "hash": entry.hash, "record": record}))
+        })
+        .collect::<Result<_>>()?;
+    let sealed_up_to = head.sequence.max(next_after);
+    Ok(Answer::new(&json!({"items": items, "next_after": next_after, "sealed_up_to": sealed_up_to})))
+}

@@ -1,0 +1,214 @@
+//! From a secret to an actor.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use muster_api::{Code, Problem};
+use muster_authz::{Grant, Permission, Principal, PrincipalKind};
+use muster_db::Store;
+use muster_ids::{TenantId, TokenId};
+use muster_model::token::{Secret, Subject, TokenKind};
+use muster_model::{Role, Scope};
+
+use crate::Platform;
+use crate::refuse::{Result, refuse};
+
+/// Who presented a credential, and which.
+#[derive(Debug, Clone)]
+pub struct Authenticated {
+    /// Who.
+    pub principal: Principal,
+    /// By which token.
+    pub token_id: TokenId,
+    /// Of which kind.
+    pub token_kind: TokenKind,
+    /// When it ends by itself.
+    pub expires_at: Timestamp,
+    /// Whether it is the account that an entitlement made for an app's adapter: the project's other things do not exist for it.
+    pub operates: bool,
+    /// The tenant that publishes the app of such an account.
+    pub publisher: Option<TenantId>,
+    /// The token that issued this one, if a token did.
+    pub parent: Option<TokenId>,
+    hash: TokenHash,
+}
+
+impl Authenticated {
+    /// Whether it is somebody who runs the platform.
+    pub fn is_operator(&self) -> bool {
+        match &self.principal.kind {
+            PrincipalKind::User { grants, .. } => grants
+                .iter()
+                .any(|grant| grant.role == Role::PlatformOperator && grant.scope.contains(Scope::Platform)),
+            PrincipalKind::ServiceAccount { .. } => false,
+        }
+    }
+}
+
+type TokenHash = [u8; 32];
+
+/// The cache of checked credentials. It holds hashes, never secrets, and for two seconds only.
+pub(crate) struct Authn {
+    lifetime: Duration,
+    checked: Mutex<HashMap<TokenHash, (Instant, Arc<Authenticated>)>>,
+    used: Mutex<HashMap<TokenId, Timestamp>>,
+}
+
+/// More credentials than this in two seconds, and the cache starts over.
+const MOST: usize = 20_000;
+
+impl Authn {
+    pub(crate) fn new(lifetime: Duration) -> Self {
+        Self { lifetime, checked: Mutex::default(), used: Mutex::default() }
+    }
+
+    pub(crate) fn forget(&self) {
+        self.checked.lock().expect("no holder of this lock can panic").clear();
+    }
+
+    fn remembered(&self, hash: &[u8; 32]) -> Option<Arc<Authenticated>> {
+        let checked = self.checked.lock().expect("no holder of this lock can panic");
+        checked.get(hash).filter(|(at, _)| at.elapsed() < self.lifetime).map(|(_, actor)| actor.clone())
+    }
+
+    fn remember(&self, hash: [u8; 32], actor: Arc<Authenticated>) {
+        let mut checked = self.checked.lock().expect("no holder of this lock can panic");
+        if checked.len() >= MOST {
+            checked.clear();
+        }
+        checked.insert(hash, (Instant::now(), actor));
+    }
+
+    pub(crate) async fn note_used(&self, store: &Store) -> muster_db::Result<()> {
+        let used = std::mem::take(&mut *self.used.lock().expect("no holder of this lock can panic"));
+        if used.is_empty() {
+            return Ok(());
+        }
+        let mut tx = store.begin().await?;
+        for (token, at) in used {
+            tx.token_used(token, at).await?;
+        }
+        tx.commit().await
+    }
+}
+
+fn refused(why: &str) -> Problem {
+    Problem::new(Code::Unauthenticated, why)
+}
+
+impl Platform {
+    /// Checks a secret. The sentence of a refusal says what is wrong with the credential, never whose it is.
+    pub async fn authenticate(&self, text: &str, now: Timestamp) -> Result<Arc<Authenticated>> {
+        let secret = Secret::parse(text).ok_or_else(|| {
+            refused("this is not a token: it should look like mst_pat_… or mst_sat_…, whole")
+        })?;
+        if secret.is(TokenKind::Join) {
+            return Err(refused(
+                "this token lets one machine join, and nothing else: give it to `muster agent join`",
+            ));
+        }
+        if secret.is(TokenKind::Pull) {
+            return Err(refused("this token reads one repository of the registry, and nothing else"));
+        }
+        self.authenticate_hash(secret.hash(), now).await
+    }
+
+    /// Checks again what was presented before, for whoever has waited since.
+    pub(crate) async fn authenticate_again(
+        &self,
+        actor: &Authenticated,
+        now: Timestamp,
+    ) -> Result<Arc<Authenticated>> {
+        self.authenticate_hash(actor.hash, now).await
+    }
+
+    /// The same, for a credential of which the hash is known: a token of the registry carries that of the one it was fetched
+    /// with.
+    pub(crate) async fn authenticate_hash(
+        &self,
+        hash: TokenHash,
+        now: Timestamp,
+    ) -> Result<Arc<Authenticated>> {
+        let actor = match self.authn.remembered(&hash) {
+            Some(actor) => actor,
+            None => {
+                let actor = Arc::new(self.look_up(hash).await?);
+                self.authn.remember(hash, actor.clone());
+                actor
+            }
+        };
+        if actor.expires_at <= now {
+            return Err(refused("the credential has expired: rotate it, or log in again"));
+        }
+        self.authn.used.lock().expect("no holder of this lock can panic").insert(actor.token_id, now);
+        Ok(actor)
+    }
+
+    async fn look_up(&self, hash: [u8; 32]) -> Result<Authenticated> {
+        let found = self.store.token_by_hash(hash).await.map_err(refuse)?;
+        let credential = found.ok_or_else(|| refused("the credential is not known here"))?;
+        if credential.token.revoked_at.is_some() {
+            return Err(refused("the credential was revoked"));
+        }
+        if credential.disabled {
+            return Err(refused("the account is disabled"));
+        }
+        let principal = self.principal_of(credential.token.subject).await?;
+        let entitlement = match credential.token.subject {
+            Subject::User(_) => None,
+            Subject::ServiceAccount(id) => self.store.entitlement_of_account(id).await.map_err(refuse)?,
+        };
+        let publisher = match &entitlement {
+            Some(found) => {
+                let project = found.entitlement.publisher_project_id;
+                self.store.project_lookup(project).await.map_err(refuse)?.map(|project| project.tenant_id)
+            }
+            None => None,
+        };
+        Ok(Authenticated {
+            principal: principal.ok_or_else(|| refused("the credential is not known here"))?,
+            token_id: credential.token.id,
+            token_kind: credential.token.kind,
+            expires_at: credential.token.expires_at,
+            operates: entitlement.is_some(),
+            publisher,
+            parent: credential.token.parent_id,
+            hash,
+        })
+    }
+
+    async fn principal_of(&self, subject: Subject) -> Result<Option<Principal>> {
+        match subject {
+            Subject::User(id) => {
+                let Some(user) = self.store.user_lookup(id).await.map_err(refuse)? else { return Ok(None) };
+                let bindings = self.store.role_bindings_of_user(id).await.map_err(refuse)?;
+                let grants = bindings
+                    .iter()
+                    .map(|binding| Grant { role: binding.role, scope: binding.scope })
+                    .collect();
+                Ok(Some(Principal {
+                    kind: PrincipalKind::User { id, tenant: user.tenant_id, grants },
+                    name: user.email,
+                }))
+            }
+            Subject::ServiceAccount(id) => {
+                let found = self.store.service_account_lookup(id).await.map_err(refuse)?;
+                Ok(found.map(|account| Principal {
+                    kind: PrincipalKind::ServiceAccount {
+                        id,
+                        tenant: account.tenant_id,
+                        project: account.project_id,
+                        permissions: account
+                            .permissions
+                            .iter()
+                            .filter_map(|word| Permission::parse(word))
+                            .collect(),
+                    },
+                    name: account.name,
+                }))
+            }
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! The first start on an empty store: the platform's key, and the operator, whose token goes to a file once.
+
+use jiff::SignedDuration;
+use muster_db::StoreError;
+use muster_ids::{AuditId, RoleBindingId, TokenId, UserId};
+use muster_model::audit::{Actor, Entry, Outcome, Target};
+use muster_model::token::{Secret, Subject, Token, TokenKind};
+use muster_model::{Labels, Role, RoleBinding, Scope, User};
+use serde_json::json;
+
+use crate::Platform;
+use crate::envelope::PLATFORM;
+
+/// What a first start made.
+pub struct FirstStart {
+    /// The operator's token, to be shown or written down once.
+    pub operator_token: Secret,
+    /// The operator's address.
+    pub operator_email: String,
+}
+
+/// Makes the operator if the store has none. Several replicas may start at once on an empty database: the platform's key
+/// has one row, so exactly one of them wins, and only that one knows the token. `keep` is given the token before
+/// anything is committed: a token that could not be written down must not exist.
+pub async fn first_start(
+    platform: &Platform,
+    keep: impl FnOnce(&FirstStart) -> std::io::Result<()>,
+) -> Result<Option<FirstStart>, muster_api::Problem> {
+    use crate::refuse::refuse;
+
+    if platform.store.sealing_key_newest(PLATFORM).await.map_err(refuse)?.is_some() {
+        return Ok(None);
+    }
+    let world = &platform.world;
+    let now = world.now();
+    let key = platform.envelope.make(world, PLATFORM, 1)?;
+    let user = User {
+        id: world.id::<UserId>(),
+        tenant_id: None,
+        email: "operator@localhost".to_owned(),
+        login: None,
+        display_name: "Operator".to_owned(),
+        password_hash: None,
+        disabled: false,
+        labels: Labels::new(),
+        created_at: now,
+        updated_at: now,
+        version: 1,
+    };
+    let binding = RoleBinding {
+        id: world.id::<RoleBindingId>(),
+        user_id: user.id,
+        user_email: user.email.clone(),
+        role: Role::PlatformOperator,
+        scope: Scope::Platform,
+        created_at: now,
+    };
+    let secret = Secret::make(TokenKind::Personal, world);
+    let token = Token {
+        id: world.id::<TokenId>(),
+        kind: TokenKind::Personal,
+        subject: Subject::User(user.id),
+        name: "first start".to_owned(),
+        hint: secret.hint(),
+        created_at: now,
+        expires_at: now + SignedDuration::from_hours(24 * 365),
+        revoked_at: None,
+        last_used_at: None,
+        version: 1,
+        parent_id: None,
+    };
+    let entry = Entry {
+        id: world.id::<AuditId>(),
+        at: now,
+        actor: Actor {
+            kind: "platform".to_owned(),
+            id: "platform".to_owned(),
+            name: "first start".to_owned(),
+        },
+        action: "platform.first_start".to_owned(),
+        outcome: Outcome::Succeeded,
+        code: None,
+        target: Some(Target {
+            kind: "user".to_owned(),
+            id: user.id.to_string(),
+            name: Some(user.email.clone()),
+        }),
+        tenant_id: None,
+        project_id: None,
+        correlation_id: muster_model::hex::encode(&world.bytes::<16>()),
+        count: 1,
+        detail: json!({}),
+    };
+    let made = FirstStart { operator_token: secret, operator_email: user.email.clone() };
+    let mut tx = platform.store.begin().await.map_err(refuse)?;
+    let written = async {
+        tx.sealing_key_insert(&key, now).await?;
+        tx.user_insert(&user).await?;
+        tx.role_binding_insert(&binding).await?;
+        tx.token_insert(&token, made.operator_token.hash()).await?;
+        tx.unsealed_insert(world.uuid(), "platform", &json!(entry).to_string(), "[]").await
+    };
+    match written.await {
+        Ok(()) => {
+            if let Err(error) = keep(&made) {
+                tx.rollback().await;
+                return Err(muster_api::Problem::new(
+                    muster_api::Code::Unavailable,
+                    format!("the operator's token could not be written down, so nothing was made: {error}"),
+                ));
+            }
+            tx.commit().await.map_err(refuse)?;
+            Ok(Some(made))
+        }
+        Err(StoreError::Conflict(_)) => {
+            tx.rollback().await;
+            Ok(None)
+        }
+        Err(error) => Err(refuse(error)),
+    }
+}

@@ -1,0 +1,216 @@
+//! Make a cell in an allocation.
+
+use std::collections::BTreeMap;
+
+use muster_api::cell::CellCreate;
+use muster_api::operations::Started;
+use muster_api::{Code, Problem};
+use muster_authz::Permission;
+use muster_db::{StoreError, Tx};
+use muster_engine::cell::CREATE;
+use muster_engine::{Open, open};
+use muster_ids::{ArtifactId, CellId, NetworkId, OperationId, ProjectId, SecretId, TypedId as _};
+use muster_model::allocation::{Allocation, AllocationState};
+use muster_model::cell::{Cell, CellState, NodePort, free_host};
+use muster_model::event::EventType;
+use muster_wire::cell::{CellSpec, Protocol, Root};
+use serde_json::json;
+
+use super::check::{NODE_PORTS, fault};
+use super::path;
+use crate::artifact::{Start, ensure_startable};
+use crate::commit::{WriteError, target};
+use crate::operation::started;
+use crate::refuse::{Result, refuse};
+use crate::secret::{Named, named};
+use crate::tenant::checked_labels;
+use crate::{Answer, Commit, Cx, operation};
+
+/// So many cells an allocation holds at most: each costs the node a few processes that no limit of the allocation's counts.
+const MOST_CELLS: usize = 64;
+/// The network of a project's bare cells.
+const NETWORK: &str = "default";
+
+/// Prepares `cell_create`.
+pub async fn create(cx: &Cx, project: &str, body: CellCreate) -> Result<Commit> {
+    let (project_id, scope) = cx.project_scope(project).await?;
+    cx.authorize(Permission::CellCreate, scope, "project")?;
+    let allocation = cx.allocation(project, &body.allocation).await?;
+    let Some(node_id) = allocation.node_id.filter(|_| allocation.state == AllocationState::Active) else {
+        let detail = format!("its allocation must be active; {} is {}", allocation.name, allocation.state);
+        return Err(Problem::new(Code::InvalidState, detail));
+    };
+    if cx.platform.store.cell_live_in(allocation.id).await.map_err(refuse)?.len() >= MOST_CELLS {
+        let detail = format!(
+            "its allocation holds {MOST_CELLS} cells, which is as many as one can: destroy one first"
+        );
+        return Err(Problem::new(Code::QuotaExceeded, detail));
+    }
+    if let Some((field, why)) = fault(&body.spec, allocation.capacity.gpus) {
+        return Err(Problem::field(field, why));
+    }
+    let secrets = named_secrets(cx, project_id, &body.spec).await?;
+    let artifact_id = startable(cx, project_id, &body.spec.root).await?;
+    if body.ready_until.is_some_and(|time| time <= cx.now) {
+        return Err(Problem::field("/ready_until", "it is in the past"));
+    }
+    let deadline_at = body.ready_until.unwrap_or(cx.now + cx.platform.engine.timing().create);
+    let world = &cx.platform.world;
+    let (id, operation_id): (CellId, OperationId) = (world.id(), world.id());
+    let tenant_id = scope.tenant().ok_or_else(|| Problem::not_found("project"))?;
+    let plan = operation::plan(&CREATE, &[id.to_string()], deadline_at);
+    let subject = target("cell", id, &body.name);
+    if body.dry_run.unwrap_or(false) {
+        let answer = Answer::new(&Started { operation: None, plan });
+        let commit = Commit::new(scope, subject, move |_| Box::pin(async move { Ok(answer) }));
+        return Ok(commit.detail(json!({"dry_run": true})));
+    }
+    let mut cell = Cell {
+        id,
+        tenant_id,
+        project_id,
+        allocation_id: allocation.id,
+        node_id,
+        network_id: world.id::<NetworkId>(),
+        name: body.name,
+        labels: checked_labels(body.labels)?,
+        spec: json!(body.spec),
+        people: body.spec.people,
+        artifact_id,
+        member_id: None,
+        fenced: false,
+        host: 0,
+        state: CellState::Requested,
+        incarnation: 0,
+        reason: None,
+        message: None,
+        running_witness_id: None,
+        gone_witness_id: None,
+        operation_id: Some(operation_id),
+        created_at: cx.now,
+        updated_at: cx.now,
+        version: 1,
+    };
+    let opened = open(
+        &CREATE,
+        Open {
+            id: operation_id,
+            scope,
+            subject_kind: "cell",
+            subject_id: id.uuid(),
+            subject_name: cell.name.clone(),
+            touches: vec![id.uuid()],
+            shares: Vec::new(),
+            asked_by: operation::asked_by(cx),
+            correlation_id: cx.correlation_id.clone(),
+            input: json!({}),
+            deadline_at,
+            parent_id: None,
+            now: cx.now,
+        },
+    );
+    let told = json!({"name": cell.name, "allocation_id": allocation.id, "operation_id": operation_id});
+    let subject_path = path(&cell);
+    let (spec, now) = (body.spec, cx.now);
+    let commit = Commit::new(scope, subject, move |tx| {
+        Box::pin(async move {
+            for (index, id) in secrets {
+                hold_secret(tx, index, id).await?;
+            }
+            let network = tx.network_ensure(cell.network_id, tenant_id, project_id, NETWORK, now).await?;
+            cell.network_id = network.id;
+            cell.host = free_host(&tx.cell_hosts(network.id).await?).ok_or_else(network_full)?;
+            if let Some(id) = cell.artifact_id
+                && !tx.artifact_start(id).await?
+            {
+                let why = "the artifact was deprecated at this moment, and nothing new starts from it";
+                return Err(Problem::new(Code::InvalidState, why).into());
+            }
+            tx.cell_request(&cell).await?;
+            take_ports(tx, &allocation, &cell, &spec).await?;
+            tx.wanted_raise(network.id, node_id).await?;
+            tx.operation_open(&opened).await?;
+            Ok(started(&opened, plan))
+        })
+    });
+    Ok(commit.wakes_engine().event(cx, EventType::CellRequested, subject_path, told))
+}
+
+/// The project's secrets that a cell names, each with the first place that does. Only what is there can be named.
+async fn named_secrets(cx: &Cx, project: ProjectId, spec: &CellSpec) -> Result<Vec<(usize, SecretId)>> {
+    let mut held: Vec<(usize, SecretId)> = Vec::new();
+    for (index, given) in spec.secrets.iter().enumerate() {
+        let found = named(&cx.platform.store, project, &given.secret, cx.now).await.map_err(refuse)?;
+        match found.ok_or_else(|| no_secret(index))? {
+            Named::Project(secret) if held.iter().all(|(_, id)| *id != secret.id) => {
+                held.push((index, secret.id));
+            }
+            Named::Project(_) | Named::Runtime(_) => {}
+        }
+    }
+    // Always in the same order, so that two commands never wait for each other.
+    held.sort_by_key(|(_, id)| *id);
+    Ok(held)
+}
+
+/// From here on the secret cannot be removed while the cell lives.
+async fn hold_secret(tx: &mut Tx, index: usize, id: SecretId) -> std::result::Result<(), WriteError> {
+    match tx.secret_hold(id).await {
+        Err(StoreError::Gone(_)) => Err(no_secret(index).into()),
+        held => held.map_err(WriteError::from),
+    }
+}
+
+fn no_secret(index: usize) -> Problem {
+    let why = "the project has no such secret: make it first, or name another";
+    Problem::field(format!("/spec/secrets/{index}/secret"), why)
+}
+
+/// The artifact that an image is, if the project has it: one that may start, and on which a signature counts where the project
+/// demands one. What the project does not have must be on the node already, put there by its operator.
+async fn startable(cx: &Cx, project: ProjectId, root: &Root) -> Result<Option<ArtifactId>> {
+    let Root::Image(digest) = root else { return Ok(None) };
+    let found = cx.platform.store.artifact_of_project(project, digest).await.map_err(refuse)?;
+    let Some(artifact) = found else { return Ok(None) };
+    ensure_startable(cx, &artifact, Start::New).await?;
+    Ok(Some(artifact.id))
+}
+
+fn network_full() -> Problem {
+    Problem::new(Code::QuotaExceeded, "every address of the project's network is taken: destroy a cell first")
+}
+
+/// Gives the cell the node's ports that it asks for, or some that are free.
+async fn take_ports(
+    tx: &mut Tx,
+    allocation: &Allocation,
+    cell: &Cell,
+    spec: &CellSpec,
+) -> std::result::Result<(), WriteError> {
+    let mut taken: BTreeMap<&str, Vec<i64>> = BTreeMap::new();
+    for (index, ingress) in spec.ingress.iter().enumerate() {
+        let protocol = match ingress.protocol {
+            Protocol::Tcp => "tcp",
+            Protocol::Udp => "udp",
+        };
+        if !taken.contains_key(protocol) {
+            taken.insert(protocol, tx.node_port_taken(cell.node_id, protocol).await?);
+        }
+        let used = taken.entry(protocol).or_default();
+        let port = match ingress.node_port {
+            Some(port) if used.contains(&i64::from(port)) => {
+                let node = allocation.node_name.as_deref().unwrap_or("its node");
+                let why = format!("port {port} of {node} leads to another cell: name another, or none");
+                return Err(Problem::field(format!("/spec/ingress/{index}/node_port"), why).into());
+            }
+            Some(port) => i64::from(port),
+            None => NODE_PORTS.map(i64::from).find(|port| !used.contains(port)).ok_or_else(|| {
+                Problem::new(Code::QuotaExceeded, "every port of the node that can lead to cells is taken")
+            })?,
+        };
+        used.push(port);
+        let leads = NodePort { protocol: protocol.to_owned(), port, cell_port: i64::from(ingress.port) };
+        tx.node_port_insert(cell.node_id, cell.id, &leads).await?;
+    }
+    Ok(())
+}

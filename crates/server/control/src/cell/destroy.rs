@@ -1,0 +1,21 @@
+//! Destroy a cell.
+
+use muster_api::cell::CellAct;
+use muster_api::{Code, Problem};
+use muster_authz::Permission;
+use muster_engine::cell::DESTROY;
+
+use super::act;
+use crate::{Commit, Cx, Result};
+
+/// Prepares `cell_destroy`. Whatever else is under way on it is superseded: to destroy must always be possible.
+pub async fn destroy(cx: &Cx, project: &str, reference: &str, body: CellAct) -> Result<Commit> {
+    let cell = cx.cell(project, reference).await?;
+    cx.authorize(Permission::CellDestroy, cell.scope(), "cell")?;
+    if cell.state.is_final() {
+        let detail = format!("it is {}: there is nothing left to destroy", cell.state);
+        return Err(Problem::new(Code::InvalidState, detail));
+    }
+    let deadline_at = cx.now + cx.platform.engine.timing().release;
+    act(cx, cell, &DESTROY, body, deadline_at, true).await
+}

@@ -1,0 +1,217 @@
+//! Cells. The commands record what is wanted; the engine does it.
+
+pub(crate) mod check;
+mod create;
+mod destroy;
+mod get;
+mod kept_logs;
+mod list;
+mod restart;
+
+pub use create::create;
+pub use destroy::destroy;
+pub use get::get;
+pub use kept_logs::kept_logs;
+pub use list::list;
+pub use restart::restart;
+
+use jiff::SignedDuration;
+use muster_api::cell as api;
+use muster_db::StoreError;
+use muster_engine::Definition;
+use muster_ids::TypedId as _;
+use muster_model::assess::{
+    Assessment, Bounds, CellObservation, MemberFacts, NodeFacts, ServiceObservation, ServiceState,
+    assess_member,
+};
+use muster_model::cell::{Cell, CellFailure, CellState};
+use muster_model::instance::Health;
+use muster_model::member::MemberState;
+use muster_wire::cell::Protocol;
+use serde_json::json;
+
+use crate::operation::{Start, start};
+use crate::refuse::{Result, refuse};
+use crate::{Commit, Cx};
+
+pub(crate) fn path(cell: &Cell) -> String {
+    format!("/v1/projects/{}/cells/{}", cell.project_id, cell.id)
+}
+
+fn state(state: CellState) -> api::CellState {
+    match state {
+        CellState::Requested => api::CellState::Requested,
+        CellState::Provisioning => api::CellState::Provisioning,
+        CellState::Running => api::CellState::Running,
+        CellState::Destroying => api::CellState::Destroying,
+        CellState::Gone => api::CellState::Gone,
+        CellState::Failed => api::CellState::Failed,
+    }
+}
+
+fn state_of(state: api::CellState) -> CellState {
+    match state {
+        api::CellState::Requested => CellState::Requested,
+        api::CellState::Provisioning => CellState::Provisioning,
+        api::CellState::Running => CellState::Running,
+        api::CellState::Destroying => CellState::Destroying,
+        api::CellState::Gone => CellState::Gone,
+        api::CellState::Failed => CellState::Failed,
+    }
+}
+
+/// With its address and its ports, which have to be looked up.
+pub(crate) async fn view(cx: &Cx, cell: &Cell) -> Result<api::Cell> {
+    let store = &cx.platform.store;
+    let network = store.network_lookup(cell.network_id).await.map_err(refuse)?;
+    let address = network.and_then(|network| network.address(cell.host));
+    let ports = store.node_port_of(cell.id).await.map_err(refuse)?;
+    let spec = serde_json::from_value(cell.spec.clone())
+        .map_err(|_| refuse(StoreError::Corrupt("what a cell is made of")))?;
+    let observed = store.cell_observation(cell.id).await.map_err(refuse)?;
+    let assessed = assess(cx, cell, observed.as_ref()).await?;
+    Ok(api::Cell {
+        id: cell.id,
+        tenant_id: cell.tenant_id,
+        project_id: cell.project_id,
+        allocation_id: cell.allocation_id,
+        node_id: cell.node_id,
+        network_id: cell.network_id,
+        name: cell.name.clone(),
+        labels: muster_api::Labels(cell.labels.clone()),
+        spec,
+        address: address.map(|address| address.to_string()).unwrap_or_default(),
+        ports: ports
+            .into_iter()
+            .map(|port| api::CellPort {
+                port: port.cell_port,
+                protocol: if port.protocol == "udp" { Protocol::Udp } else { Protocol::Tcp },
+                node_port: port.port,
+            })
+            .collect(),
+        state: state(cell.state),
+        health: crate::instance::health(assessed.health),
+        health_message: assessed.message,
+        status: observed.filter(|one| one.incarnation == cell.incarnation).map(status),
+        incarnation: cell.incarnation,
+        reason: cell.reason.map(|reason| reason.as_str().to_owned()),
+        advice: cell.reason.map(CellFailure::advice).map(str::to_owned),
+        message: cell.message.clone(),
+        operation_id: cell.operation_id,
+        created_at: cell.created_at,
+        updated_at: cell.updated_at,
+        version: cell.version,
+    })
+}
+
+/// How a cell does: what is true of a member's cell, without an adapter to ask.
+async fn assess(cx: &Cx, cell: &Cell, observed: Option<&CellObservation>) -> Result<Assessment> {
+    let unknown = Assessment {
+        health: Health::Unknown,
+        reason: None,
+        message: None,
+        since: cell.updated_at,
+        review_at: None,
+    };
+    if cell.state != CellState::Running || observed.is_none() {
+        return Ok(unknown);
+    }
+    let store = &cx.platform.store;
+    let (node, confirmed_at) =
+        tokio::try_join!(store.node_lookup(cell.node_id), store.node_confirmed_at(cell.node_id))
+            .map_err(refuse)?;
+    let facts = MemberFacts {
+        incarnation: cell.incarnation,
+        changed_at: cell.updated_at,
+        node: node.as_ref().map(|node| NodeFacts {
+            name: &node.name,
+            unreachable_since: node.unreachable_since,
+            confirmed_at,
+        }),
+        cell: observed,
+        report: None,
+        adapter_silent_at: None,
+        before: None,
+    };
+    // Nothing follows from how long a service of a bare cell is away: its owner decides.
+    let bounds = Bounds { restart: SignedDuration::MAX, ..crate::health::bounds(cx) };
+    Ok(assess_member(&facts, bounds, cx.now))
+}
+
+fn status(observed: CellObservation) -> api::CellStatus {
+    api::CellStatus {
+        alive: observed.alive,
+        since: observed.since,
+        observed_at: observed.observed_at,
+        services: observed.services.iter().map(service_status).collect(),
+    }
+}
+
+pub(crate) fn service_status(observed: &ServiceObservation) -> api::ServiceStatus {
+    api::ServiceStatus {
+        name: observed.name.clone(),
+        state: match observed.state {
+            ServiceState::Idle => muster_wire::cell::ServiceState::Idle,
+            ServiceState::Waiting => muster_wire::cell::ServiceState::Waiting,
+            ServiceState::Running => muster_wire::cell::ServiceState::Running,
+            ServiceState::Restarting => muster_wire::cell::ServiceState::Restarting,
+            ServiceState::Ended => muster_wire::cell::ServiceState::Ended,
+        },
+        ready: observed.ready,
+        restarts: observed.restarts,
+        exit: observed.exit,
+        message: observed.message.clone(),
+    }
+}
+
+/// What the commands that start an operation on a cell have in common.
+async fn act(
+    cx: &Cx,
+    cell: Cell,
+    definition: &'static Definition,
+    body: api::CellAct,
+    deadline_at: jiff::Timestamp,
+    supersedes: bool,
+) -> Result<Commit> {
+    not_a_members(cx, &cell, definition).await?;
+    let under_way = cx.platform.store.operation_open_on(cell.id.uuid()).await.map_err(refuse)?;
+    let dry_run = body.dry_run.unwrap_or(false);
+    if let Some(same) = under_way.iter().find(|operation| operation.kind == definition.kind)
+        && !dry_run
+    {
+        let detail =
+            format!("{} is already under way: `muster operation watch {}` shows how far", same.kind, same.id);
+        return Err(muster_api::Problem::new(muster_api::Code::InvalidState, detail));
+    }
+    let reason = body.reason.unwrap_or_default();
+    Ok(start(
+        cx,
+        Start {
+            definition,
+            scope: cell.scope(),
+            subject_kind: "cell",
+            subject_id: cell.id.uuid(),
+            subject: cell.id.to_string(),
+            path: path(&cell),
+            input: json!({"reason": reason}),
+            deadline_at,
+            told: json!({"name": cell.name, "reason": reason}),
+            before: json!({"state": cell.state, "incarnation": cell.incarnation}),
+            capacity: None,
+            supersedes: if supersedes { under_way } else { Vec::new() },
+            dry_run,
+            name: cell.name,
+        },
+    ))
+}
+
+/// Goes on only if the cell is nobody's, or its member is gone: a member whose cell goes or is made anew behind its back would be
+/// called active on evidence of what is not there any more, and nobody would have asked its quorum.
+async fn not_a_members(cx: &Cx, cell: &Cell, definition: &Definition) -> Result<()> {
+    let Some(id) = cell.member_id else { return Ok(()) };
+    let member = cx.platform.store.member_lookup(id).await.map_err(refuse)?;
+    let Some(member) = member.filter(|member| member.state != MemberState::Removed) else { return Ok(()) };
+    let instead = if definition.kind == "cell.restart" { "recover or replace" } else { "remove" };
+    let why = format!("it is the cell of the member {}: {instead} the member instead", member.name);
+    Err(muster_api::Problem::new(muster_api::Code::InvalidState, why))
+}

@@ -1,0 +1,30 @@
+//! Make a cell anew in its place.
+
+use muster_api::cell::CellAct;
+use muster_api::{Code, Problem};
+use muster_authz::Permission;
+use muster_engine::cell::RESTART;
+use muster_model::cell::CellState;
+
+use super::act;
+use crate::artifact::ensure_trusted;
+use crate::refuse::refuse;
+use crate::{Commit, Cx, Result};
+
+/// Prepares `cell_restart`.
+pub async fn restart(cx: &Cx, project: &str, reference: &str, body: CellAct) -> Result<Commit> {
+    let cell = cx.cell(project, reference).await?;
+    cx.authorize(Permission::CellRestart, cell.scope(), "cell")?;
+    if cell.state != CellState::Running {
+        let detail = format!("only a running cell can be restarted; it is {}", cell.state);
+        return Err(Problem::new(Code::InvalidState, detail));
+    }
+    // Before anything is stopped: a node would refuse to make it anew, and then it would be down.
+    if let Some(id) = cell.artifact_id {
+        let artifact = cx.platform.store.artifact_lookup(id).await.map_err(refuse)?;
+        let artifact = artifact.ok_or_else(|| Problem::not_found("artifact"))?;
+        ensure_trusted(cx, &artifact).await?;
+    }
+    let deadline_at = cx.now + cx.platform.engine.timing().create;
+    act(cx, cell, &RESTART, body, deadline_at, false).await
+}

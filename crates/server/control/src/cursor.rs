@@ -1,0 +1,150 @@
+//! Page tokens: where the next page starts, bound to the list and its filter, so that a token cannot be used elsewhere.
+
+use aws_lc_rs::hmac;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use futures::future::BoxFuture;
+use muster_api::{Code, Problem};
+use muster_db::Page;
+use uuid::Uuid;
+
+use crate::Cx;
+use crate::refuse::{Result, refuse};
+
+const TAG: usize = 16;
+/// A page of large things holds so many bytes at most, or one thing.
+const PAGE_BYTES: usize = 4 << 20;
+/// So many large things are read at once.
+const PORTION: i64 = 8;
+
+/// A page of a list in the order of names: what follows this name, and one row more than are shown.
+pub(crate) struct NamePage {
+    pub(crate) after: String,
+    pub(crate) size: i64,
+}
+
+fn bad() -> Problem {
+    Problem::new(Code::BadCursor, "the page token is not one of ours for this list: start again without it")
+        .with_errors(vec![muster_api::FieldError {
+            pointer: "query/page_token".to_owned(),
+            detail: "not a token of this list".to_owned(),
+        }])
+}
+
+/// Cuts the one row too many; the last one that is left, if there was one too many.
+fn cut<T>(items: &mut Vec<T>, size: i64) -> Option<&T> {
+    if items.len() < usize::try_from(size).unwrap_or(usize::MAX) {
+        return None;
+    }
+    items.pop();
+    items.last()
+}
+
+impl Cx {
+    /// The page that a request asks for. `list` names the list and everything that filters it.
+    pub(crate) async fn page(&self, list: &str, size: Option<u16>, token: Option<&str>) -> Result<Page> {
+        let size = i64::from(size.unwrap_or(50)) + 1;
+        let Some(token) = token else { return Ok(Page { after: Uuid::nil(), size }) };
+        let last = self.opened(list, token).await?;
+        Ok(Page { after: Uuid::from_slice(&last).map_err(|_| bad())?, size })
+    }
+
+    /// Cuts the one row too many that was fetched, and makes the token of the page that it would start.
+    pub(crate) async fn next_page<T>(
+        &self,
+        list: &str,
+        page: Page,
+        items: &mut Vec<T>,
+        id: impl Fn(&T) -> Uuid,
+    ) -> Result<Option<String>> {
+        match cut(items, page.size) {
+            Some(last) => Ok(Some(self.sealed(list, id(last).as_bytes()).await?)),
+            None => Ok(None),
+        }
+    }
+
+    /// Reads a page of things that may be large: it ends with its number of things or of bytes, whichever comes first, and is read
+    /// in small portions, so that neither the answer nor the memory for it grows with what the things hold. Gives the token of
+    /// the next page, if there is one.
+    pub(crate) async fn read_page<'f, T>(
+        &self,
+        list: &str,
+        page: Page,
+        id: impl Fn(&T) -> Uuid,
+        bytes: impl Fn(&T) -> usize,
+        read: impl Fn(Page) -> BoxFuture<'f, muster_db::Result<Vec<T>>>,
+    ) -> Result<(Vec<T>, Option<String>)> {
+        let most = usize::try_from(page.size).unwrap_or(usize::MAX) - 1;
+        let (mut items, mut size, mut after): (Vec<T>, usize, Uuid) = (Vec::new(), 0, page.after);
+        loop {
+            let portion = read(Page { after, size: PORTION }).await.map_err(refuse)?;
+            let is_last = i64::try_from(portion.len()).is_ok_and(|read| read < PORTION);
+            for item in portion {
+                let grown = size + bytes(&item);
+                if items.len() >= most || (grown > PAGE_BYTES && !items.is_empty()) {
+                    return Ok((items, Some(self.sealed(list, after.as_bytes()).await?)));
+                }
+                (size, after) = (grown, id(&item));
+                items.push(item);
+            }
+            if is_last {
+                return Ok((items, None));
+            }
+        }
+    }
+
+    /// The same for a list in the order of names.
+    pub(crate) async fn page_by_name(
+        &self,
+        list: &str,
+        size: Option<u16>,
+        token: Option<&str>,
+    ) -> Result<NamePage> {
+        let size = i64::from(size.unwrap_or(50)) + 1;
+        let Some(token) = token else { return Ok(NamePage { after: String::new(), size }) };
+        let last = self.opened(list, token).await?;
+        Ok(NamePage { after: String::from_utf8(last).map_err(|_| bad())?, size })
+    }
+
+    /// The same for a list in the order of names.
+    pub(crate) async fn next_by_name<T>(
+        &self,
+        list: &str,
+        page: &NamePage,
+        items: &mut Vec<T>,
+        name: impl Fn(&T) -> &str,
+    ) -> Result<Option<String>> {
+        match cut(items, page.size) {
+            Some(last) => Ok(Some(self.sealed(list, name(last).as_bytes()).await?)),
+            None => Ok(None),
+        }
+    }
+
+    /// What a token says is last on the page before, if it is a token of this list.
+    async fn opened(&self, list: &str, token: &str) -> Result<Vec<u8>> {
+        let mut bytes = URL_SAFE_NO_PAD.decode(token).map_err(|_| bad())?;
+        let Some(length) = bytes.len().checked_sub(TAG) else { return Err(bad()) };
+        let tag = bytes.split_off(length);
+        let expected = self.tag(list, &bytes).await?;
+        match bool::from(subtle::ConstantTimeEq::ct_eq(&expected[..], &tag[..])) {
+            true => Ok(bytes),
+            false => Err(bad()),
+        }
+    }
+
+    async fn sealed(&self, list: &str, last: &[u8]) -> Result<String> {
+        let mut bytes = last.to_vec();
+        bytes.extend(self.tag(list, last).await?);
+        Ok(URL_SAFE_NO_PAD.encode(bytes))
+    }
+
+    async fn tag(&self, list: &str, id: &[u8]) -> Result<Vec<u8>> {
+        let key = self.platform.envelope.derive(&self.platform.store, "page tokens").await?;
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &key);
+        let mut context = hmac::Context::with_key(&key);
+        context.update(list.as_bytes());
+        context.update(&[0]);
+        context.update(id);
+        Ok(context.sign().as_ref()[..TAG].to_vec())
+    }
+}

@@ -1,0 +1,314 @@
+//! Webhooks: events pushed in order, signed, retried. One deliverer per database, leased.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use aws_lc_rs::hmac;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
+use jiff::SignedDuration;
+use muster_db::{Delivery, EventFilter, Lease, StoreError};
+use muster_ids::{AuditId, DeliveryId, EventId, TenantId};
+use muster_model::Scope;
+use muster_model::audit::{Actor, Entry, Outcome, Target};
+use muster_model::event::{Draft, Event, EventType};
+use muster_model::webhook::{GIVE_UP_AFTER, Webhook, WebhookState, backoff};
+use serde_json::json;
+
+use crate::Platform;
+use crate::metrics::Word;
+use crate::outbound;
+
+const LEASE: SignedDuration = SignedDuration::from_secs(30);
+/// How often it is extended, also while receivers are slow.
+const EXTEND: Duration = Duration::from_secs(8);
+/// How often due webhooks are looked for while some are served.
+const LOOK: Duration = Duration::from_secs(1);
+/// Tenants served at once. Each is served by itself: the slow receivers of one hold up no other.
+const TENANTS_AT_ONCE: usize = 64;
+/// Webhooks of one tenant served at once.
+const WEBHOOKS_AT_ONCE: usize = 4;
+/// Events sent to a webhook before it is another's turn.
+const EVENTS_A_TURN: usize = 16;
+
+/// The tenant whose turn it is, and how its turn ended: whether anything moved on.
+type Turn = (Option<TenantId>, Result<bool, StoreError>);
+
+impl Platform {
+    /// Delivers until told to stop.
+    pub async fn run_deliverer(self: Arc<Self>, mut stop: tokio::sync::watch::Receiver<bool>) {
+        let client = match outbound::client(self.options.webhooks_to_private) {
+            Ok(client) => client,
+            Err(error) => return tracing::error!(%error, "webhooks are off: no client could be made"),
+        };
+        let holder = self.replica.to_string();
+        let mut lease: Option<Lease> = None;
+        let mut extended = Instant::now();
+        while !*stop.borrow() {
+            if lease.is_none() {
+                let now = self.world.now();
+                lease = self.store.lease_acquire("deliverer", &holder, LEASE, now).await.unwrap_or(None);
+                extended = Instant::now();
+            }
+            if let Some(held) = &lease
+                && let Err(error) = self.deliver_due(&client, held, &mut extended).await
+            {
+                tracing::warn!(%error, "deliveries were interrupted; they are tried again");
+                lease = None;
+            }
+            tokio::select! {
+                () = tokio::time::sleep(LOOK) => {}
+                () = self.tail.sealed.notified(), if lease.is_some() => {}
+                _ = stop.changed() => {}
+            }
+        }
+        if let Some(lease) = &lease {
+            let _ = self.store.lease_end(lease).await;
+        }
+    }
+
+    /// Serves webhooks until none is due, or the server stops.
+    async fn deliver_due(
+        &self,
+        client: &reqwest::Client,
+        lease: &Lease,
+        extended: &mut Instant,
+    ) -> Result<(), StoreError> {
+        let mut turns = FuturesUnordered::new();
+        let mut served: HashSet<Option<TenantId>> = HashSet::new();
+        loop {
+            // This loop comes by at least once in `LOOK`, however slow the receivers are.
+            if extended.elapsed() >= EXTEND {
+                let mut tx = self.store.begin().await?;
+                tx.lease_extend(lease, self.world.now()).await?;
+                tx.commit().await?;
+                *extended = Instant::now();
+            }
+            let (newest, _) = self.store.event_stream_head(Scope::Platform).await?;
+            let due = self.store.webhook_due(self.world.now(), newest, 256).await?;
+            let mut waiting: Vec<(Option<TenantId>, Vec<Webhook>)> = Vec::new();
+            for webhook in due {
+                let tenant = webhook.scope.tenant();
+                if served.contains(&tenant) {
+                    continue;
+                }
+                match waiting.iter_mut().find(|(other, _)| *other == tenant) {
+                    Some((_, webhooks)) => webhooks.push(webhook),
+                    None => waiting.push((tenant, vec![webhook])),
+                }
+            }
+            let room = match *self.stopping.borrow() {
+                true => 0,
+                false => TENANTS_AT_ONCE.saturating_sub(turns.len()),
+            };
+            for (tenant, webhooks) in waiting.into_iter().take(room) {
+                served.insert(tenant);
+                turns.push(self.deliver_turn(client, tenant, webhooks));
+            }
+            let ended = match tokio::time::timeout(LOOK, turns.next()).await {
+                Ok(None) => return Ok(()),
+                Ok(Some(ended)) => ended,
+                // Others may have become due.
+                Err(_) => continue,
+            };
+            match ended {
+                (tenant, Ok(true)) => drop(served.remove(&tenant)),
+                // Nothing of it moves now; it is looked at again with the next round.
+                (_, Ok(false)) => {}
+                (_, Err(error)) => return Err(error),
+            }
+        }
+    }
+
+    /// Serves the due webhooks of one tenant.
+    async fn deliver_turn(
+        &self,
+        client: &reqwest::Client,
+        tenant: Option<TenantId>,
+        webhooks: Vec<Webhook>,
+    ) -> Turn {
+        let moved: Vec<Result<bool, StoreError>> = futures::stream::iter(webhooks)
+            .map(|webhook| self.deliver_some(client, webhook))
+            .buffer_unordered(WEBHOOKS_AT_ONCE)
+            .collect()
+            .await;
+        let mut any = false;
+        for result in moved {
+            match result {
+                Ok(moved) => any |= moved,
+                // It was changed or removed meanwhile; the next look sees that.
+                Err(StoreError::Fenced | StoreError::Stale | StoreError::Gone(_)) => {}
+                Err(error) => return (tenant, Err(error)),
+            }
+        }
+        (tenant, Ok(any))
+    }
+
+    /// Sends the next events that a webhook wants, one after the other; says whether it moved on.
+    async fn deliver_some(&self, client: &reqwest::Client, mut webhook: Webhook) -> Result<bool, StoreError> {
+        let mut any = false;
+        for _ in 0..EVENTS_A_TURN {
+            if *self.stopping.borrow() {
+                break;
+            }
+            match self.deliver_next(client, webhook).await? {
+                Some(moved) => webhook = moved,
+                None => break,
+            }
+            any = true;
+        }
+        Ok(any)
+    }
+
+    /// Sends the next event that a webhook wants; gives the webhook as it is then, if it moved on.
+    async fn deliver_next(
+        &self,
+        client: &reqwest::Client,
+        webhook: Webhook,
+    ) -> Result<Option<Webhook>, StoreError> {
+        let filter = EventFilter { after: webhook.cursor, event_type: None, limit: 200 };
+        let events = self.store.event_list(Scope::Platform, &filter).await?;
+        // Events from before the webhook may have been sealed after it: they are not its own.
+        let wanted = events.iter().find_map(|event| {
+            let sequence = event.sequence_in(webhook.scope)?;
+            let is_wanted = event.draft.at > webhook.created_at && webhook.wants(&event.draft.event_type);
+            is_wanted.then_some((event, sequence))
+        });
+        let mut after = webhook.clone();
+        let Some((event, sequence)) = wanted else {
+            let Some(last) = events.last() else { return Ok(None) };
+            after.cursor = last.platform_sequence;
+            after.attempts = 0;
+            let mut tx = self.store.begin().await?;
+            tx.webhook_progress(&webhook, &after).await?;
+            tx.commit().await?;
+            return Ok(Some(after));
+        };
+        let outcome = self.send(client, &webhook, event).await;
+        // Whether it arrived is not known; the next deliverer sends it again, under the same id.
+        if outcome.is_err() && *self.stopping.borrow() {
+            return Ok(None);
+        }
+        let now = self.world.now();
+        let delivered = outcome.is_ok();
+        let result = outcome.unwrap_or_else(|fault| fault);
+        self.metrics
+            .deliveries
+            .get_or_create(&Word { what: if delivered { "delivered" } else { "failed" }.to_owned() })
+            .inc();
+        let attempt = webhook.attempts + 1;
+        if delivered {
+            after.cursor = event.platform_sequence;
+            after.attempts = 0;
+            after.failing_since = None;
+            after.next_attempt_at = now;
+        } else {
+            after.attempts = attempt;
+            after.failing_since = webhook.failing_since.or(Some(now));
+            after.next_attempt_at = now + backoff(webhook.attempts);
+        }
+        after.last_result = Some(result.clone());
+        let delivery = Delivery {
+            id: self.world.id::<DeliveryId>(),
+            event_id: event.draft.id,
+            sequence,
+            attempt,
+            at: now,
+            delivered,
+            result,
+        };
+        let mut tx = self.store.begin().await?;
+        tx.webhook_progress(&webhook, &after).await?;
+        tx.delivery_insert(webhook.id, &delivery).await?;
+        if after.failing_since.is_some_and(|since| now.duration_since(since) > GIVE_UP_AFTER) {
+            tx.webhook_failing(webhook.id).await?;
+            let (entry, event) = self.gave_up(&webhook);
+            let (entry, events) = (json!(entry).to_string(), json!([event]).to_string());
+            tx.unsealed_insert(self.world.uuid(), &webhook.scope.chain(), &entry, &events).await?;
+        }
+        tx.commit().await?;
+        Ok(delivered.then_some(after))
+    }
+
+    /// Signs and sends, after the "Standard Webhooks" conventions; the sentence says how it was answered.
+    async fn send(
+        &self,
+        client: &reqwest::Client,
+        webhook: &Webhook,
+        event: &Event,
+    ) -> Result<String, String> {
+        let owner = webhook.scope.chain();
+        let context = format!("webhook {}", webhook.id);
+        let secret = self
+            .envelope
+            .open(&self.store, &owner, &context, &webhook.secret_sealed)
+            .await
+            .map_err(|problem| problem.detail)?;
+        outbound::check_url(&webhook.url, self.options.webhooks_to_private)
+            .map_err(|problem| problem.detail)?;
+        let body =
+            crate::event::view(event, webhook.scope).map(|view| json!(view).to_string()).unwrap_or_default();
+        let id = event.draft.id.to_string();
+        let timestamp = self.world.now().as_second().to_string();
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &secret);
+        let mut signing = hmac::Context::with_key(&key);
+        for part in [&id, ".", &timestamp, ".", &body] {
+            signing.update(part.as_bytes());
+        }
+        let signature = format!("v1,{}", STANDARD.encode(signing.sign()));
+        let request = client
+            .post(&webhook.url)
+            .header("content-type", "application/cloudevents+json")
+            .header("webhook-id", id)
+            .header("webhook-timestamp", timestamp)
+            .header("webhook-signature", signature)
+            .body(body);
+        let mut stopping = self.stopping.subscribe();
+        let answer = tokio::select! {
+            answer = request.send() => answer.map_err(|error| format!("no answer: {}", error.without_url()))?,
+            _ = stopping.wait_for(|stopping| *stopping) => return Err("the server stopped".to_owned()),
+        };
+        let status = answer.status();
+        if status.is_success() { Ok(format!("answered {status}")) } else { Err(format!("answered {status}")) }
+    }
+
+    fn gave_up(&self, webhook: &Webhook) -> (Entry, Draft) {
+        let now = self.world.now();
+        let correlation_id = muster_model::hex::encode(&self.world.bytes::<16>());
+        let detail = json!({"name": webhook.name, "state": WebhookState::Failing.as_str(), "last_result": webhook.last_result});
+        let (tenant_id, project_id) = (webhook.scope.tenant(), webhook.scope.project());
+        let entry = Entry {
+            id: self.world.id::<AuditId>(),
+            at: now,
+            actor: Actor { kind: "platform".into(), id: "platform".into(), name: "webhook deliverer".into() },
+            action: "webhook.give_up".to_owned(),
+            outcome: Outcome::Succeeded,
+            code: None,
+            target: Some(Target {
+                kind: "webhook".to_owned(),
+                id: webhook.id.to_string(),
+                name: Some(webhook.name.clone()),
+            }),
+            tenant_id,
+            project_id,
+            correlation_id: correlation_id.clone(),
+            count: 1,
+            detail: detail.clone(),
+        };
+        let event = Draft {
+            id: self.world.id::<EventId>(),
+            event_type: EventType::WebhookGaveUp.as_str().to_owned(),
+            subject: format!("/v1/webhooks/{}", webhook.id),
+            at: now,
+            tenant_id,
+            project_id,
+            correlation_id,
+            actor_id: "platform".to_owned(),
+            data: detail,
+        };
+        (entry, event)
+    }
+}

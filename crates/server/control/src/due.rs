@@ -1,0 +1,337 @@
+//! What the platform asks of the engine by itself: releasing what has expired, and cleaning up on nodes that came back.
+//!
+//! An allocation that expires takes the members in it along: its release cascades, and is blocked where that would break an
+//! instance or where the allocation is protected. Its owner is warned an hour and ten minutes before.
+
+use jiff::Timestamp;
+use muster_db::{Lease, StoreError, Tx};
+use muster_engine::allocation::{CLEAN, RELEASE, find_obstacle, is_for_expiry, is_kept, occupants};
+use muster_engine::instance::DECOMMISSION;
+use muster_engine::{Definition, Open, go_on as retry, open, supersede};
+use muster_ids::{AllocationId, AuditId, EventId, TypedId as _};
+use muster_model::allocation::Allocation;
+use muster_model::audit::{Actor, Entry, Outcome, Target};
+use muster_model::event::{Draft, EventType};
+use muster_model::instance::Instance;
+use muster_model::operation::{AskedBy, Operation, OperationState};
+use serde_json::{Value, json};
+
+use crate::allocation::MEMBERS_WITHIN;
+use crate::instance::decommission::{WITHIN, in_the_way};
+use crate::operation::{part_of, path};
+use crate::{Platform, allocation, instance};
+
+impl Platform {
+    /// Opens what is due. Each in a transaction of its own, fenced by the sweeper's lease.
+    pub(crate) async fn open_due(&self, lease: &Lease) -> Result<(), StoreError> {
+        for (id, expires_at) in self.due_warnings().await? {
+            go_on(self.warn_of_expiry(lease, id, expires_at).await, id)?;
+        }
+        for id in self.store.allocation_expired(self.world.now()).await? {
+            go_on(self.open_expiry(lease, id).await, id)?;
+        }
+        for instance in self.store.instance_expired(self.world.now(), AT_ONCE).await? {
+            go_on(self.open_decommission(lease, &instance).await, instance.id)?;
+        }
+        self.expire_ssh_keys(lease).await?;
+        for node in self.store.quarantined_nodes().await? {
+            for id in self.store.quarantined_on(node).await? {
+                go_on(self.open_clean(lease, id).await, id)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The allocations whose owners are to be warned now.
+    async fn due_warnings(&self) -> Result<Vec<(AllocationId, Timestamp)>, StoreError> {
+        let now = self.world.now();
+        self.store.allocation_expiring(now, now + WARNINGS[0], now + WARNINGS[1]).await
+    }
+
+    /// Tells the owner of an allocation that it is released soon; each warning once.
+    async fn warn_of_expiry(
+        &self,
+        lease: &Lease,
+        id: AllocationId,
+        expires_at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let now = self.world.now();
+        let Some(allocation) = self.store.allocation_lookup(id).await? else { return Ok(()) };
+        let members = self.store.member_in(id).await?;
+        let names: Vec<&str> = members.iter().map(|member| member.name.as_str()).collect();
+        let warnings = if now + WARNINGS[1] >= expires_at { 2 } else { 1 };
+        let left = expires_at.duration_since(now).as_secs();
+        let draft = Draft {
+            id: self.world.id::<EventId>(),
+            event_type: EventType::AllocationExpiring.as_str().to_owned(),
+            subject: allocation::path(&allocation),
+            at: now,
+            tenant_id: Some(allocation.tenant_id),
+            project_id: Some(allocation.project_id),
+            correlation_id: muster_model::hex::encode(&self.world.bytes::<16>()),
+            actor_id: "platform".to_owned(),
+            data: json!({"name": allocation.name, "expires_at": expires_at, "seconds_left": left,
+                         "protected": allocation.protected, "members": names}),
+        };
+        let mut tx = self.store.begin().await?;
+        tx.lease_extend(lease, now).await?;
+        tx.allocation_warned(id, warnings, expires_at).await?;
+        let drafts = json!([draft]).to_string();
+        tx.unsealed_insert(self.world.uuid(), &allocation.scope().chain(), "", &drafts).await?;
+        tx.commit().await?;
+        self.unsealed.notify_one();
+        Ok(())
+    }
+
+    /// Releases an allocation whose time is over, with the members in it. One that is blocked goes on when its reason is over.
+    async fn open_expiry(&self, lease: &Lease, id: AllocationId) -> Result<(), StoreError> {
+        let Some(allocation) = self.store.allocation_lookup(id).await? else { return Ok(()) };
+        let under_way = self.store.operation_open_on(id.uuid()).await?;
+        if let Some(kept) = under_way.iter().find(|operation| is_kept(operation)) {
+            return match is_for_expiry(kept) && self.is_free_to_go(&allocation).await? {
+                true => self.take_up_expiry(lease, kept).await,
+                false => Ok(()),
+            };
+        }
+        // Whatever is under way goes first, and the next round finds it done. What is blocked is superseded, as by a person.
+        let moves = |operation: &Operation| operation.state != OperationState::Parked;
+        if under_way.iter().any(|operation| moves(operation) || operation.kind == RELEASE.kind) {
+            return Ok(());
+        }
+        let within = self.options.timing.release + MEMBERS_WITHIN;
+        let input = json!({"reason": EXPIRED, "cascade": true, "force": false, "expired": true});
+        self.open_on_allocation(lease, &allocation, &RELEASE, within, input, under_way).await
+    }
+
+    /// Whether nothing keeps an expired allocation any more.
+    async fn is_free_to_go(&self, allocation: &Allocation) -> Result<bool, StoreError> {
+        if allocation.protected {
+            return Ok(false);
+        }
+        let found = occupants(&self.store, &self.engine.releases, allocation.id).await?;
+        Ok(find_obstacle(&self.store, &found, false).await?.is_none())
+    }
+
+    async fn take_up_expiry(&self, lease: &Lease, kept: &Operation) -> Result<(), StoreError> {
+        let now = self.world.now();
+        let mut tx = self.store.begin().await?;
+        tx.lease_extend(lease, now).await?;
+        if let Some(mut fresh) = tx.operation_seize(kept.id).await?.filter(is_kept)
+            && retry(&mut fresh, &RELEASE, self.engine.timing(), now)
+        {
+            tx.operation_advance(&fresh, now, None).await?;
+        }
+        tx.commit().await?;
+        self.engine.wake.notify_one();
+        Ok(())
+    }
+
+    async fn open_clean(&self, lease: &Lease, id: AllocationId) -> Result<(), StoreError> {
+        let Some(allocation) = self.store.allocation_lookup(id).await? else { return Ok(()) };
+        // Whatever is under way goes first; the next round finds it done.
+        if !self.store.operation_open_on(id.uuid()).await?.is_empty() {
+            return Ok(());
+        }
+        let (within, input) = (self.options.timing.release, json!({"reason": "its node is back"}));
+        self.open_on_allocation(lease, &allocation, &CLEAN, within, input, Vec::new()).await
+    }
+
+    async fn open_on_allocation(
+        &self,
+        lease: &Lease,
+        allocation: &Allocation,
+        definition: &'static Definition,
+        within: jiff::SignedDuration,
+        input: Value,
+        supersedes: Vec<Operation>,
+    ) -> Result<(), StoreError> {
+        let (now, id) = (self.world.now(), allocation.id);
+        let why = input["reason"].as_str().unwrap_or_default().to_owned();
+        let mut operation = open(
+            definition,
+            Open {
+                id: self.world.id(),
+                scope: allocation.scope(),
+                subject_kind: "allocation",
+                subject_id: id.uuid(),
+                subject_name: allocation.name.clone(),
+                touches: vec![id.uuid()],
+                shares: Vec::new(),
+                asked_by: AskedBy {
+                    kind: "platform".to_owned(),
+                    id: "platform".to_owned(),
+                    name: why.clone(),
+                },
+                correlation_id: muster_model::hex::encode(&self.world.bytes::<16>()),
+                input,
+                deadline_at: now + within,
+                parent_id: None,
+                now,
+            },
+        );
+        let told = json!({"name": allocation.name, "reason": why});
+        let mut ended = Vec::new();
+        let mut tx = self.store.begin().await?;
+        tx.lease_extend(lease, now).await?;
+        for old in supersedes {
+            if supersede(&mut tx, &self.world, &old, &mut operation, now).await? {
+                ended.push(old);
+            }
+        }
+        tx.operation_open(&operation).await?;
+        self.tell_opened(&mut tx, &operation, allocation::path(allocation), told, &ended).await?;
+        tx.commit().await?;
+        self.unsealed.notify_one();
+        tracing::info!(operation_id = %operation.id, kind = definition.kind, allocation_id = %id, why, "opened");
+        self.engine.wake.notify_one();
+        Ok(())
+    }
+
+    /// Takes an instance down whose time is over. What is under way on it is taken over, as by a person's order.
+    async fn open_decommission(&self, lease: &Lease, instance: &Instance) -> Result<(), StoreError> {
+        let (now, id) = (self.world.now(), instance.id);
+        let touching = self.store.operation_touching(id.uuid()).await?;
+        if touching.iter().any(|operation| operation.kind == DECOMMISSION.kind) {
+            return Ok(());
+        }
+        let why = "it has expired";
+        let mut operation = open(
+            &DECOMMISSION,
+            Open {
+                id: self.world.id(),
+                scope: instance.scope(),
+                subject_kind: "instance",
+                subject_id: id.uuid(),
+                subject_name: instance.name.clone(),
+                touches: vec![id.uuid()],
+                shares: Vec::new(),
+                asked_by: AskedBy {
+                    kind: "platform".to_owned(),
+                    id: "platform".to_owned(),
+                    name: why.to_owned(),
+                },
+                correlation_id: muster_model::hex::encode(&self.world.bytes::<16>()),
+                input: json!({"force": false, "reason": why}),
+                deadline_at: now + WITHIN,
+                parent_id: None,
+                now,
+            },
+        );
+        operation.items = self.store.member_living(id).await?.iter().map(part_of).collect();
+        let told = json!({"name": instance.name, "force": false, "reason": why});
+        let mut ended = Vec::new();
+        let mut tx = self.store.begin().await?;
+        tx.lease_extend(lease, now).await?;
+        for old in in_the_way(instance, touching) {
+            if supersede(&mut tx, &self.world, &old, &mut operation, now).await? {
+                ended.push(old);
+            }
+        }
+        tx.operation_open(&operation).await?;
+        // Somebody may have protected it, or given it more time, since it was found.
+        let held = tx.instance_hold(id).await?;
+        if held.is_none_or(|held| held.protected || held.expires_at.is_none_or(|time| time > now)) {
+            tx.rollback().await;
+            return Ok(());
+        }
+        self.tell_opened(&mut tx, &operation, instance::path(instance), told, &ended).await?;
+        tx.commit().await?;
+        self.unsealed.notify_one();
+        tracing::info!(operation_id = %operation.id, kind = operation.kind, instance_id = %id, why, "opened");
+        self.engine.wake.notify_one();
+        Ok(())
+    }
+}
+
+impl Platform {
+    /// Leaves for the sealer what a command would have left: the audit's line, that it was accepted, and what it took over from.
+    async fn tell_opened(
+        &self,
+        tx: &mut Tx,
+        operation: &Operation,
+        subject: String,
+        mut told: Value,
+        ended: &[Operation],
+    ) -> Result<(), StoreError> {
+        let (world, now) = (&self.world, operation.created_at);
+        told["operation_id"] = json!(operation.id);
+        told["kind"] = json!(operation.kind);
+        if !ended.is_empty() {
+            told["supersedes"] = json!(ended.iter().map(|old| old.id).collect::<Vec<_>>());
+        }
+        let by = &operation.asked_by;
+        let entry = Entry {
+            id: world.id::<AuditId>(),
+            at: now,
+            actor: Actor { kind: by.kind.clone(), id: by.id.clone(), name: by.name.clone() },
+            action: operation.kind.clone(),
+            outcome: Outcome::Succeeded,
+            code: None,
+            target: Some(Target {
+                kind: operation.subject_kind.clone(),
+                id: operation.subject_id.to_string(),
+                name: Some(operation.subject_name.clone()),
+            }),
+            tenant_id: operation.tenant_id,
+            project_id: operation.project_id,
+            correlation_id: operation.correlation_id.clone(),
+            count: 1,
+            detail: told.clone(),
+        };
+        let mut news = vec![(EventType::OperationAccepted, subject, told)];
+        news.extend(ended.iter().map(|old| {
+            let data = json!({"kind": old.kind, "state": "superseded", "operation_id": old.id,
+                              "superseded_by": operation.id});
+            (EventType::OperationEnded, path(old), data)
+        }));
+        let draft = |(event_type, subject, data): (EventType, String, Value)| Draft {
+            id: world.id::<EventId>(),
+            event_type: event_type.as_str().to_owned(),
+            subject,
+            at: now,
+            tenant_id: operation.tenant_id,
+            project_id: operation.project_id,
+            correlation_id: operation.correlation_id.clone(),
+            actor_id: by.id.clone(),
+            data,
+        };
+        let drafts: Vec<Draft> = news.into_iter().map(draft).collect();
+        let (entry, drafts) = (json!(entry).to_string(), json!(drafts).to_string());
+        tx.unsealed_insert(world.uuid(), &operation.scope().chain(), &entry, &drafts).await
+    }
+}
+
+/// One that cannot be opened now does not hold up the others: it is tried again in the next round. Only who has lost the lease
+/// stops.
+fn go_on(opened: Result<(), StoreError>, what: impl std::fmt::Display) -> Result<(), StoreError> {
+    match opened {
+        Err(error) if !matches!(error, StoreError::Fenced) => {
+            tracing::warn!(%error, %what, "what is due could not be opened; it is tried again");
+            Ok(())
+        }
+        other => other,
+    }
+}
+
+/// So many instances are taken up in one round.
+const AT_ONCE: i64 = 50;
+
+/// How long before the end the owner of an allocation is warned.
+const WARNINGS: [jiff::SignedDuration; 2] =
+    [jiff::SignedDuration::from_hours(1), jiff::SignedDuration::from_mins(10)];
+
+/// Why the clock asks for a release.
+const EXPIRED: &str = "it has expired";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_that_cannot_be_opened_holds_nobody_up() {
+        assert!(go_on(Ok(()), "a").is_ok());
+        assert!(go_on(Err(StoreError::Conflict("somebody was faster".to_owned())), "a").is_ok());
+        assert!(go_on(Err(StoreError::Stale), "a").is_ok());
+        assert!(matches!(go_on(Err(StoreError::Fenced), "a"), Err(StoreError::Fenced)));
+    }
+}

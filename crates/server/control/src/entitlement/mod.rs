@@ -1,0 +1,89 @@
+//! Entitlements: a project's right to launch an app, and its consent to who operates it there.
+
+mod get;
+mod grant;
+mod list;
+mod revoke;
+
+pub use get::get;
+pub use grant::grant;
+pub use list::list;
+pub use revoke::revoke;
+
+use muster_api::entitlement as api;
+use muster_api::{Code, Problem};
+use muster_db::FoundEntitlement;
+use muster_ids::{EntitlementId, ServiceAccountId};
+use muster_model::app::Entitlement;
+
+use crate::Cx;
+use crate::refuse::{Result, refuse};
+
+/// Its path, under the consumer's project.
+pub(crate) fn path(entitlement: &Entitlement) -> String {
+    format!("/v1/projects/{}/entitlements/{}", entitlement.project_id, entitlement.id)
+}
+
+fn view(entitlement: &Entitlement, app: &str) -> api::Entitlement {
+    api::Entitlement {
+        id: entitlement.id,
+        tenant_id: entitlement.tenant_id,
+        project_id: entitlement.project_id,
+        app_id: entitlement.app_id,
+        app: app.to_owned(),
+        operator_account_id: entitlement.operator_account_id,
+        permissions: entitlement.permissions.clone(),
+        revoked_at: entitlement.revoked_at,
+        created_at: entitlement.created_at,
+        updated_at: entitlement.updated_at,
+        version: entitlement.version,
+    }
+}
+
+/// An entitlement by id, wherever it is: the caller says whose it may be.
+pub(crate) async fn anywhere(cx: &Cx, reference: &str) -> Result<FoundEntitlement> {
+    let absent = || Problem::not_found("entitlement");
+    let id: EntitlementId = reference.parse().map_err(|_| absent())?;
+    cx.platform.store.entitlement_lookup(id).await.map_err(refuse)?.ok_or_else(absent)
+}
+
+/// Refuses what a person would do by hand with an account that an entitlement made: its allow list is what was consented to, and
+/// its tokens are the short-lived ones that the publisher's adapter has minted. A revoked entitlement holds its account for as
+/// long as something lives that it operates.
+pub(crate) async fn not_by_hand(cx: &Cx, account: ServiceAccountId) -> Result<()> {
+    let Some(found) = cx.platform.store.entitlement_of_account(account).await.map_err(refuse)? else {
+        return Ok(());
+    };
+    let (app, entitlement) = (&found.app, &found.entitlement);
+    if entitlement.revoked_at.is_none() {
+        let says = format!(
+            "the account operates the app {app} here, by the entitlement {}: grant that again to change what it may do, or revoke \
+             it",
+            entitlement.id
+        );
+        return Err(Problem::new(Code::InvalidState, says));
+    }
+    let live = cx.platform.store.entitlement_instances(account).await.map_err(refuse)?;
+    if live == 0 {
+        return Ok(());
+    }
+    let says =
+        format!("the account operates {live} instances of the app {app} that live: decommission them first");
+    Err(Problem::new(Code::InvalidState, says))
+}
+
+/// Refuses a token of an operator's account that is not minted: minted ones live for 15 minutes, and no other way leads around
+/// that.
+pub(crate) async fn not_minted_by_hand(cx: &Cx, account: ServiceAccountId) -> Result<()> {
+    match cx.platform.store.entitlement_of_account(account).await.map_err(refuse)? {
+        None => Ok(()),
+        Some(found) => {
+            let says = format!(
+                "the account operates the app {} here: its tokens are minted by the publisher's adapter, for 15 minutes at most, \
+                 and are neither issued nor rotated",
+                found.app
+            );
+            Err(Problem::new(Code::InvalidState, says))
+        }
+    }
+}

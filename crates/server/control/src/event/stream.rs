@@ -1,0 +1,165 @@
+//! The live end of a stream: what is kept first, then what happens, without a gap between the two.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::Stream;
+use muster_api::event::{Event as View, EventStreamQuery};
+use muster_authz::Permission;
+use muster_db::EventFilter;
+use muster_model::Scope;
+use muster_model::event::Event;
+use tokio::sync::broadcast;
+
+use super::view;
+use crate::refuse::{Result, refuse};
+use crate::{Authenticated, Cx};
+
+/// What a stream says.
+#[derive(Debug, Clone)]
+pub enum Item {
+    /// An event.
+    Event(Box<View>),
+    /// The asked place is no longer kept; the stream goes on after this number.
+    Reset(i64),
+    /// The server ends the stream, and why.
+    End(String),
+}
+
+/// How often the right to listen is checked again: within the five seconds in which a revoked credential must be dead.
+const CHECK: Duration = Duration::from_secs(2);
+
+struct Follow {
+    cx: Cx,
+    secret: String,
+    scope: Scope,
+    last: i64,
+    live: broadcast::Receiver<Arc<Event>>,
+    stopping: tokio::sync::watch::Receiver<bool>,
+    /// Events read from the database that were not handed out yet.
+    kept: std::collections::VecDeque<View>,
+    /// Whether the database may hold more than was read.
+    behind: bool,
+    checked: std::time::Instant,
+    ended: bool,
+    counted: Counted,
+    opened: crate::limits::Opened,
+}
+
+struct Counted(Arc<crate::Platform>);
+
+impl Counted {
+    fn new(platform: &Arc<crate::Platform>) -> Self {
+        platform.metrics.streams.inc();
+        Self(platform.clone())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.metrics.streams.dec();
+    }
+}
+
+/// Opens `event_stream`. `secret` is the credential, to be checked again while the stream lives.
+pub async fn stream(
+    cx: &Cx,
+    query: EventStreamQuery,
+    last_event_id: Option<i64>,
+    secret: String,
+) -> Result<impl Stream<Item = Item> + Send + 'static + use<>> {
+    let scope = cx.scope(query.tenant.as_deref(), query.project.as_deref()).await?;
+    cx.authorize(Permission::EventStream, scope, "stream")?;
+    let opened = cx.open(crate::limits::Open::Events)?;
+    // Subscribed before the database is read: what is sealed in between comes twice and is dropped by its number.
+    let live = cx.platform.tail.subscribe();
+    let (newest, pruned) = cx.platform.store.event_stream_head(scope).await.map_err(refuse)?;
+    let asked = last_event_id.or(query.after);
+    let last = asked.unwrap_or(newest).min(newest.max(0));
+    let reset = last < pruned;
+    let follow = Follow {
+        cx: cx.clone(),
+        secret,
+        scope,
+        last: if reset { pruned } else { last },
+        live,
+        stopping: cx.platform.stopping.subscribe(),
+        kept: std::collections::VecDeque::new(),
+        behind: true,
+        checked: std::time::Instant::now(),
+        ended: false,
+        counted: Counted::new(&cx.platform),
+        opened,
+    };
+    let first = reset.then_some(Item::Reset(pruned));
+    Ok(futures::stream::unfold((follow, first), |(mut follow, first)| async move {
+        match first {
+            Some(item) => Some((item, (follow, None))),
+            None => follow.next().await.map(|item| (item, (follow, None))),
+        }
+    }))
+}
+
+impl Follow {
+    async fn next(&mut self) -> Option<Item> {
+        let _ = (&self.counted, &self.opened);
+        if self.ended {
+            return None;
+        }
+        loop {
+            if self.checked.elapsed() >= CHECK
+                && let Err(why) = self.still_allowed().await
+            {
+                self.ended = true;
+                return Some(Item::End(why));
+            }
+            if let Some(event) = self.kept.pop_front() {
+                self.last = event.sequence;
+                return Some(Item::Event(Box::new(event)));
+            }
+            if self.behind {
+                if let Err(problem) = self.read_on().await {
+                    self.ended = true;
+                    return Some(Item::End(problem.detail));
+                }
+                continue;
+            }
+            let happened = tokio::select! {
+                happened = tokio::time::timeout(CHECK.saturating_sub(self.checked.elapsed()), self.live.recv()) => happened,
+                _ = self.stopping.wait_for(|stopping| *stopping) => Ok(Err(broadcast::error::RecvError::Closed)),
+            };
+            match happened {
+                // Nothing happened: time to check the right to listen.
+                Err(_) => {}
+                Ok(Ok(event)) => match event.sequence_in(self.scope) {
+                    Some(sequence) if sequence == self.last + 1 => self.kept.extend(view(&event, self.scope)),
+                    // A number was jumped over: the database has it.
+                    Some(sequence) if sequence > self.last => self.behind = true,
+                    Some(_) | None => {}
+                },
+                Ok(Err(broadcast::error::RecvError::Lagged(_))) => self.behind = true,
+                Ok(Err(broadcast::error::RecvError::Closed)) => {
+                    self.ended = true;
+                    return Some(Item::End("the server is stopping; connect again".to_owned()));
+                }
+            }
+        }
+    }
+
+    async fn read_on(&mut self) -> Result<()> {
+        let filter = EventFilter { after: self.last, event_type: None, limit: 200 };
+        let events = self.cx.platform.store.event_list(self.scope, &filter).await.map_err(refuse)?;
+        self.behind = events.len() == 200;
+        self.kept.extend(events.iter().filter_map(|event| view(event, self.scope)));
+        Ok(())
+    }
+
+    async fn still_allowed(&mut self) -> std::result::Result<(), String> {
+        self.checked = std::time::Instant::now();
+        let now = self.cx.platform.world.now();
+        let actor: Arc<Authenticated> =
+            self.cx.platform.authenticate(&self.secret, now).await.map_err(|problem| problem.detail)?;
+        self.cx.actor = Some(actor);
+        self.cx.authorize(Permission::EventStream, self.scope, "stream").map_err(|problem| problem.detail)
+    }
+}

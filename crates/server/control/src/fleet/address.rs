@@ -1,0 +1,77 @@
+//! The address under which other nodes reach a node. Tenants' packets go there, so an operator approves it like hardware: an
+//! agent's word alone moves nothing once the node is approved.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use muster_api::Problem;
+use muster_db::Tx;
+use muster_model::event::EventType;
+use muster_model::node::Node;
+use serde_json::{Value, json};
+
+use crate::Cx;
+use crate::commit::told;
+
+/// The address that an agent reports, if it is one.
+pub(super) fn validate_address(address: Option<&str>) -> crate::Result<()> {
+    match address.map(str::parse::<Ipv4Addr>) {
+        Some(Err(_)) => Err(Problem::field("/address", "it is not an IPv4 address")),
+        Some(Ok(_)) | None => Ok(()),
+    }
+}
+
+/// Writes down what the agent reports. A node that was approved before it reported any takes the first one; any other waits
+/// for an operator, and the event tells of it once.
+pub(super) async fn report_address(
+    cx: &Cx,
+    tx: &mut Tx,
+    node: &Node,
+    reported: &str,
+) -> muster_db::Result<Option<(EventType, Value)>> {
+    let peer = cx.address.map(|peer| peer.to_canonical());
+    tx.node_report_address(node.id, reported, peer.map(|peer| peer.to_string()).as_deref()).await?;
+    if let Some(peer) = peer.filter(|peer| is_elsewhere(*peer, reported)) {
+        tracing::warn!(node = %node.id, name = node.name, reported, %peer, "a node reports another address than it calls from");
+    }
+    if node.address.as_deref() == Some(reported) || tx.node_adopt_address(node.id, reported).await? {
+        if node.address.is_none() {
+            tx.wanted_raise_node(node.id).await?;
+        }
+        return Ok(None);
+    }
+    if node.reported_address.as_deref() == Some(reported) {
+        return Ok(None);
+    }
+    let holder = tx.node_with_address(reported).await?.filter(|holder| *holder != node.id);
+    // The first report of a node that waits for its approval anyway is no change, unless the address is another node's.
+    if node.approved_at.is_none() && holder.is_none() {
+        return Ok(None);
+    }
+    let data = told(&[
+        ("name", Some(json!(node.name))),
+        ("address", node.address.as_ref().map(|address| json!(address))),
+        ("reported_address", Some(json!(reported))),
+        ("peer_address", peer.map(|peer| json!(peer.to_string()))),
+        ("held_by", holder.map(|holder| json!(holder))),
+    ]);
+    Ok(Some((EventType::NodeAddressChanged, data)))
+}
+
+/// Whether a connection came from another address than the reported one. Behind NAT that is right, and on one machine too.
+fn is_elsewhere(peer: IpAddr, reported: &str) -> bool {
+    peer.is_ipv4() && !peer.is_loopback() && peer.to_string() != reported
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_at_another_address_is_noticed_but_for_loopback_and_ipv6() {
+        let elsewhere = |peer: &str| is_elsewhere(peer.parse().unwrap(), "192.0.2.1");
+        assert!(elsewhere("192.0.2.2"));
+        for same in ["192.0.2.1", "127.0.0.1", "2001:db8::1"] {
+            assert!(!elsewhere(same), "{same}");
+        }
+    }
+}

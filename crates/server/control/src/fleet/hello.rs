@@ -1,0 +1,300 @@
+//! An agent takes up its node's identity, and says what is on the node.
+
+use std::collections::BTreeSet;
+
+use jiff::{SignedDuration, Timestamp};
+use muster_api::Problem;
+use muster_db::{CellReport, StoreError};
+use muster_model::allocation::Allocation;
+use muster_model::cell::{Cell, CellState};
+use muster_model::event::EventType;
+use muster_model::node::Node;
+use muster_wire::cell::CellPlace;
+use muster_wire::difference::{Change, difference};
+use muster_wire::inventory::Inventory;
+use muster_wire::task::Place;
+use muster_wire::wire::{Hello, Welcome};
+use serde_json::{Value, json};
+
+use super::address::{report_address, validate_address};
+use super::admit::{Admitted, retired};
+use super::{slots, tell};
+use crate::Cx;
+use crate::health::store_report;
+use crate::operation::take_up;
+use crate::refuse::{Result, refuse};
+
+/// So many changes and places are told of; an event is to be read.
+const TOLD: usize = 50;
+
+/// The places that must not be there: of no allocation that lives on this node, or of another incarnation than its own.
+fn ghosts(places: &[Place], live: &[Allocation]) -> Vec<Place> {
+    let known = |place: &&Place| {
+        live.iter().any(|held| held.id == place.allocation_id && held.incarnation == place.incarnation)
+    };
+    let ghosts: BTreeSet<&Place> = places.iter().filter(|place| !known(place)).collect();
+    ghosts.into_iter().cloned().collect()
+}
+
+/// The cells that must not be there, in places that may: of no cell that lives there, or of another incarnation.
+fn ghost_cells(found: &[CellPlace], places: &[Place], live: &[Cell]) -> Vec<CellPlace> {
+    let known = |place: &CellPlace| {
+        live.iter().any(|cell| {
+            cell.id == place.cell_id
+                && cell.allocation_id == place.allocation_id
+                && cell.incarnation == place.incarnation
+        })
+    };
+    // A place that goes takes its cells along.
+    let going = |cell: &CellPlace| places.iter().any(|place| place.allocation_id == cell.allocation_id);
+    let ghosts: BTreeSet<&CellPlace> = found.iter().filter(|cell| !known(cell) && !going(cell)).collect();
+    ghosts.into_iter().cloned().collect()
+}
+
+/// A cell that came to run so lately may have done so after the agent listed what is there.
+const SETTLED: SignedDuration = SignedDuration::from_secs(30);
+
+/// The cells that should run and are not on the node. After a start of the machine none can have come to run meanwhile.
+fn missing_cells<'c>(found: &[CellPlace], live: &'c [Cell], rebooted: bool, now: Timestamp) -> Vec<&'c Cell> {
+    let there = |cell: &Cell| {
+        found.iter().any(|place| place.cell_id == cell.id && place.incarnation == cell.incarnation)
+    };
+    let settled = |cell: &Cell| rebooted || now.duration_since(cell.updated_at) > SETTLED;
+    live.iter().filter(|cell| cell.state == CellState::Running && settled(cell) && !there(cell)).collect()
+}
+
+/// Whether the machine was started since its agent said hello last.
+fn was_rebooted(node: &Node, found: &Inventory) -> bool {
+    let before = node.inventory["boot_id"].as_str().unwrap_or_default();
+    !before.is_empty() && !found.boot_id.is_empty() && before != found.boot_id
+}
+
+fn not_there(cell: &Cell, boot_id: &str) -> CellReport {
+    CellReport {
+        cell_id: cell.id,
+        incarnation: cell.incarnation,
+        alive: false,
+        services: json!([]),
+        message: Some("its node does not have it any more".to_owned()),
+        boot_id: boot_id.to_owned(),
+    }
+}
+
+/// Carries out `hello`.
+pub async fn hello(cx: &Cx, agent: &Admitted, body: Hello) -> Result<Welcome> {
+    let platform = &cx.platform;
+    let store = &platform.store;
+    validate_address(body.address.as_deref())?;
+    let node = store.node_lookup(agent.node).await.map_err(refuse)?.ok_or_else(retired)?;
+    // A place is made only after its allocation is written down, so what was read before the transaction can take a place
+    // that has just become a ghost for a living one, which the engine destroys anyway, but never the other way about.
+    let live = store.allocation_live_on(node.id).await.map_err(refuse)?;
+    let found = slots::discovered(
+        &platform.world,
+        node.id,
+        &body.inventory,
+        &store.slot_list(node.id).await.map_err(refuse)?,
+    );
+    let cells = store.cell_live_on(node.id).await.map_err(refuse)?;
+    let ghosts = ghosts(&body.places, &live);
+    let ghost_cells = ghost_cells(&body.cells, &ghosts, &cells);
+    let digest = body.inventory.hardware_digest();
+    let mut events: Vec<(EventType, Value)> = Vec::new();
+    if !ghost_cells.is_empty() {
+        let shown: Vec<&CellPlace> = ghost_cells.iter().take(TOLD).collect();
+        events.push((EventType::NodeGhostsFound, json!({"count": ghost_cells.len(), "cells": shown})));
+    }
+    if !ghosts.is_empty() {
+        let shown: Vec<&Place> = ghosts.iter().take(TOLD).collect();
+        events.push((EventType::NodeGhostsFound, json!({"count": ghosts.len(), "places": shown})));
+    }
+    events.extend(inventory_changed(&node, &body.inventory, &digest));
+    let clean = ghosts.is_empty() && ghost_cells.is_empty();
+
+    let rebooted = was_rebooted(&node, &body.inventory);
+    if rebooted {
+        let ran = cells.iter().filter(|cell| cell.state == CellState::Running).count();
+        events.push((EventType::NodeRebooted, json!({"name": node.name, "cells": ran})));
+    }
+    let missing = missing_cells(&body.cells, &cells, rebooted, cx.now);
+    let mut taken_up = 0;
+    let mut tx = store.begin().await.map_err(refuse)?;
+    let written = async {
+        let inventory = json!(body.inventory);
+        let session = tx.node_hello(node.id, &body.agent_version, inventory, &digest, clean, cx.now).await?;
+        // With the return itself: what is written down with the next heartbeats would come too late for a look at who is lost.
+        tx.heartbeat_note(&[node.id], cx.now).await?;
+        tx.task_requeue(node.id).await?;
+        if let Some(address) = &body.address
+            && let Some(changed) = report_address(cx, &mut tx, &node, address).await?
+        {
+            // First: the audit's entry shows the first.
+            events.insert(0, changed);
+        }
+        tx.node_shared_files(node.id, body.shared_files.as_deref()).await?;
+        let frees = slots::write(&mut tx, cx, &node, "node.hello", &body.inventory, &found).await?;
+        if clean && tx.node_back(node.id, cx.now).await? {
+            let since = node.unreachable_since;
+            events.push((EventType::NodeReachable, json!({"name": node.name, "unreachable_since": since})));
+            // What was cut off meanwhile and stays is known to its neighbours again.
+            if tx.cell_let_in_on(node.id, cx.now).await? {
+                tx.wanted_raise_node(node.id).await?;
+            }
+            let waits = tx.operation_parked_on(node.id).await?;
+            taken_up = take_up(cx, &mut tx, waits).await?;
+        }
+        if !events.is_empty() {
+            let news = tell::News {
+                actor: tell::agent(node.id, &node.name),
+                action: "node.hello",
+                target: tell::target(node.id, &node.name),
+                subject: tell::subject(node.id),
+                events,
+                correlation_id: &cx.correlation_id,
+                at: cx.now,
+            };
+            platform.tell(&mut tx, news).await?;
+        }
+        for cell in &missing {
+            store_report(cx, &mut tx, node.id, not_there(cell, &body.inventory.boot_id)).await?;
+        }
+        // Last: operations are locked before instances. What runs here is assessed anew, with what was just learnt of it.
+        tx.instances_assess_on(node.id, cx.now).await?;
+        Ok((session, frees))
+    };
+    let (session, frees) = match written.await {
+        Ok(written) => written,
+        Err(error) => {
+            tx.rollback().await;
+            return Err(not_ours(error));
+        }
+    };
+    tx.commit().await.map_err(refuse)?;
+    welcomed(cx, &node, session, ghosts.len() + ghost_cells.len());
+    if frees || taken_up > 0 {
+        platform.engine.wake.notify_one();
+    }
+    Ok(Welcome { session, ghosts, ghost_cells, heartbeat_seconds: platform.options.heartbeat.as_secs() })
+}
+
+fn welcomed(cx: &Cx, node: &Node, session: i64, ghosts: usize) {
+    let platform = &cx.platform;
+    platform.unsealed.notify_one();
+    platform.fleet.hear(node.id);
+    // A poll of the agent before this one ends now.
+    platform.fleet.wake(node.id);
+    if ghosts == 0 {
+        tracing::info!(node = %node.id, name = node.name, session, "an agent said hello");
+    } else {
+        platform.metrics.ghosts.inc_by(ghosts as u64);
+        tracing::warn!(node = %node.id, name = node.name, session, ghosts, "ghosts on a node");
+    }
+}
+
+/// `Fenced` from a node's row means that it was retired meanwhile.
+pub(super) fn not_ours(error: StoreError) -> Problem {
+    if matches!(error, StoreError::Fenced) { retired() } else { refuse(error) }
+}
+
+/// Tells of hardware that is not what was approved, when it was not told of before.
+pub(super) fn inventory_changed(node: &Node, found: &Inventory, digest: &str) -> Option<(EventType, Value)> {
+    let approved = node.approved_digest.as_deref()?;
+    if approved == digest || node.inventory_digest == digest {
+        return None;
+    }
+    let before: Option<Inventory> =
+        node.approved_inventory.clone().and_then(|approved| serde_json::from_value(approved).ok());
+    let changes = before.map(|before| difference(&before, found)).unwrap_or_default();
+    let shown: Vec<&Change> = changes.iter().take(TOLD).collect();
+    let told = json!({"name": node.name, "count": changes.len(), "changes": shown});
+    Some((EventType::NodeInventoryChanged, told))
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_ids::{AllocationId, CellId, World};
+    use muster_model::Labels;
+    use muster_model::node::Capacity;
+
+    use super::*;
+
+    fn held(world: &World) -> Allocation {
+        let asked =
+            Allocation::requested(world.id(), world.id(), world.id(), "a", Capacity::default(), world.now());
+        Allocation { incarnation: 2, ..asked }
+    }
+
+    fn cell(world: &World, allocation: &Allocation) -> Cell {
+        Cell {
+            id: world.id(),
+            tenant_id: allocation.tenant_id,
+            project_id: allocation.project_id,
+            allocation_id: allocation.id,
+            node_id: world.id(),
+            network_id: world.id(),
+            name: "shell".to_owned(),
+            labels: Labels::new(),
+            spec: json!({}),
+            people: false,
+            artifact_id: None,
+            member_id: None,
+            fenced: false,
+            host: 2,
+            state: CellState::Running,
+            incarnation: 3,
+            reason: None,
+            message: None,
+            running_witness_id: None,
+            gone_witness_id: None,
+            operation_id: None,
+            created_at: world.now(),
+            updated_at: world.now(),
+            version: 1,
+        }
+    }
+
+    fn found(allocation_id: AllocationId, cell_id: CellId, incarnation: i64) -> CellPlace {
+        CellPlace { allocation_id, cell_id, incarnation }
+    }
+
+    #[test]
+    fn a_place_that_nobody_has_or_of_another_incarnation_is_a_ghost() {
+        let world = World::for_tests(1);
+        let live = held(&world);
+        let place = |allocation_id, incarnation| Place { allocation_id, incarnation };
+        let (own, older) = (place(live.id, 2), place(live.id, 1));
+        let (newer, strange) = (place(live.id, 3), place(world.id(), 2));
+        let all = [own, older.clone(), newer.clone(), strange.clone(), strange.clone()];
+        let mut ghosts_found = [older, newer, strange];
+        ghosts_found.sort();
+        assert_eq!(ghosts(&all, &[live]), ghosts_found);
+    }
+
+    #[test]
+    fn a_cell_is_a_ghost_unless_it_is_the_one_that_lives_in_that_very_place() {
+        let world = World::for_tests(1);
+        let allocation = held(&world);
+        let live = cell(&world, &allocation);
+        let elsewhere: AllocationId = world.id();
+        let own = found(allocation.id, live.id, 3);
+        assert_eq!(ghost_cells(std::slice::from_ref(&own), &[], std::slice::from_ref(&live)), []);
+        for ghost in [
+            found(allocation.id, live.id, 2),
+            found(allocation.id, live.id, 4),
+            found(elsewhere, live.id, 3),
+            found(allocation.id, world.id(), 3),
+        ] {
+            let all = [own.clone(), ghost.clone(), ghost.clone()];
+            assert_eq!(ghost_cells(&all, &[], std::slice::from_ref(&live)), [ghost]);
+        }
+    }
+
+    #[test]
+    fn a_place_that_goes_takes_its_cells_along() {
+        let world = World::for_tests(1);
+        let (going, staying): (AllocationId, AllocationId) = (world.id(), world.id());
+        let all = [found(going, world.id(), 1), found(staying, world.id(), 1)];
+        let places = [Place { allocation_id: going, incarnation: 1 }];
+        assert_eq!(ghost_cells(&all, &places, &[]), all[1..]);
+    }
+}

@@ -1,0 +1,222 @@
+//! When a node counts as lost. A mistake here declares healthy machines unreachable, so the first suspect is ourselves.
+//!
+//! The rules, which `verdicts` holds:
+//! - A node is lost when it was not heard for three heartbeats. Its members are not gone by that: it is only not heard.
+//! - Silence counts only from when we could have heard: from the start of this server, from the taking of the lease, and
+//!   from the last time that the database did not answer, heartbeats could not be written or this loop itself stood still.
+//!   So there is no verdict within three heartbeats of any of these.
+//! - When more than a fifth of the nodes, and more than two, would be lost at once, the fault is presumed ours: nobody is
+//!   declared lost, and operators are told. This is looked at anew each time. After ten more heartbeats of the same
+//!   silence it is real, whatever its cause, and those who kept silent that long are lost.
+//!
+//! A node comes back by saying hello, because what is on it must be looked at first.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use muster_db::{Heard, Lease, StoreError};
+use muster_ids::NodeId;
+use muster_model::audit::Target;
+use muster_model::event::EventType;
+use serde_json::json;
+
+use super::tell;
+use crate::Platform;
+
+/// Heartbeats of silence after which a node is lost.
+const SILENCE: i32 = 3;
+/// Heartbeats of silence after which it is lost even if many are silent with it.
+const SILENCE_OF_MANY: i32 = SILENCE + 10;
+/// So many are declared lost in one transaction; the others a few seconds later.
+const AT_ONCE: usize = 500;
+
+/// What to make of the silence.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Verdict {
+    /// Nodes that are lost.
+    pub lost: Vec<NodeId>,
+    /// How many are silent and not declared lost, because the fault is presumed ours.
+    pub presumed_ours: Option<usize>,
+}
+
+/// Judges the silence of nodes. Pure; `good_since` is since when we could have heard them.
+pub fn verdicts(
+    heard: &[Heard],
+    now: Timestamp,
+    good_since: Timestamp,
+    heartbeat: SignedDuration,
+) -> Verdict {
+    let silence = |node: &Heard| now.duration_since(node.seen_at.map_or(good_since, |at| at.max(good_since)));
+    let present: Vec<&Heard> = heard.iter().filter(|node| node.unreachable_since.is_none()).collect();
+    let silent_for = |heartbeats: i32| {
+        let limit = heartbeat * heartbeats;
+        present.iter().filter(move |node| silence(node) >= limit).map(|node| node.id).collect::<Vec<_>>()
+    };
+    let silent = silent_for(SILENCE);
+    if silent.len() <= 2 || silent.len() * 5 <= present.len() {
+        return Verdict { lost: silent, presumed_ours: None };
+    }
+    let lost = silent_for(SILENCE_OF_MANY);
+    let presumed_ours = Some(silent.len() - lost.len()).filter(|count| *count > 0);
+    Verdict { lost, presumed_ours }
+}
+
+struct Watch {
+    platform: Arc<Platform>,
+    lease: Option<Lease>,
+    good_since: Timestamp,
+    looked_at: Timestamp,
+    /// When operators were last told that the fault is presumed ours.
+    told_at: Option<Timestamp>,
+    /// Nodes that answer without confirming the status of their cells.
+    unconfirmed: HashSet<NodeId>,
+}
+
+impl Platform {
+    /// Looks for lost nodes until told to stop; one replica at a time does.
+    pub async fn run_loss(self: Arc<Self>, mut stop: tokio::sync::watch::Receiver<bool>) {
+        let now = self.world.now();
+        let every = self.options.heartbeat / 2;
+        let mut watch = Watch {
+            platform: self.clone(),
+            lease: None,
+            good_since: now,
+            looked_at: now,
+            told_at: None,
+            unconfirmed: HashSet::new(),
+        };
+        while !*stop.borrow() {
+            tokio::select! {
+                () = tokio::time::sleep(every) => {}
+                _ = stop.changed() => break,
+            }
+            if let Err(error) = watch.round(every).await {
+                watch.good_since = self.world.now();
+                if !matches!(error, StoreError::Fenced) {
+                    tracing::warn!(%error, "lost nodes are looked for again, once we can hear for a while");
+                }
+                watch.lease = None;
+            }
+        }
+        if let Some(lease) = &watch.lease {
+            let _ = self.store.lease_end(lease).await;
+        }
+    }
+}
+
+impl Watch {
+    async fn round(&mut self, every: Duration) -> Result<(), StoreError> {
+        let platform = self.platform.clone();
+        let heartbeat = platform.heartbeat();
+        let now = platform.world.now();
+        // Whoever was asleep has heard nobody meanwhile.
+        let late = SignedDuration::try_from(every).unwrap_or(heartbeat) + heartbeat;
+        if now.duration_since(self.looked_at) > late {
+            self.good_since = now;
+        }
+        self.looked_at = now;
+        if self.lease.is_none() {
+            let length = (heartbeat * 3).max(SignedDuration::from_secs(5));
+            let holder = platform.replica.to_string();
+            self.lease = platform.store.lease_acquire("loss", &holder, length, now).await?;
+            self.good_since = now;
+            self.told_at = None;
+        }
+        let Some(lease) = self.lease.clone() else { return Ok(()) };
+        if let Some(deaf_at) = platform.fleet.deaf_at() {
+            self.good_since = self.good_since.max(deaf_at);
+        }
+        let heard = platform.store.heartbeat_list().await?;
+        let verdict = verdicts(&heard, now, self.good_since, heartbeat);
+        self.declare(&lease, &heard, &verdict, now).await?;
+        self.reassess_unconfirmed(&heard, now).await
+    }
+
+    /// Has the instances assessed on nodes that began or ceased to confirm the status of their cells.
+    async fn reassess_unconfirmed(&mut self, heard: &[Heard], now: Timestamp) -> Result<(), StoreError> {
+        let bound = self.platform.heartbeat() * SILENCE;
+        let is_stale = |node: &&Heard| node.confirmed_at.is_some_and(|at| now.duration_since(at) > bound);
+        let unconfirmed: HashSet<NodeId> = heard.iter().filter(is_stale).map(|node| node.id).collect();
+        if unconfirmed == self.unconfirmed {
+            return Ok(());
+        }
+        let mut tx = self.platform.store.begin().await?;
+        for node in unconfirmed.symmetric_difference(&self.unconfirmed) {
+            tx.instances_assess_on(*node, now).await?;
+        }
+        tx.commit().await?;
+        self.unconfirmed = unconfirmed;
+        Ok(())
+    }
+
+    async fn declare(
+        &mut self,
+        lease: &Lease,
+        heard: &[Heard],
+        verdict: &Verdict,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let platform = &self.platform;
+        let correlation_id = muster_model::hex::encode(&platform.world.bytes::<16>());
+        let window = platform.heartbeat() * SILENCE;
+        let tells =
+            verdict.presumed_ours.filter(|_| self.told_at.is_none_or(|at| now.duration_since(at) >= window));
+        let mut lost = 0;
+        let mut tx = platform.store.begin().await?;
+        tx.lease_extend(lease, now).await?;
+        let named: HashSet<NodeId> = verdict.lost.iter().copied().collect();
+        for node in heard.iter().filter(|node| named.contains(&node.id)).take(AT_ONCE) {
+            if !tx.node_lost(node.id, now).await? {
+                continue;
+            }
+            lost += 1;
+            tx.instances_assess_on(node.id, now).await?;
+            let told = json!({"name": node.name, "last_heard_at": node.seen_at});
+            let news = tell::News {
+                actor: tell::platform(),
+                action: "node.lose",
+                target: tell::target(node.id, &node.name),
+                subject: tell::subject(node.id),
+                events: vec![(EventType::NodeUnreachable, told)],
+                correlation_id: &correlation_id,
+                at: now,
+            };
+            platform.tell(&mut tx, news).await?;
+        }
+        if let Some(silent) = tells {
+            let present = heard.iter().filter(|node| node.unreachable_since.is_none()).count();
+            let news = tell::News {
+                actor: tell::platform(),
+                action: "fleet.presume_ours",
+                target: Target { kind: "fleet".to_owned(), id: "fleet".to_owned(), name: None },
+                subject: "/v1/nodes".to_owned(),
+                events: vec![(EventType::FleetLossPresumedOurs, json!({"silent": silent, "nodes": present}))],
+                correlation_id: &correlation_id,
+                at: now,
+            };
+            platform.tell(&mut tx, news).await?;
+        }
+        tx.commit().await?;
+        if lost > 0 || tells.is_some() {
+            platform.unsealed.notify_one();
+        }
+        platform.metrics.nodes_lost.inc_by(lost);
+        if let Some(silent) = tells {
+            platform.metrics.loss_presumed_ours.inc();
+            tracing::warn!(
+                silent,
+                "many nodes fell silent at once: the fault is presumed ours, none is declared lost"
+            );
+            self.told_at = Some(now);
+        }
+        if verdict.presumed_ours.is_none() {
+            self.told_at = None;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+//! An agent is there, and waits for work.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use muster_ids::NodeId;
+use muster_model::task::Task;
+use muster_wire::task::{Details, Task as Wired, TaskKind};
+use muster_wire::wire::{Poll, Work};
+
+use super::admit::{Admitted, look_up};
+use super::wanted::wanted;
+use crate::refuse::{Result, refuse};
+use crate::{Cx, Platform};
+
+/// So many tasks go out with one answer.
+const MOST: i64 = 16;
+
+/// Counts a poll while it waits.
+struct Counted<'p>(&'p Platform);
+
+impl<'p> Counted<'p> {
+    fn new(platform: &'p Platform) -> Self {
+        platform.metrics.polls_waiting.inc();
+        Self(platform)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.metrics.polls_waiting.dec();
+    }
+}
+
+/// Carries out `poll`: a heartbeat first, then whatever work there is, now or within the time that the agent waits.
+pub async fn poll(cx: &Cx, agent: &Admitted, body: Poll) -> Result<Work> {
+    agent.current(body.session)?;
+    agent.reachable()?;
+    let platform = &cx.platform;
+    platform.fleet.hear(agent.node);
+    if body.observed {
+        platform.fleet.confirm(agent.node);
+    }
+    let wait = Duration::from_secs(body.wait_seconds).min(platform.options.heartbeat);
+    let mut over = pin!(tokio::time::sleep(wait));
+    let mut stopping = platform.stopping.subscribe();
+    if body.revision != agent.standing.applied && agent.standing.wanted > 0 {
+        applied(platform, agent.node, body.revision).await?;
+    }
+    let seat = platform.fleet.polls.enter(agent.node, &agent.standing, body.revision);
+    let _counted = Counted::new(platform);
+    let mut agent = *agent;
+    loop {
+        // Before the look, so that what is queued during it is not slept over.
+        let mut woken = pin!(seat.notify.notified());
+        woken.as_mut().enable();
+        let behind = agent.standing.clean && agent.standing.wanted > body.revision;
+        let wanted = match behind && !body.tasks_only {
+            true => Some(wanted(&platform.store, agent.node, platform.world.now()).await.map_err(refuse)?),
+            false => None,
+        };
+        let tasks = match agent.standing.clean && agent.standing.waiting {
+            true => deliver(platform, &agent, body.session).await?,
+            false => Vec::new(),
+        };
+        if !tasks.is_empty() || wanted.is_some() {
+            return Ok(Work { tasks, wanted });
+        }
+        if *stopping.borrow_and_update() {
+            return Ok(nothing());
+        }
+        tokio::select! {
+            () = woken => {}
+            () = &mut over => return Ok(nothing()),
+            // The agent asks another replica then, instead of holding this one up.
+            _ = stopping.changed() => return Ok(nothing()),
+        }
+        agent = look_up(platform, agent.node, agent.key).await?;
+        agent.current(body.session)?;
+        agent.reachable()?;
+    }
+}
+
+fn nothing() -> Work {
+    Work { tasks: Vec::new(), wanted: None }
+}
+
+/// Writes down how far the agent has followed, and has those looked at that may wait for it. Should that be lost, they look by
+/// themselves.
+async fn applied(platform: &Platform, node: NodeId, revision: i64) -> Result<()> {
+    let mut tx = platform.store.begin().await.map_err(refuse)?;
+    tx.wanted_applied(node, revision).await.map_err(refuse)?;
+    tx.commit().await.map_err(refuse)?;
+    let mut tx = platform.store.begin().await.map_err(refuse)?;
+    tx.wanted_wake(node, platform.world.now()).await.map_err(refuse)?;
+    tx.commit().await.map_err(refuse)?;
+    platform.fleet.operations.notify_one();
+    Ok(())
+}
+
+async fn deliver(platform: &Platform, agent: &Admitted, session: i64) -> Result<Vec<Wired>> {
+    let now = platform.world.now();
+    let tasks = platform.store.task_deliver(agent.node, session, now, MOST).await.map_err(refuse)?;
+    Ok(tasks.into_iter().filter_map(wired).collect())
+}
+
+/// A task as it stands on the wire. One that cannot be read stays where it is until it expires, and holds up no other.
+fn wired(task: Task) -> Option<Wired> {
+    let kind = serde_json::from_value::<TaskKind>(task.kind.as_str().into());
+    let details = serde_json::from_value::<Details>(task.payload);
+    let (Ok(kind), Ok(details)) = (kind, details) else {
+        tracing::error!(task = %task.id, "a task cannot be read, so nobody gets it");
+        return None;
+    };
+    Some(Wired {
+        id: task.id,
+        kind,
+        allocation_id: task.allocation_id,
+        incarnation: task.incarnation,
+        generation: task.generation,
+        details,
+        correlation_id: task.correlation_id,
+        expires_at: task.expires_at,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TaskKind;
+
+    #[test]
+    fn every_kind_of_task_has_a_word_on_the_wire() {
+        for kind in muster_model::task::TaskKind::ALL {
+            serde_json::from_value::<TaskKind>(kind.as_str().into()).unwrap();
+        }
+    }
+}

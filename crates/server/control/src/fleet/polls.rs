@@ -1,0 +1,145 @@
+//! Who waits in a poll at this server, and what wakes them.
+//!
+//! A task that this server queued wakes its node's poll at once; for those of other replicas one read for all waiting
+//! nodes looks every 150 ms. A read for each poll was rejected: with a thousand nodes it is a thousand times the load for
+//! the same answer.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use muster_db::Standing;
+use muster_ids::NodeId;
+use tokio::sync::Notify;
+
+use crate::Platform;
+
+/// How often to look for tasks.
+const LOOK: Duration = Duration::from_millis(150);
+/// How often to look whether those who wait are still to be listened to.
+const STANDING: Duration = Duration::from_millis(500);
+
+/// The polls of one node. As a rule there is one.
+struct Waiting {
+    notify: Arc<Notify>,
+    /// The session of the one that came last.
+    session: i64,
+    /// Whether it may be given work.
+    clean: bool,
+    /// What it has of what its node should have.
+    revision: i64,
+    count: usize,
+}
+
+#[derive(Default)]
+pub(super) struct Polls {
+    waiting: Mutex<HashMap<NodeId, Waiting>>,
+    /// Somebody has begun to wait.
+    entered: Notify,
+}
+
+/// A place in the queue; given up when dropped, also when the agent hangs up.
+pub(super) struct Seat<'p> {
+    polls: &'p Polls,
+    node: NodeId,
+    pub(super) notify: Arc<Notify>,
+}
+
+impl Drop for Seat<'_> {
+    fn drop(&mut self) {
+        let mut waiting = self.polls.lock();
+        if let Some(here) = waiting.get_mut(&self.node) {
+            here.count -= 1;
+            if here.count == 0 {
+                waiting.remove(&self.node);
+            }
+        }
+    }
+}
+
+impl Polls {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<NodeId, Waiting>> {
+        self.waiting.lock().expect("no holder of this lock can panic")
+    }
+
+    pub(super) fn enter(&self, node: NodeId, standing: &Standing, revision: i64) -> Seat<'_> {
+        let mut waiting = self.lock();
+        let here = waiting.entry(node).or_insert_with(|| Waiting {
+            notify: Arc::new(Notify::new()),
+            session: standing.session,
+            clean: standing.clean,
+            revision,
+            count: 0,
+        });
+        if here.session != standing.session {
+            // The older agent's poll has no business here any more.
+            here.notify.notify_waiters();
+        }
+        (here.session, here.clean, here.revision) = (standing.session, standing.clean, revision);
+        here.count += 1;
+        let notify = here.notify.clone();
+        drop(waiting);
+        self.entered.notify_one();
+        Seat { polls: self, node, notify }
+    }
+
+    pub(super) fn wake(&self, node: NodeId) {
+        if let Some(here) = self.lock().get(&node) {
+            here.notify.notify_waiters();
+        }
+    }
+
+    fn wake_for_work(&self, nodes: &[NodeId]) {
+        let waiting = self.lock();
+        for here in nodes.iter().filter_map(|node| waiting.get(node)).filter(|here| here.clean) {
+            here.notify.notify_waiters();
+        }
+    }
+
+    fn nodes(&self) -> Vec<NodeId> {
+        self.lock().keys().copied().collect()
+    }
+
+    /// Wakes those who must not wait any longer; they find out why by themselves.
+    fn wake_outdated(&self, asked: &[NodeId], standings: &HashMap<NodeId, Standing>) {
+        let waiting = self.lock();
+        for (node, here) in asked.iter().filter_map(|node| Some((node, waiting.get(node)?))) {
+            let fine = standings.get(node).is_some_and(|standing| {
+                !standing.retired
+                    && !standing.unreachable
+                    && standing.session == here.session
+                    && standing.wanted <= here.revision
+            });
+            if !fine {
+                here.notify.notify_waiters();
+            }
+        }
+    }
+}
+
+impl Platform {
+    /// Wakes polls until dropped; rests while nobody waits.
+    pub async fn run_polls(self: Arc<Self>) {
+        let polls = &self.fleet.polls;
+        let mut looked = Instant::now();
+        loop {
+            if polls.lock().is_empty() {
+                polls.entered.notified().await;
+            }
+            tokio::time::sleep(LOOK).await;
+            match self.store.task_nodes_waiting(self.world.now()).await {
+                Ok(nodes) => polls.wake_for_work(&nodes),
+                Err(error) => tracing::debug!(%error, "waiting tasks are looked for again"),
+            }
+            if looked.elapsed() < STANDING {
+                continue;
+            }
+            looked = Instant::now();
+            let asked = polls.nodes();
+            match self.store.node_standings(&asked).await {
+                Ok(standings) => polls.wake_outdated(&asked, &standings.into_iter().collect()),
+                Err(error) => tracing::debug!(%error, "the standing of nodes is looked at again"),
+            }
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! An agent says what became of its tasks.
+
+use muster_db::{StoreError, TaskReport};
+use muster_model::task::{Task, TaskKind, TaskState};
+use muster_wire::task::{Ending, Report};
+use muster_wire::wire::{Heard, Reports};
+use serde_json::json;
+
+use super::admit::Admitted;
+use crate::Cx;
+use crate::adapter_task::PREFIX;
+use crate::refuse::{Result, refuse};
+
+/// Carries out `report`. Each is taken by itself: one that comes too late does not hold up the others.
+pub async fn report(cx: &Cx, agent: &Admitted, body: Reports) -> Result<Heard> {
+    agent.current(body.session)?;
+    let platform = &cx.platform;
+    platform.fleet.hear(agent.node);
+    let mut refused = Vec::new();
+    for report in body.reports {
+        let id = report.task_id;
+        let said = TaskReport {
+            id,
+            incarnation: report.incarnation,
+            generation: report.generation,
+            state: ended(&report),
+            result: json!(report.findings),
+            message: report.message,
+        };
+        match take(cx, agent, body.session, &said).await {
+            // Nobody may wait for it.
+            Ok(For::Adapter) => drop(platform.tasks_ended.send(id)),
+            Ok(For::Engine) => platform.fleet.operations.notify_one(),
+            Err(StoreError::Fenced) => {
+                platform.metrics.stale_reports.inc();
+                tracing::warn!(node = %agent.node, task = %id, "a report came too late and was not taken");
+                refused.push(id);
+            }
+            // What was taken so far is taken; the agent repeats all of it, and finds those taken already.
+            Err(error) => return Err(refuse(error)),
+        }
+    }
+    Ok(Heard { refused })
+}
+
+fn ended(report: &Report) -> TaskState {
+    match report.ending {
+        Ending::Done => TaskState::Done,
+        Ending::Failed => TaskState::Failed,
+    }
+}
+
+/// Who waits for the end of a task.
+enum For {
+    Engine,
+    Adapter,
+}
+
+/// The report and the waking of its operation, together. The operation's row comes first, as in the engine: two
+/// transactions that take rows in opposite orders would lock each other out. The session is looked at again at the end: a
+/// newer agent may have said hello since this one was let in, and then the task is its to report on.
+async fn take(cx: &Cx, agent: &Admitted, session: i64, said: &TaskReport) -> muster_db::Result<For> {
+    let store = &cx.platform.store;
+    let task = store.task_lookup(said.id).await?.ok_or(StoreError::Fenced)?;
+    let waits = if task.key.starts_with(PREFIX) { For::Adapter } else { For::Engine };
+    if said_before(&task, agent, said) {
+        return Ok(waits);
+    }
+    let mut tx = store.begin().await?;
+    let written = async {
+        // Behind a stream there is no operation: who waits for it sees the agent come. What an adapter asked for is no news to
+        // the engine before the adapter says so.
+        if task.kind != TaskKind::Stream && matches!(waits, For::Engine) {
+            tx.operation_wake(task.operation_id, cx.now).await?;
+        }
+        tx.task_report(agent.node, said, cx.now).await?;
+        tx.node_in_session(agent.node, session).await
+    };
+    match written.await {
+        Ok(()) => tx.commit().await.map(|()| waits),
+        Err(error) => {
+            tx.rollback().await;
+            Err(error)
+        }
+    }
+}
+
+/// An agent that did not hear the answer says the same again; that is no stale report.
+fn said_before(task: &Task, agent: &Admitted, said: &TaskReport) -> bool {
+    task.node_id == agent.node
+        && (task.incarnation, task.generation) == (said.incarnation, said.generation)
+        && task.state == said.state
+        && task.result.as_ref() == Some(&said.result)
+}

@@ -1,0 +1,283 @@
+//! A node is told a secret of a cell that it was ordered to make, or that a task of its own wants written into one.
+//!
+//! Unlike the other requests of agents this is a command: each delivery is in the audit of the cell's tenant, and told in its
+//! project's stream, in the transaction that found the cell still to be this incarnation on this node. The content is told only
+//! after that has committed.
+//!
+//! Whatever is wrong, the answer is the same: an agent that asks for what is not its own learns nothing, not even what there is.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use jiff::SignedDuration;
+use muster_api::{Code, Problem};
+use muster_db::StoreError;
+use muster_ids::{AuditId, ProjectId, RepositoryId};
+use muster_model::audit::{Entry, Outcome, Target};
+use muster_model::cell::{Cell, CellState};
+use muster_model::event::EventType;
+use muster_model::secret::{ProjectSecret, RuntimeSecret};
+use muster_model::task::{Task, TaskKind, TaskState};
+use muster_wire::cell::{CellSpec, SecretFile};
+use muster_wire::task::{CellAct, Details};
+use muster_wire::wire::{SecretAsk, SecretTold, SecretWhat};
+use serde_json::{Value, json};
+use zeroize::Zeroizing;
+
+use super::admit::Admitted;
+use super::tell;
+use crate::Cx;
+use crate::commit::target;
+use crate::refuse::{Result, refuse};
+use crate::runtime_secret::{self, Pull, pull};
+use crate::secret::{self, Named, named};
+
+const ACTION: &str = "secret.deliver";
+
+fn absent() -> Problem {
+    Problem::not_found("secret of this incarnation of a cell on this node")
+}
+
+/// Carries out `secret`.
+pub async fn secret(cx: &Cx, agent: &Admitted, body: SecretAsk) -> Result<SecretTold> {
+    agent.current(body.session)?;
+    agent.reachable()?;
+    cx.platform.fleet.hear(agent.node);
+    let told = match tried(cx, agent, &body).await {
+        Ok(told) => told,
+        Err(problem) => {
+            if problem.code == Code::NotFound {
+                note_refusal(cx, agent, &body).await;
+            }
+            return Err(problem);
+        }
+    };
+    cx.platform.unsealed.notify_one();
+    Ok(told)
+}
+
+async fn tried(cx: &Cx, agent: &Admitted, body: &SecretAsk) -> Result<SecretTold> {
+    let store = &cx.platform.store;
+    let cell = store.cell_lookup(body.cell_id).await.map_err(refuse)?.ok_or_else(absent)?;
+    let lives = matches!(cell.state, CellState::Requested | CellState::Provisioning | CellState::Running);
+    if cell.node_id != agent.node || cell.incarnation != body.incarnation || !lives {
+        return Err(absent());
+    }
+    match &body.what {
+        SecretWhat::File(file) => deliver(cx, agent, body.session, &cell, file).await,
+        SecretWhat::ArtifactPull => issue(cx, agent, body.session, &cell).await,
+    }
+}
+
+/// The content of one of the cell's files.
+async fn deliver(cx: &Cx, agent: &Admitted, session: i64, cell: &Cell, file: &str) -> Result<SecretTold> {
+    let platform = &cx.platform;
+    let spec: CellSpec = serde_json::from_value(cell.spec.clone())
+        .map_err(|_| refuse(StoreError::Corrupt("what a cell is made of")))?;
+    let asked = match by_task(cx, agent, cell, file).await? {
+        Some(asked) => asked,
+        None => spec.secrets.into_iter().find(|given| given.file == file).ok_or_else(absent)?,
+    };
+    let found = named(&platform.store, cell.project_id, &asked.secret, cx.now).await.map_err(refuse)?;
+    let delivery = match found.ok_or_else(absent)? {
+        Named::Project(found) => Delivery::of_project(cell, file, found),
+        Named::Runtime(found) => Delivery::of_runtime(cell, file, found).ok_or_else(absent)?,
+    };
+    let owner = cell.scope().chain();
+    let plain = platform.envelope.open(&platform.store, &owner, &delivery.context, &delivery.sealed).await?;
+    let news = News {
+        event: EventType::SecretDelivered,
+        target: delivery.target,
+        subject: delivery.subject,
+        data: delivery.data,
+    };
+    write(cx, agent, session, cell, None, news).await?;
+    let value = Zeroizing::new(STANDARD.encode(&*plain));
+    Ok(SecretTold { value: value.to_string() })
+}
+
+/// What a task that the agent has, and has not answered yet, wants written under this name into this incarnation of the cell. A
+/// task that is over opens nothing any more.
+async fn by_task(cx: &Cx, agent: &Admitted, cell: &Cell, file: &str) -> Result<Option<SecretFile>> {
+    let tasks = cx.platform.store.task_open_on(agent.node).await.map_err(refuse)?;
+    let named = |task: Task| {
+        let given = task.kind == TaskKind::CellFiles
+            && matches!(task.state, TaskState::Delivered | TaskState::Running)
+            && task.expires_at > cx.now;
+        let details = given.then(|| serde_json::from_value::<Details>(task.payload).ok()).flatten()?;
+        let order = details.cell.filter(|order| order.cell_id == cell.id)?;
+        let Some(CellAct::Files(files)) = details.act.filter(|_| order.incarnation == cell.incarnation)
+        else {
+            return None;
+        };
+        files.secrets.into_iter().find(|given| given.file == file)
+    };
+    // The last one counts, as it would for the file.
+    Ok(tasks.into_iter().rev().find_map(named))
+}
+
+/// A sealed content, and what is told of its delivery.
+struct Delivery {
+    context: String,
+    sealed: Vec<u8>,
+    target: Target,
+    subject: String,
+    data: Value,
+}
+
+impl Delivery {
+    fn of_project(cell: &Cell, file: &str, found: ProjectSecret) -> Self {
+        Self {
+            context: ProjectSecret::context(found.id, found.revision),
+            target: target("secret", found.id, &found.name),
+            subject: secret::path(&found),
+            data: json!({
+                "name": found.name, "secret_id": found.id, "revision": found.revision,
+                "cell_id": cell.id, "incarnation": cell.incarnation, "file": file,
+            }),
+            sealed: found.sealed,
+        }
+    }
+
+    /// Nothing where it was erased since it was found.
+    fn of_runtime(cell: &Cell, file: &str, found: RuntimeSecret) -> Option<Self> {
+        Some(Self {
+            context: RuntimeSecret::context(found.id),
+            target: target("runtime_secret", found.id, &found.name),
+            subject: runtime_secret::path(&found),
+            data: json!({
+                "name": found.name, "runtime_secret_id": found.id,
+                "cell_id": cell.id, "incarnation": cell.incarnation, "file": file,
+            }),
+            sealed: found.sealed?,
+        })
+    }
+}
+
+/// A credential to read the repository that the cell's image is in. One that was issued before is over with it: its answer was
+/// lost, or the agent began anew.
+async fn issue(cx: &Cx, agent: &Admitted, session: i64, cell: &Cell) -> Result<SecretTold> {
+    let platform = &cx.platform;
+    let repository = match pulled_by_task(cx, agent, cell).await? {
+        Some(repository) => repository,
+        None => {
+            let artifact = cell.artifact_id.ok_or_else(absent)?;
+            let artifact = platform.store.artifact_lookup(artifact).await.map_err(refuse)?;
+            artifact.ok_or_else(absent)?.repository_id
+        }
+    };
+    let Pull { secret, token } = pull(&platform.world, cell, cell.name.clone(), repository, cx.now);
+    let news = News {
+        event: EventType::RuntimeSecretIssued,
+        target: target("runtime_secret", secret.id, &secret.name),
+        subject: runtime_secret::path(&secret),
+        data: runtime_secret::facts(&secret, None),
+    };
+    write(cx, agent, session, cell, Some(&secret), news).await?;
+    let value = Zeroizing::new(STANDARD.encode(token.reveal()));
+    Ok(SecretTold { value: value.to_string() })
+}
+
+/// The repository that a task of the agent's pulls from for the next incarnation of the cell, while that task is under way.
+async fn pulled_by_task(cx: &Cx, agent: &Admitted, cell: &Cell) -> Result<Option<RepositoryId>> {
+    let tasks = cx.platform.store.task_open_on(agent.node).await.map_err(refuse)?;
+    let pulled = |task: Task| {
+        let under_way = task.kind == TaskKind::ImagePull
+            && matches!(task.state, TaskState::Delivered | TaskState::Running)
+            && task.expires_at > cx.now;
+        let details = under_way.then(|| serde_json::from_value::<Details>(task.payload).ok()).flatten()?;
+        let order = details.cell.filter(|order| order.cell_id == cell.id)?;
+        order.pull.filter(|_| order.incarnation == cell.incarnation)
+    };
+    let Some(pull) = tasks.into_iter().rev().find_map(pulled) else { return Ok(None) };
+    let place = pull.repository.split_once('/');
+    let place = place.and_then(|(project, name)| Some((project.parse::<ProjectId>().ok()?, name)));
+    let (project, name) = place.ok_or_else(absent)?;
+    let found = cx.platform.store.repository_by_name(project, name).await.map_err(refuse)?;
+    Ok(Some(found.ok_or_else(absent)?.id))
+}
+
+/// What happened, as it is told.
+struct News {
+    event: EventType,
+    target: Target,
+    subject: String,
+    data: Value,
+}
+
+/// The audit entry and the event, with the credential where one is issued; none of them unless the agent is still the node's and
+/// the cell still this incarnation.
+async fn write(
+    cx: &Cx,
+    agent: &Admitted,
+    session: i64,
+    cell: &Cell,
+    credential: Option<&RuntimeSecret>,
+    news: News,
+) -> Result<()> {
+    let platform = &cx.platform;
+    let node = platform.store.node_lookup(agent.node).await.map_err(refuse)?.ok_or_else(absent)?;
+    let mut tx = platform.store.begin().await.map_err(refuse)?;
+    let written = async {
+        tx.cell_hold(cell.id, cell.incarnation).await?;
+        if let Some(secret) = credential {
+            if let Some(repository) = secret.repository_id {
+                tx.runtime_secret_revoke_earlier(cell.id, cell.incarnation, repository, cx.now).await?;
+            }
+            tx.runtime_secret_insert(secret).await?;
+        }
+        // After the cell's row, as in the engine: a newer agent may have said hello since this one was let in.
+        tx.node_in_session(agent.node, session).await?;
+        let news = tell::News {
+            actor: tell::agent(agent.node, &node.name),
+            action: ACTION,
+            target: news.target,
+            subject: news.subject,
+            events: vec![(news.event, news.data)],
+            correlation_id: &cx.correlation_id,
+            at: cx.now,
+        };
+        platform.tell_in(&mut tx, cell.scope(), news).await
+    };
+    match written.await {
+        Ok(()) => tx.commit().await.map_err(refuse),
+        Err(error) => {
+            tx.rollback().await;
+            Err(match error {
+                StoreError::Fenced => absent(),
+                error => refuse(error),
+            })
+        }
+    }
+}
+
+/// An agent that asks for what it is not told is in the platform's audit: the first time in a minute at once, then counted. What
+/// it asked for is its own word, so the tenant that the cell may be of is not troubled with it.
+async fn note_refusal(cx: &Cx, agent: &Admitted, body: &SecretAsk) {
+    let platform = &cx.platform;
+    let write = async {
+        let node = platform.store.node_lookup(agent.node).await?;
+        let name = node.map(|node| node.name).unwrap_or_default();
+        let entry = Entry {
+            id: platform.world.id::<AuditId>(),
+            at: cx.now,
+            actor: tell::agent(agent.node, &name),
+            action: ACTION.to_owned(),
+            outcome: Outcome::Denied,
+            code: Some(Code::NotFound.as_str().to_owned()),
+            target: Some(Target { kind: "cell".to_owned(), id: body.cell_id.to_string(), name: None }),
+            tenant_id: None,
+            project_id: None,
+            correlation_id: cx.correlation_id.clone(),
+            count: 1,
+            detail: json!({"incarnation": body.incarnation}),
+        };
+        let minute = cx.now.as_second() / SignedDuration::from_mins(1).as_secs();
+        let mut tx = platform.store.begin().await?;
+        tx.refusal_count(&entry, minute, platform.world.uuid()).await?;
+        tx.commit().await
+    };
+    match write.await {
+        Ok(()) => platform.unsealed.notify_one(),
+        Err(error) => tracing::warn!(%error, node = %agent.node, "a refusal could not be audited"),
+    }
+}

@@ -1,0 +1,103 @@
+//! The slots that an inventory shows. A discovered slot is only told of; an operator's approval makes it usable. One whose
+//! device is not there any more is kept from everybody until it is.
+
+use jiff::Timestamp;
+use muster_db::{Presence, Tx};
+use muster_ids::{NodeId, SlotId, World};
+use muster_model::audit::Target;
+use muster_model::event::EventType;
+use muster_model::node::{Node, Slot, SlotState};
+use muster_wire::inventory::Inventory;
+use serde_json::json;
+
+use super::tell;
+use crate::Cx;
+
+/// So many of those who wait in line are looked at when slots can be used again.
+const IN_LINE: i64 = 8;
+
+/// What has to be written so that every GPU of `found` is known. What is approved or quarantined stays as it is: its facts
+/// change with the approval of the difference, not before.
+pub(super) fn discovered(world: &World, node: NodeId, found: &Inventory, known: &[Slot]) -> Vec<Slot> {
+    let slots = found.gpus.iter().map(|gpu| Slot {
+        id: world.id(),
+        node_id: node,
+        kind: "gpu".to_owned(),
+        device: gpu.uuid.clone(),
+        ordinal: gpu.ordinal,
+        model: gpu.model.clone(),
+        memory_mb: gpu.memory_mb,
+        numa: gpu.numa,
+        island: gpu.island,
+        state: SlotState::Discovered,
+        reason: None,
+        allocation_id: None,
+        version: 1,
+    });
+    let facts = |slot: &Slot| (slot.ordinal, slot.model.clone(), slot.memory_mb, slot.numa, slot.island);
+    slots
+        .filter(|slot| match known.iter().find(|known| known.device == slot.device) {
+            None => true,
+            Some(known) if known.state == SlotState::Discovered => facts(known) != facts(slot),
+            Some(known) => known.state == SlotState::Retired,
+        })
+        .collect()
+}
+
+/// Writes down what was found, which devices are not there any more and which are there again, and tells of the slots that
+/// are lost or won by that. The node's row is locked by the request that brings the inventory. The answer says whether
+/// somebody who waits in line may get something now.
+pub(super) async fn write(
+    tx: &mut Tx,
+    cx: &Cx,
+    node: &Node,
+    action: &str,
+    inventory: &Inventory,
+    discovered: &[Slot],
+) -> muster_db::Result<bool> {
+    let devices = inventory.gpus.iter().map(|gpu| gpu.uuid.as_str()).collect();
+    // First, because a device that was retired and comes back is missing until then.
+    let Presence { lost, found } = tx.slot_presence(node.id, &devices, cx.now).await?;
+    add(tx, discovered, cx.now).await?;
+    for (id, device) in &lost {
+        tell_of(tx, cx, node, action, (*id, device), EventType::SlotQuarantined).await?;
+    }
+    for (id, device) in &found {
+        tell_of(tx, cx, node, action, (*id, device), EventType::SlotFound).await?;
+    }
+    if !found.is_empty() {
+        tx.operation_wake_in_line(cx.now, IN_LINE).await?;
+    }
+    Ok(!found.is_empty())
+}
+
+pub(super) async fn add(tx: &mut Tx, slots: &[Slot], at: Timestamp) -> muster_db::Result<()> {
+    for slot in slots {
+        tx.slot_upsert(slot, at).await?;
+    }
+    Ok(())
+}
+
+async fn tell_of(
+    tx: &mut Tx,
+    cx: &Cx,
+    node: &Node,
+    action: &str,
+    (id, device): (SlotId, &str),
+    event: EventType,
+) -> muster_db::Result<()> {
+    let mut told = json!({"node_id": node.id, "device": device});
+    if event == EventType::SlotQuarantined {
+        told["reason"] = json!("its device is not there any more");
+    }
+    let news = tell::News {
+        actor: tell::agent(node.id, &node.name),
+        action,
+        target: Target { kind: "slot".to_owned(), id: id.to_string(), name: Some(device.to_owned()) },
+        subject: format!("/v1/slots/{id}"),
+        events: vec![(event, told)],
+        correlation_id: &cx.correlation_id,
+        at: cx.now,
+    };
+    cx.platform.tell(tx, news).await
+}

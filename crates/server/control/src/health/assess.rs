@@ -1,0 +1,383 @@
+//! Assesses the health of one instance and its members, and writes down what changed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+use muster_db::{MemberPlace, StoreError, Tx};
+use muster_ids::{InstanceId, MemberId, TypedId as _};
+use muster_manifest::{AppKind, Manifest};
+use muster_model::assess::{Assessment, Bounds, HealthReason, MemberFacts, NodeFacts, assess_member};
+use muster_model::event::EventType;
+use muster_model::instance::{Component, Health, Instance, InstanceFailure, InstanceState, health_of};
+use muster_model::member::{Member, MemberFailure, MemberState};
+use serde_json::json;
+
+use super::repair;
+use crate::instance::{manifest_of, standings};
+use crate::telling::Told;
+use crate::{Cx, instance, member};
+
+/// A service may be away for so long before its member counts as broken.
+const RESTART: SignedDuration = SignedDuration::from_secs(30);
+/// A node confirms its cells with each poll; one that has not for so many heartbeats does not confirm them.
+pub(crate) const CONFIRM_HEARTBEATS: i32 = 3;
+
+/// What came of an assessment.
+#[derive(Default)]
+pub(crate) struct Assessed {
+    /// Events to append.
+    pub(crate) told: Vec<Told>,
+    /// Whether an operation was opened.
+    pub(crate) opened: bool,
+}
+
+/// A member with its new health.
+pub(super) struct MemberAssessed {
+    pub(super) member: Member,
+    pub(super) assessed: Assessment,
+    before: Health,
+    changed: bool,
+}
+
+/// What was read before the transaction: it changes rarely, and what is said there of an older incarnation does not count.
+pub(crate) struct Facts {
+    pub(crate) manifest: Manifest,
+    pub(crate) places: Vec<MemberPlace>,
+}
+
+impl Facts {
+    /// Reads them.
+    pub(crate) async fn read(cx: &Cx, instance: &Instance) -> crate::refuse::Result<Self> {
+        let (_, manifest) = manifest_of(cx, instance, instance.app_version_id).await?;
+        let places = cx.platform.store.member_places(instance.id).await.map_err(crate::refuse::refuse)?;
+        Ok(Self { manifest, places })
+    }
+
+    fn has_adapter(&self) -> bool {
+        self.manifest.artifact_kind != AppKind::Launchable
+    }
+
+    /// After so long without a report its adapter counts as silent: two missed looks and a little.
+    pub(crate) fn silence(&self, wish_seconds: Option<i64>) -> SignedDuration {
+        let every = wish_seconds.unwrap_or(self.manifest.reconcile_seconds.into());
+        SignedDuration::from_secs(every.max(i64::from(self.manifest.reconcile_seconds)) * 2 + 5)
+    }
+
+    /// Whether an assessment would change nothing: then none is written, and no lock taken.
+    async fn is_settled(&self, cx: &Cx, instance: &Instance) -> muster_db::Result<bool> {
+        let store = &cx.platform.store;
+        let (silent_at, due_at) = store.instance_assessment(instance.id).await?;
+        if due_at.is_some_and(|due| due <= cx.now) || (self.has_adapter() && silent_at.is_none()) {
+            return Ok(false);
+        }
+        let (living, components) =
+            tokio::try_join!(store.member_living(instance.id), store.component_list(instance.id))?;
+        let active = living.iter().filter(|member| member.state == MemberState::Active);
+        let unchanged = active.map(|member| self.assess(member, silent_at, bounds(cx), cx.now)).all(|one| {
+            !one.changed && one.assessed.review_at.is_none_or(|at| due_at.is_some_and(|due| due <= at))
+        });
+        let standings = standings(&self.manifest, &components, living.iter().map(|member| (member, 1)));
+        let health = health_of(&standings.into_values().collect::<Vec<_>>());
+        let broken = living.iter().any(repair::is_broken);
+        let dead = self.places.iter().any(|place| place.dead_since.is_some());
+        Ok(unchanged && !broken && !dead && health == instance.health)
+    }
+
+    fn assess(
+        &self,
+        member: &Member,
+        silent_at: Option<Timestamp>,
+        bounds: Bounds,
+        now: Timestamp,
+    ) -> MemberAssessed {
+        let place = self.places.iter().find(|place| place.member_id == member.id);
+        let node = place.and_then(|place| {
+            Some(NodeFacts {
+                name: place.node_name.as_deref()?,
+                unreachable_since: place.unreachable_since,
+                confirmed_at: place.confirmed_at,
+            })
+        });
+        let current = member.health_incarnation == member.incarnation;
+        let facts = MemberFacts {
+            incarnation: member.incarnation,
+            changed_at: member.updated_at,
+            node,
+            cell: place.and_then(|place| place.cell.as_ref()),
+            report: place.and_then(|place| place.report.as_ref()),
+            adapter_silent_at: silent_at,
+            before: member.health_reason.zip(member.health_since).filter(|_| current),
+        };
+        let assessed = assess_member(&facts, bounds, now);
+        let before = member.known_health();
+        let changed = !current
+            || member.health != assessed.health
+            || member.health_reason != assessed.reason
+            || member.health_message != assessed.message;
+        MemberAssessed { member: member.clone(), assessed, before, changed }
+    }
+}
+
+/// How long each source may be silent.
+pub(crate) fn bounds(cx: &Cx) -> Bounds {
+    Bounds { confirm: cx.platform.heartbeat() * CONFIRM_HEARTBEATS, restart: RESTART }
+}
+
+/// Assesses an instance that an agent or the watch names; writes only where something changed.
+pub(crate) async fn assess(cx: &Cx, id: InstanceId) -> crate::refuse::Result<()> {
+    use crate::refuse::refuse;
+    let store = &cx.platform.store;
+    let Some(instance) = store.instance_lookup(id).await.map_err(refuse)? else { return Ok(()) };
+    if instance.state != InstanceState::Running {
+        return Ok(());
+    }
+    let facts = Facts::read(cx, &instance).await?;
+    if facts.is_settled(cx, &instance).await.map_err(refuse)? {
+        return Ok(());
+    }
+    let mut tx = store.begin().await.map_err(refuse)?;
+    let written = async {
+        let Some(instance) = tx.instance_hold(id).await? else { return Ok((false, false)) };
+        let Assessed { told, opened } = assess_in(cx, &mut tx, &instance, &facts).await?;
+        let news = !told.is_empty();
+        if news {
+            cx.tell_as_platform(&mut tx, instance.scope(), told).await?;
+        }
+        Ok::<_, StoreError>((news, opened))
+    };
+    match written.await {
+        Ok((news, opened)) => {
+            tx.commit().await.map_err(refuse)?;
+            if news {
+                cx.platform.unsealed.notify_one();
+            }
+            if opened {
+                cx.platform.engine.wake.notify_one();
+            }
+            Ok(())
+        }
+        Err(error) => {
+            tx.rollback().await;
+            Err(refuse(error))
+        }
+    }
+}
+
+/// The statements, for an instance whose row is held.
+pub(crate) async fn assess_in(
+    cx: &Cx,
+    tx: &mut Tx,
+    instance: &Instance,
+    facts: &Facts,
+) -> muster_db::Result<Assessed> {
+    if instance.state != InstanceState::Running {
+        return Ok(Assessed::default());
+    }
+    let (now, bounds) = (cx.now, bounds(cx));
+    let silent_at = match (facts.has_adapter(), tx.instance_silent_at(instance.id).await?) {
+        (false, _) => None,
+        (true, None) => Some(now + facts.silence(None)),
+        (true, noted) => noted,
+    };
+    let living = tx.member_living_now(instance.id).await?;
+    let components = tx.component_list_now(instance.id).await?;
+    let mut told = Vec::new();
+    let mut members = Vec::new();
+    for member in &living {
+        if !matches!(member.state, MemberState::Active | MemberState::Drained) {
+            continue;
+        }
+        let mut one = facts.assess(member, silent_at, bounds, now);
+        // One that is out of work is not expected to do well; that its cell is dead is worth knowing all the same.
+        if member.state == MemberState::Drained && !one.assessed.is_lost() {
+            continue;
+        }
+        if one.changed && tx.member_health(member.id, member.incarnation, &one.assessed, now).await? {
+            one.member.version += 1;
+            one.member.health = one.assessed.health;
+            one.member.health_incarnation = member.incarnation;
+            one.member.health_message.clone_from(&one.assessed.message);
+            one.member.health_reason = one.assessed.reason;
+            one.member.health_since = Some(one.assessed.since);
+            if one.before != one.assessed.health {
+                told.push(health_changed(&one));
+            }
+        }
+        if one.assessed.is_lost() {
+            if let (MemberState::Drained, Some(cell)) = (member.state, member.cell_id) {
+                // Its owner took it out of work: no policy puts it back.
+                tx.cell_restart_decide(cell, member.incarnation, false, now).await?;
+            }
+            fail_lost(tx, &mut one, &mut told, now).await?;
+        }
+        members.push(one);
+    }
+    if silence_begins(&living, &members) {
+        let data = json!({"name": instance.name, "since": silent_at});
+        told.push((EventType::InstanceAdapterSilent, instance::path(instance), data));
+    }
+    let review_at = members.iter().filter_map(|one| one.assessed.review_at).filter(|at| *at > now).min();
+    let now_living = current(&living, &members);
+    let standings = standings(&facts.manifest, &components, now_living.iter().map(|member| (member, 1)));
+    let health = health_of(&standings.into_values().collect::<Vec<_>>());
+    let message = why(health, &components, &now_living);
+    if tx.instance_health(instance.id, health, message.as_deref(), now).await? && instance.health != health {
+        told.push(instance_changed(instance, health, message.as_deref()));
+    }
+    let repaired = repair::repair(cx, tx, instance, facts, &components, &now_living).await?;
+    told.extend(repaired.told);
+    if repaired.exhausted && below_minimum(&facts.manifest, &now_living, &repaired.busy) {
+        fail_broken(tx, &now_living, &repaired.busy, &mut told, now).await?;
+        // Repairs counted into the row: what is moved on is what is there now.
+        if let Some(held) = tx.instance_now(instance.id).await? {
+            told.extend(fail_instance(tx, &held, message.as_deref(), now).await?);
+        }
+    }
+    tx.instance_assessed(instance.id, review_at, silent_at).await?;
+    Ok(Assessed { told, opened: repaired.opened })
+}
+
+/// Whether the adapter counts as silent since this assessment.
+fn silence_begins(living: &[Member], assessed: &[MemberAssessed]) -> bool {
+    let silent = Some(HealthReason::AdapterSilent);
+    let was =
+        |member: &Member| member.health_incarnation == member.incarnation && member.health_reason == silent;
+    assessed.iter().any(|one| one.changed && one.assessed.reason == silent) && !living.iter().any(was)
+}
+
+/// The living members with what was just written of them.
+fn current(living: &[Member], assessed: &[MemberAssessed]) -> Vec<Member> {
+    let newest: BTreeMap<MemberId, &Member> =
+        assessed.iter().map(|one| (one.member.id, &one.member)).collect();
+    living.iter().map(|member| newest.get(&member.id).copied().unwrap_or(member).clone()).collect()
+}
+
+/// Its cell is proved dead, so it is not active any more. A member that an operation works on is that operation's to move.
+async fn fail_lost(
+    tx: &mut Tx,
+    one: &mut MemberAssessed,
+    told: &mut Vec<Told>,
+    now: Timestamp,
+) -> muster_db::Result<()> {
+    if !tx.operation_touching_now(one.member.id.uuid()).await?.is_empty() {
+        return Ok(());
+    }
+    let message = one.assessed.message.clone();
+    one.member = fail_member(tx, &one.member, MemberFailure::CellEnded, message, told, now).await?;
+    Ok(())
+}
+
+async fn fail_member(
+    tx: &mut Tx,
+    member: &Member,
+    reason: MemberFailure,
+    message: Option<String>,
+    told: &mut Vec<Told>,
+    now: Timestamp,
+) -> muster_db::Result<Member> {
+    let after = Member {
+        state: MemberState::Failed,
+        failure_reason: Some(reason),
+        message: message.clone(),
+        ..member.clone()
+    };
+    tx.member_move(member, &after, now).await?;
+    let data = json!({"name": after.name, "component_key": after.component_key, "incarnation": after.incarnation,
+                      "reason": reason, "message": message});
+    told.push((EventType::MemberFailed, member::path(&after), data));
+    Ok(Member { version: after.version + 1, ..after })
+}
+
+/// The rule for `running` to `failed`: the budget of repairs is spent, and a component is left with fewer members than it needs
+/// that are not proved broken. Silence never leads here, nor a service that still has time to restart, nor a member that an
+/// operation works on.
+fn below_minimum(manifest: &Manifest, living: &[Member], busy: &BTreeSet<MemberId>) -> bool {
+    manifest.components.iter().any(|component| {
+        let broken = |member: &Member| {
+            (member.state == MemberState::Failed || repair::is_broken(member)) && !busy.contains(&member.id)
+        };
+        let of_it = living.iter().filter(|member| member.component_key == component.key);
+        let left = of_it.filter(|member| !broken(member)).count();
+        i64::try_from(left).unwrap_or(i64::MAX) < component.count.min
+    })
+}
+
+/// The members that were broken when their instance failed fail with it: no repair comes to them any more.
+async fn fail_broken(
+    tx: &mut Tx,
+    living: &[Member],
+    busy: &BTreeSet<MemberId>,
+    told: &mut Vec<Told>,
+    now: Timestamp,
+) -> muster_db::Result<()> {
+    let broken = living.iter().filter(|member| {
+        member.state == MemberState::Active && repair::is_broken(member) && !busy.contains(&member.id)
+    });
+    for member in broken {
+        fail_member(tx, member, MemberFailure::Unhealthy, member.health_message.clone(), told, now).await?;
+    }
+    Ok(())
+}
+
+async fn fail_instance(
+    tx: &mut Tx,
+    held: &Instance,
+    message: Option<&str>,
+    now: Timestamp,
+) -> muster_db::Result<Vec<Told>> {
+    let reason = InstanceFailure::RepairsExhausted;
+    let after = Instance {
+        state: InstanceState::Failed,
+        reason: Some(reason),
+        message: message.map(str::to_owned),
+        ..held.clone()
+    };
+    tx.instance_move(held, &after, now).await?;
+    let data = json!({"name": held.name, "reason": reason.as_str(), "message": message});
+    Ok(vec![(EventType::InstanceFailed, instance::path(held), data)])
+}
+
+/// Why an instance is not healthy: the first member that is not, or the component that lacks members.
+fn why(health: Health, components: &[Component], living: &[Member]) -> Option<String> {
+    if health == Health::Healthy {
+        return None;
+    }
+    let unwell = living.iter().filter(|member| {
+        member.state == MemberState::Failed
+            || (member.state == MemberState::Active && member.known_health() != Health::Healthy)
+    });
+    let worst = unwell.max_by_key(|member| match member.known_health() {
+        Health::Unhealthy => 2,
+        Health::Unknown => 1,
+        Health::Healthy | Health::Degraded => 0,
+    });
+    if let Some(member) = worst {
+        let message = member.health_message.as_deref().or(member.message.as_deref()).unwrap_or("no details");
+        return Some(format!("{}: {message}", member.name));
+    }
+    let active = |key: &str| {
+        let of_it = living.iter().filter(|member| member.component_key == key);
+        of_it.filter(|member| member.state == MemberState::Active).count()
+    };
+    let short = components
+        .iter()
+        .find(|component| i64::try_from(active(&component.key)).unwrap_or(i64::MAX) < component.desired)?;
+    Some(format!("{} has {} of {} active members", short.key, active(&short.key), short.desired))
+}
+
+fn health_changed(one: &MemberAssessed) -> Told {
+    let member = &one.member;
+    let data = json!({"name": member.name, "component_key": member.component_key, "before": one.before,
+                      "health": one.assessed.health, "reason": one.assessed.reason, "message": one.assessed.message,
+                      "since": one.assessed.since, "incarnation": member.incarnation});
+    (EventType::MemberHealthChanged, member::path(member), data)
+}
+
+fn instance_changed(of: &Instance, health: Health, message: Option<&str>) -> Told {
+    let event = match health {
+        Health::Healthy => EventType::InstanceHealthy,
+        _ => EventType::InstanceHealthChanged,
+    };
+    let data = json!({"name": of.name, "before": of.health, "health": health, "message": message});
+    (event, instance::path(of), data)
+}

@@ -1,0 +1,296 @@
+//! What is done about broken members, in the very transaction that assessed them. A member whose component has `restart: always`
+//! and whose cell ended is recovered, by the budget of its cell. Then a repair is proposed or opened: which of the two, and when
+//! no more, is decided by `muster_model::repair`.
+
+use std::collections::BTreeSet;
+
+use jiff::SignedDuration;
+use muster_db::Tx;
+use muster_engine::member::{RECOVER, REPLACE};
+use muster_engine::{Open, open};
+use muster_ids::{MemberId, OperationId, TypedId as _};
+use muster_manifest::{Manifest, Verb};
+use muster_model::assess::HealthReason;
+use muster_model::event::EventType;
+use muster_model::instance::{Component, Health, Instance, RepairMode};
+use muster_model::member::{Member, MemberFailure, MemberState};
+use muster_model::operation::{AskedBy, Operation};
+use muster_model::repair::{Breaker, Broken, Decision, consider};
+use muster_wire::cell::CellRestart;
+use serde_json::{Value, json};
+
+use super::assess::Facts;
+use super::restart::{self, RestartDecision};
+use crate::member::successor::Successors;
+use crate::telling::Told;
+use crate::{Cx, instance, member};
+
+/// How long a replacement has.
+const WITHIN: SignedDuration = SignedDuration::from_hours(1);
+
+/// What was done.
+#[derive(Default)]
+pub(super) struct Repaired {
+    /// Whether a repair was opened.
+    pub(super) opened: bool,
+    /// Whether members stay broken because the budget of repairs is spent.
+    pub(super) exhausted: bool,
+    /// Broken members that an operation works on: whether they stay broken is not known yet.
+    pub(super) busy: BTreeSet<MemberId>,
+    pub(super) told: Vec<Told>,
+}
+
+/// A member that does not work, and how it is repaired.
+struct Unwell<'m> {
+    member: &'m Member,
+    verb: Verb,
+}
+
+/// Where its cell is dead on a node that answers, it is made anew in its place, with its state; otherwise another takes over.
+fn verb_for(member: &Member, manifest: &Manifest, unreachable: &BTreeSet<MemberId>) -> Verb {
+    let lost = member.failure_reason == Some(MemberFailure::CellEnded)
+        || member.health_reason == Some(HealthReason::CellExited);
+    match lost && manifest.supports(Verb::Recover) && !unreachable.contains(&member.id) {
+        true => Verb::Recover,
+        false => Verb::Replace,
+    }
+}
+
+/// A member that worked and is proved broken. One whose add failed was never counted in.
+pub(super) fn is_broken(member: &Member) -> bool {
+    match member.state {
+        MemberState::Active => {
+            member.known_health() == Health::Unhealthy
+                && member.health_reason != Some(HealthReason::ServiceRestarting)
+        }
+        MemberState::Failed => member.failure_reason == Some(MemberFailure::CellEnded),
+        _ => false,
+    }
+}
+
+/// Decides what is done about the members that do not work, and does it.
+pub(super) async fn repair(
+    cx: &Cx,
+    tx: &mut Tx,
+    of: &Instance,
+    facts: &Facts,
+    components: &[Component],
+    living: &[Member],
+) -> muster_db::Result<Repaired> {
+    let manifest = &facts.manifest;
+    let unreachable = Successors::unreachable(&facts.places);
+    let unwell: Vec<Unwell<'_>> = living
+        .iter()
+        .filter(|member| is_broken(member))
+        .map(|member| Unwell { member, verb: verb_for(member, manifest, &unreachable) })
+        .collect();
+    if unwell.is_empty() {
+        return Ok(Repaired::default());
+    }
+    // What works on the instance as a whole comes to all of its members.
+    let held = tx.operation_touching_now(of.id.uuid()).await?;
+    if held.iter().any(|operation| operation.touches.contains(&of.id.uuid())) {
+        return Ok(Repaired::default());
+    }
+    let replacing = member::quorum::replacing(&held, &BTreeSet::new());
+    let unannounced = tx.member_repair_unannounced(of.id).await?;
+    let mut broken = Vec::new();
+    for one in &unwell {
+        let busy = replacing.contains(&one.member.id)
+            || !tx.operation_touching_now(one.member.id.uuid()).await?.is_empty();
+        broken.push(Broken {
+            member: one.member.id,
+            unannounced: unannounced.contains(&one.member.id),
+            busy,
+        });
+    }
+    let busy: BTreeSet<MemberId> = broken.iter().filter(|one| one.busy).map(|one| one.member).collect();
+    let (told_of_restarts, restarted) = restart_members(cx, tx, of, facts, &unwell, &busy).await?;
+    if restarted {
+        return Ok(Repaired { opened: true, told: told_of_restarts, busy, ..Repaired::default() });
+    }
+    let mut repaired = decide(cx, tx, of, facts, components, &unwell, &broken, &held).await?;
+    repaired.told.splice(0..0, told_of_restarts);
+    Ok(Repaired { busy, ..repaired })
+}
+
+/// Recovers the members whose cell ended where their component says so; what happened, and whether one is being recovered. All of
+/// them at once: a reboot of a node ends many cells, and is no fault of any.
+async fn restart_members(
+    cx: &Cx,
+    tx: &mut Tx,
+    of: &Instance,
+    facts: &Facts,
+    unwell: &[Unwell<'_>],
+    busy: &BTreeSet<MemberId>,
+) -> muster_db::Result<(Vec<Told>, bool)> {
+    let (mut told, mut restarted) = (Vec::new(), false);
+    if of.repair == RepairMode::Off {
+        return Ok((told, restarted));
+    }
+    let restarts = |key: &str| {
+        let mut components = facts.manifest.components.iter();
+        components.any(|component| component.key == key && component.restart == CellRestart::Always)
+    };
+    for one in unwell.iter().filter(|one| one.verb == Verb::Recover && !busy.contains(&one.member.id)) {
+        let member = one.member;
+        let Some(cell) = member.cell_id.filter(|_| restarts(&member.component_key)) else { continue };
+        match restart::decide(cx, tx, cell, member.incarnation).await? {
+            RestartDecision::Decided => {}
+            RestartDecision::Suspend => {
+                let data = json!({"name": member.name, "component_key": member.component_key,
+                                  "incarnation": member.incarnation, "message": member.health_message,
+                                  "advice": format!("muster member recover {} {}", of.name, member.name)});
+                told.push((EventType::MemberRestartSuspended, member::path(member), data));
+            }
+            RestartDecision::Restart => {
+                told.push(open_recover(cx, tx, member, restart::asked_by_policy(), "restart").await?);
+                restarted = true;
+            }
+        }
+    }
+    Ok((told, restarted))
+}
+
+/// Proposes or opens a repair of what is broken and not restarted.
+#[expect(clippy::too_many_arguments, reason = "everything that is known of the instance at this moment")]
+async fn decide(
+    cx: &Cx,
+    tx: &mut Tx,
+    of: &Instance,
+    facts: &Facts,
+    components: &[Component],
+    unwell: &[Unwell<'_>],
+    broken: &[Broken],
+    held: &[Operation],
+) -> muster_db::Result<Repaired> {
+    let manifest = &facts.manifest;
+    let mode = match of.repair {
+        RepairMode::Automatic if unwell.iter().any(|one| !manifest.supports(one.verb)) => RepairMode::Propose,
+        mode => mode,
+    };
+    let policy = &manifest.repair;
+    let breaker =
+        Breaker { most: policy.most, window: SignedDuration::from_secs(policy.window_seconds.into()) };
+    let named = |id: &MemberId| unwell.iter().find(|one| one.member.id == *id);
+    let tell = |event, ids: &[MemberId]| {
+        ids.iter().filter_map(named).map(|one| told(event, of, one.member, one.verb)).collect::<Vec<_>>()
+    };
+    let is_repair = |operation: &Operation| {
+        operation.asked_by.kind == "platform"
+            && [REPLACE.kind, RECOVER.kind].contains(&operation.kind.as_str())
+    };
+    let repairing = held.iter().any(is_repair);
+    let spent = breaker.recent(&of.repairs, cx.now).len() as i64 >= breaker.most;
+    let free = broken.iter().any(|one| !one.busy);
+    let exhausted = mode == RepairMode::Automatic && spent && free && !repairing;
+    match consider(mode, breaker, &of.repairs, broken, repairing, cx.now) {
+        Decision::Nothing => Ok(Repaired { exhausted, ..Repaired::default() }),
+        Decision::Propose(ids) => {
+            announced(tx, &ids).await?;
+            Ok(Repaired { told: tell(EventType::InstanceRepairProposed, &ids), ..Repaired::default() })
+        }
+        Decision::Suspend(ids) => {
+            announced(tx, &ids).await?;
+            let mut told = tell(EventType::InstanceRepairSuspended, &ids);
+            told.extend(tell(EventType::InstanceRepairProposed, &ids));
+            Ok(Repaired { exhausted, told, ..Repaired::default() })
+        }
+        Decision::Open(id) => {
+            let Some(one) = named(&id) else { return Ok(Repaired::default()) };
+            let successors = Successors {
+                instance: of.clone(),
+                manifest: manifest.clone(),
+                components: components.to_vec(),
+                unreachable: Successors::unreachable(&facts.places),
+            };
+            let told = open_repair(cx, tx, &successors, one).await?;
+            let mut repairs = breaker.recent(&of.repairs, cx.now);
+            repairs.push(cx.now);
+            tx.instance_repaired(of.id, &repairs, cx.now).await?;
+            Ok(Repaired { opened: true, told, ..Repaired::default() })
+        }
+    }
+}
+
+/// A member that broke while an operation kept its repair from being announced is announced later, and each only once.
+async fn announced(tx: &mut Tx, ids: &[MemberId]) -> muster_db::Result<()> {
+    for id in ids {
+        tx.member_repair_announced(*id).await?;
+    }
+    Ok(())
+}
+
+fn told(event: EventType, of: &Instance, member: &Member, verb: Verb) -> Told {
+    let data = json!({"name": of.name, "member_id": member.id, "member": member.name, "incarnation": member.incarnation,
+                      "message": member.health_message,
+                      "advice": format!("muster member {} {} {}", verb.as_str(), of.name, member.name)});
+    (event, instance::path(of), data)
+}
+
+/// Opens a repair that the instance's own repair mode asks for.
+async fn open_repair(
+    cx: &Cx,
+    tx: &mut Tx,
+    successors: &Successors,
+    one: &Unwell<'_>,
+) -> muster_db::Result<Vec<Told>> {
+    let old = one.member;
+    if one.verb == Verb::Recover {
+        return Ok(vec![open_recover(cx, tx, old, asked_by_repair(), "repair").await?]);
+    }
+    let why = why_repaired(old);
+    let input = successors.input(false, &format!("repair: {why}"));
+    let mut opened = open(&REPLACE, request(cx, old, asked_by_repair(), input));
+    let mut told = successors.write(cx, tx, &mut opened, std::slice::from_ref(old), &[]).await?;
+    tx.operation_open(&opened).await?;
+    told.push(accepted(old, &opened, &why));
+    Ok(told)
+}
+
+/// Has a member made anew in its place.
+async fn open_recover(
+    cx: &Cx,
+    tx: &mut Tx,
+    old: &Member,
+    asked_by: AskedBy,
+    what: &str,
+) -> muster_db::Result<Told> {
+    let why = why_repaired(old);
+    let input = json!({"reason": format!("{what}: {why}"), "force": false});
+    let opened = open(&RECOVER, request(cx, old, asked_by, input));
+    tx.operation_open(&opened).await?;
+    Ok(accepted(old, &opened, &why))
+}
+
+fn asked_by_repair() -> AskedBy {
+    AskedBy { kind: "platform".to_owned(), id: "platform".to_owned(), name: "repair".to_owned() }
+}
+
+fn why_repaired(member: &Member) -> String {
+    member.health_message.clone().unwrap_or_else(|| "its adapter found it broken".to_owned())
+}
+
+fn request(cx: &Cx, old: &Member, asked_by: AskedBy, input: Value) -> Open {
+    Open {
+        id: cx.platform.world.id::<OperationId>(),
+        scope: old.scope(),
+        subject_kind: "member",
+        subject_id: old.id.uuid(),
+        subject_name: old.name.clone(),
+        touches: vec![old.id.uuid()],
+        shares: vec![old.instance_id.uuid()],
+        asked_by,
+        correlation_id: cx.correlation_id.clone(),
+        input,
+        deadline_at: cx.now + WITHIN,
+        parent_id: None,
+        now: cx.now,
+    }
+}
+
+fn accepted(old: &Member, opened: &Operation, why: &str) -> Told {
+    let data = json!({"name": old.name, "kind": opened.kind, "operation_id": opened.id, "reason": why,
+                      "asked_by": "platform"});
+    (EventType::OperationAccepted, member::path(old), data)
+}

@@ -1,0 +1,125 @@
+//! Makes cells anew that ended by themselves, where their policy says so: after a reboot of their node, or the death of their
+//! first process.
+//!
+//! The platform does it and not the agent, because an incarnation is raised by the server: a cell that came back under its old
+//! number could not be told from the old one. So each restart is an operation with its evidence. Of each incarnation that ended
+//! it is decided once (the primary key of `cell_restarts`), and each cell has a budget.
+
+use std::sync::Arc;
+
+use jiff::SignedDuration;
+use muster_db::{StoreError, Tx};
+use muster_engine::cell::RESTART;
+use muster_engine::{Open, open};
+use muster_ids::{CellId, OperationId, TypedId as _};
+use muster_model::cell::Cell;
+use muster_model::event::EventType;
+use muster_model::operation::AskedBy;
+use muster_model::repair::CELL_RESTARTS;
+use serde_json::json;
+
+use crate::telling::Told;
+use crate::{Cx, Platform, cell};
+
+/// So many are opened in one round; the others in the next.
+const AT_ONCE: i64 = 100;
+
+/// What the policy comes to for an incarnation that ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RestartDecision {
+    /// It is restarted now.
+    Restart,
+    /// Its budget is spent, as of now.
+    Suspend,
+    /// It was decided before.
+    Decided,
+}
+
+/// Decides about an incarnation that ended, once.
+pub(super) async fn decide(
+    cx: &Cx,
+    tx: &mut Tx,
+    id: CellId,
+    incarnation: i64,
+) -> muster_db::Result<RestartDecision> {
+    let spent = tx.cell_restart_count(id, cx.now - CELL_RESTARTS.window).await? >= CELL_RESTARTS.most;
+    Ok(match tx.cell_restart_decide(id, incarnation, !spent, cx.now).await? {
+        false => RestartDecision::Decided,
+        true if spent => RestartDecision::Suspend,
+        true => RestartDecision::Restart,
+    })
+}
+
+/// In whose name a restart is opened.
+pub(super) fn asked_by_policy() -> AskedBy {
+    AskedBy { kind: "platform".to_owned(), id: "platform".to_owned(), name: "restart".to_owned() }
+}
+
+impl Platform {
+    /// Restarts the bare cells that ended and whose policy says so. Those of members are restarted with their instance.
+    pub(super) async fn restart_cells(self: &Arc<Self>) -> Result<(), StoreError> {
+        for ended in self.store.cell_to_restart(AT_ONCE).await? {
+            let cx = self.own_cx();
+            let mut tx = self.store.begin().await?;
+            match restart(&cx, &mut tx, &ended).await {
+                Ok(opened) => {
+                    tx.commit().await?;
+                    self.unsealed.notify_one();
+                    if opened {
+                        self.engine.wake.notify_one();
+                    }
+                }
+                // One that cannot be restarted now does not hold up the others.
+                Err(error) => {
+                    tx.rollback().await;
+                    tracing::warn!(cell = %ended.id, %error, "a cell that ended was not restarted; trying again");
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn restart(cx: &Cx, tx: &mut Tx, ended: &Cell) -> muster_db::Result<bool> {
+    if !tx.operation_touching_now(ended.id.uuid()).await?.is_empty() {
+        return Ok(false);
+    }
+    let (opened, told): (bool, Told) = match decide(cx, tx, ended.id, ended.incarnation).await? {
+        RestartDecision::Decided => return Ok(false),
+        RestartDecision::Suspend => {
+            let data = json!({"name": ended.name, "incarnation": ended.incarnation,
+                              "advice": format!("muster cell restart {}", ended.name)});
+            (false, (EventType::CellRestartSuspended, cell::path(ended), data))
+        }
+        RestartDecision::Restart => (true, open_restart(cx, tx, ended).await?),
+    };
+    cx.tell_as_platform(tx, ended.scope(), vec![told]).await?;
+    Ok(opened)
+}
+
+async fn open_restart(cx: &Cx, tx: &mut Tx, ended: &Cell) -> muster_db::Result<Told> {
+    let reason = "its restart policy is `always`, and it ended";
+    let within: SignedDuration = cx.platform.engine.timing().create;
+    let opened = open(
+        &RESTART,
+        Open {
+            id: cx.platform.world.id::<OperationId>(),
+            scope: ended.scope(),
+            subject_kind: "cell",
+            subject_id: ended.id.uuid(),
+            subject_name: ended.name.clone(),
+            touches: vec![ended.id.uuid()],
+            shares: Vec::new(),
+            asked_by: asked_by_policy(),
+            correlation_id: cx.correlation_id.clone(),
+            input: json!({"reason": reason}),
+            deadline_at: cx.now + within,
+            parent_id: None,
+            now: cx.now,
+        },
+    );
+    tx.operation_open(&opened).await?;
+    let data = json!({"name": ended.name, "kind": opened.kind, "operation_id": opened.id, "reason": reason,
+                      "asked_by": "platform"});
+    Ok((EventType::OperationAccepted, cell::path(ended), data))
+}

@@ -1,0 +1,92 @@
+//! Finds the instances whose health has to be assessed: those with members that changed, and those whose facts became too old.
+//! One replica at a time does.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use muster_db::{Lease, StoreError};
+use muster_ids::InstanceId;
+
+use super::assess::assess;
+use crate::{Cx, Platform};
+
+const EVERY: Duration = Duration::from_secs(1);
+const LEASE: SignedDuration = SignedDuration::from_secs(10);
+/// What was committed late, or under another replica's clock, is found by looking back for so long.
+const LOOK_BACK: SignedDuration = SignedDuration::from_secs(5);
+/// So many are assessed in one round; the others in the next.
+const AT_ONCE: i64 = 500;
+
+struct Watch {
+    platform: Arc<Platform>,
+    lease: Option<Lease>,
+    /// Members that changed before this have been seen to.
+    since: Option<Timestamp>,
+}
+
+impl Platform {
+    /// Assesses what has to be until told to stop.
+    pub async fn run_health(self: Arc<Self>, mut stop: tokio::sync::watch::Receiver<bool>) {
+        let mut watch = Watch { platform: self.clone(), lease: None, since: None };
+        while !*stop.borrow() {
+            tokio::select! {
+                () = tokio::time::sleep(EVERY) => {}
+                _ = stop.changed() => break,
+            }
+            if let Err(error) = watch.round().await {
+                if !matches!(error, StoreError::Fenced) {
+                    tracing::warn!(%error, "health could not be assessed; trying again");
+                }
+                (watch.lease, watch.since) = (None, None);
+            }
+        }
+        if let Some(lease) = &watch.lease {
+            let _ = self.store.lease_end(lease).await;
+        }
+    }
+
+    /// A request of the platform's own.
+    pub(crate) fn own_cx(self: &Arc<Self>) -> Cx {
+        Cx {
+            platform: self.clone(),
+            actor: None,
+            correlation_id: muster_model::hex::encode(&self.world.bytes::<16>()),
+            now: self.world.now(),
+            if_match: None,
+            address: None,
+        }
+    }
+
+    /// Assesses instances, each in a transaction of its own: one that fails does not hold up the others.
+    pub(crate) async fn assess_all(self: &Arc<Self>, instances: Vec<InstanceId>) {
+        for id in instances {
+            if let Err(problem) = assess(&self.own_cx(), id).await {
+                tracing::warn!(instance_id = %id, detail = problem.detail, "the health of an instance was not assessed");
+            }
+        }
+    }
+}
+
+impl Watch {
+    async fn round(&mut self) -> Result<(), StoreError> {
+        let platform = self.platform.clone();
+        let now = platform.world.now();
+        if self.lease.is_none() {
+            let holder = platform.replica.to_string();
+            self.lease = platform.store.lease_acquire("health", &holder, LEASE, now).await?;
+        }
+        let Some(lease) = self.lease.clone() else { return Ok(()) };
+        let mut tx = platform.store.begin().await?;
+        tx.lease_extend(&lease, now).await?;
+        tx.commit().await?;
+        let due = match self.since {
+            // Whoever takes over looks at everything once.
+            None => platform.store.instances_running().await?,
+            Some(since) => platform.store.instances_to_assess(since - LOOK_BACK, now, AT_ONCE).await?,
+        };
+        self.since = Some(now);
+        platform.assess_all(due).await;
+        platform.restart_cells().await
+    }
+}

@@ -1,0 +1,112 @@
+//! Take an instance down, and see that nothing of it is left. Whatever else is under way on it is superseded: this must always be
+//! possible.
+
+use jiff::{SignedDuration, Timestamp};
+use muster_api::instance::InstanceAct;
+use muster_api::{Code, Problem};
+use muster_authz::Permission;
+use muster_engine::instance::DECOMMISSION;
+use muster_ids::TypedId as _;
+use muster_model::event::EventType;
+use muster_model::instance::{Instance, InstanceState};
+use muster_model::operation::{ItemState, Operation, OperationState};
+use serde_json::json;
+
+use super::path;
+use crate::operation::{Begin, begin, deadline, part_of};
+use crate::refuse::{Result, refuse};
+use crate::{Commit, Cx};
+
+/// How long it has, if nothing is said.
+pub(crate) const WITHIN: SignedDuration = SignedDuration::from_hours(2);
+
+/// Prepares `instance_decommission`.
+pub async fn decommission(cx: &Cx, project: &str, reference: &str, body: InstanceAct) -> Result<Commit> {
+    let instance = cx.instance(project, reference).await?;
+    let force = body.force.unwrap_or(false);
+    let permission = match force {
+        true => Permission::InstanceForceDecommission,
+        false => Permission::InstanceDecommission,
+    };
+    cx.authorize(permission, instance.scope(), "instance")?;
+    if instance.state == InstanceState::Stopped {
+        return Err(Problem::new(Code::InvalidState, "it is stopped: nothing of it is left"));
+    }
+    unprotected(&instance)?;
+    let deadline_at: Timestamp = deadline(cx, body.ready_until, WITHIN)?;
+    let store = &cx.platform.store;
+    let (touching, living) =
+        tokio::try_join!(store.operation_touching(instance.id.uuid()), store.member_living(instance.id))
+            .map_err(refuse)?;
+    let dry_run = body.dry_run.unwrap_or(false);
+    // By force one that is not forced, or is blocked, is superseded.
+    let same = touching.iter().find(|operation| operation.kind == DECOMMISSION.kind);
+    let again = |same: &Operation| force && (same.input["force"] != json!(true) || is_blocked(same));
+    if let Some(same) = same.filter(|same| !dry_run && !again(same)) {
+        let why =
+            format!("{} is already under way: `muster operation watch {}` shows how far", same.kind, same.id);
+        return Err(Problem::new(Code::InvalidState, why));
+    }
+    let mut touched = vec![instance.id.to_string()];
+    touched.extend(living.iter().map(|member| member.id.to_string()));
+    let reason = body.reason.unwrap_or_default();
+    let begun = Begin {
+        definition: &DECOMMISSION,
+        scope: instance.scope(),
+        subject_kind: "instance",
+        subject_id: instance.id.uuid(),
+        subject: instance.id.to_string(),
+        name: instance.name.clone(),
+        path: path(&instance),
+        touches: vec![instance.id.uuid()],
+        shares: Vec::new(),
+        items: living.iter().map(part_of).collect(),
+        input: json!({"force": force, "reason": reason}),
+        deadline_at,
+        told: json!({"name": instance.name, "force": force, "reason": reason}),
+        before: Some(
+            json!({"state": instance.state, "members": living.iter().map(|member| &member.name).collect::<Vec<_>>()}),
+        ),
+        event: EventType::OperationAccepted,
+        supersedes: in_the_way(&instance, touching),
+        plan: Begin::plan(&DECOMMISSION, &touched, deadline_at),
+        dry_run,
+    };
+    let commit = begin(cx, begun, |_, _| Box::pin(async { Ok(Vec::new()) }));
+    if dry_run {
+        return Ok(commit);
+    }
+    // Somebody may have protected it since it was looked at.
+    Ok(commit.unless(move |tx| {
+        Box::pin(async move {
+            let now = tx.instance_hold(instance.id).await?;
+            unprotected(now.as_ref().unwrap_or(&instance))?;
+            Ok(())
+        })
+    }))
+}
+
+/// Whether it is blocked, or one of its members is.
+fn is_blocked(operation: &Operation) -> bool {
+    operation.state == OperationState::Parked
+        || operation.items.iter().any(|item| item.state == ItemState::Parked)
+}
+
+/// Goes on only if nobody protects it.
+fn unprotected(instance: &Instance) -> Result<()> {
+    if !instance.protected {
+        return Ok(());
+    }
+    let why =
+        format!("it is protected: run `muster instance update {} --protected=false` first", instance.name);
+    Err(Problem::new(Code::InvalidState, why))
+}
+
+/// What holds the instance, alone or beside others: all of it would have to end first otherwise, and what is to be taken down is
+/// not grown or mended before.
+pub(crate) fn in_the_way(instance: &Instance, touching: Vec<Operation>) -> Vec<Operation> {
+    let holds = |operation: &Operation| {
+        operation.touches.contains(&instance.id.uuid()) || operation.shares.contains(&instance.id.uuid())
+    };
+    touching.into_iter().filter(holds).collect()
+}

@@ -1,0 +1,123 @@
+//! Members that a launch, a scale or an add makes: whether they could ever be had, and what a dry run says of them.
+
+use muster_api::operations::{Plan, PlannedMembers, PlannedPull};
+use muster_api::{Code, Problem};
+use muster_engine::member::of;
+use muster_ids::{AppVersionId, ProjectId};
+use muster_manifest::{Capacity, Component, RootFrom, Verb};
+
+use crate::Cx;
+use crate::capacity::{PlannedAllocations, ensure_possible, foresee, total};
+use crate::refuse::{Result, refuse};
+
+/// A node pulls and unpacks so many bytes in a second, on a slow day.
+const PULLED_A_SECOND: i64 = 50_000_000;
+
+/// New members of one component.
+pub(crate) struct Growth<'g> {
+    pub(crate) component: &'g Component,
+    pub(crate) count: i64,
+    pub(crate) each: Capacity,
+    /// Whether each gets an allocation of its own; otherwise they go into one that the project holds.
+    pub(crate) makes_room: bool,
+    /// Where the caller named the capacity, if they did.
+    pub(crate) pointer: Option<String>,
+}
+
+fn amounts(each: Capacity) -> muster_model::node::Capacity {
+    let Capacity { gpus, cpus, memory_mb, disk_mb } = each;
+    muster_model::node::Capacity { gpus, cpus, memory_mb, disk_mb }
+}
+
+fn planned<'g>(growth: &'g [Growth<'g>], exclusive: bool) -> Vec<PlannedAllocations<'g>> {
+    let made = growth.iter().filter(|group| group.makes_room && group.count > 0);
+    made.map(|group| PlannedAllocations {
+        component: &group.component.key,
+        count: group.count,
+        each: amounts(group.each),
+        exclusive,
+    })
+    .collect()
+}
+
+/// Goes on only if nodes and quota could give all of this. Where the same command also gives something back, the quota is left
+/// to each member's own claim.
+pub(crate) async fn ensure_can_grow(
+    cx: &Cx,
+    project: ProjectId,
+    growth: &[Growth<'_>],
+    gives_back: bool,
+) -> Result<()> {
+    for group in growth.iter().filter(|group| group.makes_room && group.count > 0) {
+        ensure_possible(cx, &amounts(group.each), |resource, why| match &group.pointer {
+            Some(pointer) => Problem::field(format!("{pointer}/{}", resource.field()), why),
+            None => Problem::new(Code::Incompatible, format!("{}: {why}", group.component.key)),
+        })
+        .await?;
+    }
+    let (count, sum) = total(&planned(growth, false));
+    if count == 0 || gives_back {
+        return Ok(());
+    }
+    let quota = cx.platform.store.quota_lookup(project).await.map_err(refuse)?;
+    match quota.excess(count, &sum) {
+        Some(excess) => Err(Problem::new(Code::QuotaExceeded, excess)),
+        None => Ok(()),
+    }
+}
+
+/// What a plan says of its new members: how many, how long that takes and, in a dry run, whether there is room and what has to
+/// be pulled. `existing` is what it touches that is there already: what has yet to be made has no ids to be shown.
+pub(crate) async fn plan_growth(
+    cx: &Cx,
+    project: ProjectId,
+    release: AppVersionId,
+    exclusive: bool,
+    growth: &[Growth<'_>],
+    dry_run: Option<Vec<String>>,
+    plan: &mut Plan,
+) -> Result<()> {
+    let grown: Vec<&Growth<'_>> = growth.iter().filter(|group| group.count > 0).collect();
+    plan.adds = grown
+        .iter()
+        .map(|group| PlannedMembers { component_key: group.component.key.clone(), count: group.count })
+        .collect();
+    let mut waves: Vec<u32> = grown.iter().map(|group| group.component.update_order).collect();
+    waves.sort_unstable();
+    waves.dedup();
+    let (add, _) = of(Verb::Add);
+    if plan.kind != add.kind {
+        plan.expected_seconds += seconds(waves.len().saturating_mul(add.steps.len()));
+    }
+    let Some(existing) = dry_run else { return Ok(()) };
+    plan.touches = existing;
+    let made = planned(growth, exclusive);
+    if !made.is_empty() {
+        foresee(cx, project, &made, plan).await?;
+    }
+    plan.pulls = pulls(cx, release, &grown).await?;
+    let bytes: i64 = plan.pulls.iter().map(|pull| pull.size).sum();
+    plan.expected_seconds += u32::try_from(bytes / PULLED_A_SECOND).unwrap_or(u32::MAX);
+    Ok(())
+}
+
+fn seconds(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// The images of new members that no cell runs from now.
+async fn pulls(cx: &Cx, release: AppVersionId, grown: &[&Growth<'_>]) -> Result<Vec<PlannedPull>> {
+    let store = &cx.platform.store;
+    let mut pulls: Vec<PlannedPull> = Vec::new();
+    for (name, id) in store.app_version_artifacts(release).await.map_err(refuse)? {
+        let is_root = |group: &&Growth<'_>| group.component.runtime.root == RootFrom::Artifact(name.clone());
+        if !grown.iter().any(is_root) || !store.artifact_cells(id).await.map_err(refuse)?.is_empty() {
+            continue;
+        }
+        if let Some(artifact) = store.artifact_lookup(id).await.map_err(refuse)? {
+            let image = format!("{}@{}", artifact.repository, artifact.digest);
+            pulls.push(PlannedPull { image, size: artifact.size });
+        }
+    }
+    Ok(pulls)
+}

@@ -1,0 +1,418 @@
+//! What a launch comes to: the release, the configuration, the components and where their members go, all checked before
+//! anything is written; then the rows, and the operation that brings it about.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::SignedDuration;
+use muster_api::instance::{ComponentAsk, InstanceCreate};
+use muster_api::{Code, FieldError, Problem};
+use muster_db::{StoreError, Tx};
+use muster_engine::instance::CREATE;
+use muster_ids::{EntitlementId, InstanceId, MemberId, NetworkId, OperationId, ProjectId, TypedId as _};
+use muster_manifest::{Capacity, Component as Said, Manifest, Shape, check_config};
+use muster_model::Scope;
+use muster_model::allocation::Allocation;
+use muster_model::app::{App, Entitlement};
+use muster_model::event::EventType;
+use muster_model::instance::{Component, Health, Instance, InstanceState, RepairMode};
+use muster_model::member::Member;
+use muster_model::operation::Operation;
+use serde_json::{Value, json};
+
+use super::fit::{Group, fits, holds_members, shape_of};
+use super::growth::{Growth, ensure_can_grow, plan_growth};
+use super::{amounts_of, path, repair_of, times, unknown_component};
+use crate::app_version::{self, resolve_version};
+use crate::artifact::{Start, ensure_release_startable};
+use crate::member::{Wanted, requested, requested_told};
+use crate::operation::{Begin, Wrote, begin, deadline, part_of};
+use crate::refuse::{Result, refuse};
+use crate::secret::named;
+use crate::tenant::checked_labels;
+use crate::{Commit, Cx, app};
+
+/// The network of a project's bare cells has this name, and each instance's network has the instance's.
+const NOT_A_NAME: &str = "default";
+
+/// Prepares it, for whoever may.
+pub(super) async fn launch(cx: &Cx, project: &str, body: InstanceCreate) -> Result<Commit> {
+    let (project_id, scope) = cx.project_scope(project).await?;
+    let tenant_id = scope.tenant().ok_or_else(|| Problem::not_found("project"))?;
+    if body.name == NOT_A_NAME {
+        return Err(Problem::field("/name", "the project's own network has this name: choose another"));
+    }
+    if body.expires_at.is_some_and(|time| time <= cx.now) {
+        return Err(Problem::field("/expires_at", "it is in the past"));
+    }
+    let deadline_at = deadline(cx, body.ready_until, SignedDuration::from_hours(1))?;
+    let app = app::found(cx, scope, &body.app).await?.app;
+    let entitlement = entitled(cx, project_id, &app).await?;
+    let release = resolve_version(cx, project_id, &app, body.app_version.as_deref(), &body.name).await?;
+    let manifest = app_version::manifest_of(&release)?;
+    ensure_release_startable(cx, release.id, &manifest, None, Start::New).await?;
+    let config = Value::Object(body.config.unwrap_or_default());
+    configured(&manifest, &config)?;
+    needs_secrets(cx, project_id, &manifest).await?;
+    let parts = parts(cx, project, &manifest, body.components.as_deref().unwrap_or_default()).await?;
+    let shape = shape(cx, &manifest, body.shape.map(super::shape_in), &parts)?;
+    let growth: Vec<Growth<'_>> = parts.iter().map(Part::growth).collect();
+    ensure_can_grow(cx, project_id, &growth, false).await?;
+    let world = &cx.platform.world;
+    let instance = Instance {
+        id: world.id::<InstanceId>(),
+        tenant_id,
+        project_id,
+        app_id: app.id,
+        app: app.slug.clone(),
+        app_version_id: release.id,
+        previous_version_id: None,
+        previous_config: None,
+        name: body.name,
+        labels: checked_labels(body.labels)?,
+        config,
+        operator_account_id: entitlement.operator_account_id,
+        network_id: world.id::<NetworkId>(),
+        topology_mode: None,
+        shape: shape.as_str().to_owned(),
+        state: InstanceState::Created,
+        health: Health::Unknown,
+        health_message: None,
+        health_since: None,
+        repair: body.repair.map_or(declared(&manifest), repair_of),
+        repairs: Vec::new(),
+        protected: body.protected.unwrap_or(false),
+        expires_at: body.expires_at,
+        reason: None,
+        message: None,
+        running_witness_id: None,
+        stopped_witness_id: None,
+        operation_id: None,
+        reconcile_due_at: None,
+        reconciled_at: None,
+        created_at: cx.now,
+        updated_at: cx.now,
+        version: 1,
+    };
+    let ids: BTreeMap<String, Vec<MemberId>> = parts
+        .iter()
+        .map(|part| (part.said.key.clone(), (0..part.count).map(|_| world.id()).collect()))
+        .collect();
+    let mut touched = vec![instance.id.to_string()];
+    touched.extend(ids.values().flatten().map(ToString::to_string));
+    let mut plan = Begin::plan(&CREATE, &touched, deadline_at);
+    plan.capacity = Some(made(&parts));
+    let existing = body.dry_run.unwrap_or(false).then(|| vec![instance.name.clone()]);
+    let exclusive = shape == Shape::Baremetal;
+    plan_growth(cx, project_id, release.id, exclusive, &growth, existing, &mut plan).await?;
+    let capacity: BTreeMap<&str, Capacity> =
+        parts.iter().map(|part| (part.said.key.as_str(), part.each)).collect();
+    let input = json!({"app_version_id": release.id, "shape": shape.as_str(), "capacity": capacity});
+    let told = json!({"name": instance.name, "app": app.slug, "app_version": release.name,
+                      "components": counts(&parts)});
+    let begun = Begin {
+        definition: &CREATE,
+        scope,
+        subject_kind: "instance",
+        subject_id: instance.id.uuid(),
+        subject: instance.id.to_string(),
+        name: instance.name.clone(),
+        path: path(&instance),
+        touches: vec![instance.id.uuid()],
+        shares: Vec::new(),
+        items: Vec::new(),
+        input,
+        deadline_at,
+        told,
+        before: None,
+        event: EventType::InstanceCreated,
+        supersedes: Vec::new(),
+        plan,
+        dry_run: body.dry_run.unwrap_or(false),
+    };
+    let write = Write { cx: cx.clone(), entitlement: entitlement.id, instance, parts, ids };
+    Ok(begin(cx, begun, move |tx, operation| Box::pin(write.write(tx, operation))))
+}
+
+/// The project's right to launch the app.
+async fn entitled(cx: &Cx, project: ProjectId, app: &App) -> Result<Entitlement> {
+    let found = cx.platform.store.entitlement_of_app(project, app.id).await.map_err(refuse)?;
+    let entitlement = found.map(|found| found.entitlement).filter(|found| found.revoked_at.is_none());
+    entitlement.ok_or_else(|| not_entitled(&app.slug))
+}
+
+fn not_entitled(app: &str) -> Problem {
+    let why = format!(
+        "the project is not entitled to launch {app}: grant it first (`muster entitlement grant {app}`), which also consents \
+         to who operates it"
+    );
+    Problem::new(Code::PermissionDenied, why)
+}
+
+/// Goes on only if the configuration is what the release's schema says.
+pub(super) fn configured(manifest: &Manifest, config: &Value) -> Result<()> {
+    let faults: Vec<FieldError> = check_config(manifest, config)
+        .into_iter()
+        .filter(|fault| fault.error)
+        .map(|fault| FieldError { pointer: fault.path, detail: fault.says })
+        .collect();
+    match faults.first() {
+        None => Ok(()),
+        Some(first) => {
+            let says = format!("{}: {}", first.pointer, first.detail);
+            Err(Problem::new(Code::InvalidRequest, says).with_errors(faults))
+        }
+    }
+}
+
+/// Goes on only if the project has the secrets that the release's members are given.
+pub(super) async fn needs_secrets(cx: &Cx, project: ProjectId, manifest: &Manifest) -> Result<()> {
+    let secrets: BTreeSet<&str> = manifest
+        .components
+        .iter()
+        .flat_map(|component| &component.runtime.secrets)
+        .map(|given| given.secret.as_str())
+        .collect();
+    for secret in secrets {
+        if named(&cx.platform.store, project, secret, cx.now).await.map_err(refuse)?.is_none() {
+            let why = format!(
+                "members of {} are given the project's secret {secret:?}, which is not there: make it first (`muster secret create`)",
+                manifest.app
+            );
+            return Err(Problem::new(Code::InvalidState, why));
+        }
+    }
+    Ok(())
+}
+
+fn declared(manifest: &Manifest) -> RepairMode {
+    match manifest.repair.mode {
+        muster_manifest::RepairMode::Off => RepairMode::Off,
+        muster_manifest::RepairMode::Propose => RepairMode::Propose,
+        muster_manifest::RepairMode::Automatic => RepairMode::Automatic,
+    }
+}
+
+/// A component as it is asked for.
+struct Part {
+    said: Said,
+    count: i64,
+    each: Capacity,
+    /// What its owner said that each asks for, where that is not the manifest's.
+    overridden: Option<Capacity>,
+    allocation: Option<Allocation>,
+    /// Where the caller named its capacity, if they did.
+    pointer: Option<String>,
+}
+
+impl Part {
+    fn growth(&self) -> Growth<'_> {
+        Growth {
+            component: &self.said,
+            count: self.count,
+            each: self.each,
+            makes_room: self.allocation.is_none(),
+            pointer: self.pointer.clone(),
+        }
+    }
+}
+
+/// Every component of the manifest, with what the caller says of it.
+async fn parts(cx: &Cx, project: &str, manifest: &Manifest, asked: &[ComponentAsk]) -> Result<Vec<Part>> {
+    let mut seen = BTreeSet::new();
+    for (index, ask) in asked.iter().enumerate() {
+        let field = format!("/components/{index}/component_key");
+        if manifest.component(&ask.component_key).is_none() {
+            return Err(unknown_component(&field, manifest, &ask.component_key));
+        }
+        if !seen.insert(ask.component_key.as_str()) {
+            return Err(Problem::field(field, "it is said twice"));
+        }
+    }
+    let mut parts = Vec::new();
+    for said in &manifest.components {
+        let ask = asked.iter().enumerate().find(|(_, ask)| ask.component_key == said.key);
+        let default = said.count.default.unwrap_or(said.count.min);
+        let mut part = Part {
+            said: said.clone(),
+            count: default,
+            each: said.capacity,
+            overridden: None,
+            allocation: None,
+            pointer: None,
+        };
+        if let Some((index, ask)) = ask {
+            part.count = ask.count.unwrap_or(default);
+            within(&format!("/components/{index}/count"), said, part.count)?;
+            if let Some(capacity) = ask.capacity {
+                let pointer = format!("/components/{index}/capacity");
+                part.each = enough(&pointer, capacity)?;
+                part.pointer = Some(pointer);
+                part.overridden = Some(part.each);
+            }
+            if let Some(name) = &ask.allocation {
+                let allocation = cx.allocation(project, name).await?;
+                holds_members(&format!("/components/{index}/allocation"), &allocation)?;
+                part.allocation = Some(allocation);
+            }
+        }
+        parts.push(part);
+    }
+    Ok(parts)
+}
+
+/// Goes on only if a component may have so many members.
+pub(super) fn within(field: &str, said: &Said, count: i64) -> Result<()> {
+    let allowed = said.count;
+    if (allowed.min..=allowed.max).contains(&count) {
+        return Ok(());
+    }
+    let why = format!("{} has {} to {} members, and not {count}", said.key, allowed.min, allowed.max);
+    Err(Problem::field(field, why))
+}
+
+/// More of anything than any node has, and little enough to be added up.
+const MOST: i64 = 1 << 40;
+
+/// Goes on only if something can run in so little, and somewhere.
+pub(crate) fn enough(field: &str, capacity: muster_api::capacity::Capacity) -> Result<Capacity> {
+    let amounts = amounts_of(capacity);
+    let wrong = |what: &str, why: &str| Err(Problem::field(format!("{field}/{what}"), why));
+    let all = [amounts.gpus, amounts.cpus, amounts.memory_mb, amounts.disk_mb];
+    if let Some(place) = all.iter().position(|amount| *amount > MOST) {
+        return wrong(["gpus", "cpus", "memory_mb", "disk_mb"][place], "no node has so much");
+    }
+    match amounts {
+        Capacity { gpus: ..=-1, .. } => wrong("gpus", "it should be 0 or more"),
+        Capacity { cpus: ..=0, .. } => wrong("cpus", "it should be 1 or more"),
+        Capacity { memory_mb: ..=0, .. } => wrong("memory_mb", "it should be 1 or more"),
+        Capacity { disk_mb: ..=-1, .. } => wrong("disk_mb", "it should be 0 or more"),
+        amounts => Ok(amounts),
+    }
+}
+
+/// The shape that the instance is in: the one that is asked for, that of the allocations that are named, or a slice if that
+/// fits.
+fn shape(cx: &Cx, manifest: &Manifest, asked: Option<Shape>, parts: &[Part]) -> Result<Shape> {
+    let groups: Vec<Group<'_>> = parts
+        .iter()
+        .map(|part| Group {
+            component: &part.said.key,
+            count: part.count,
+            each: part.each,
+            allocation: part.allocation.as_ref(),
+        })
+        .collect();
+    let named = parts.iter().find_map(|part| part.allocation.as_ref());
+    let only = asked.or(named.map(|allocation| shape_of(allocation.shape)));
+    if let Some(shape) = only {
+        let other = parts.iter().filter_map(|part| part.allocation.as_ref());
+        if let Some(other) = other.into_iter().find(|allocation| shape_of(allocation.shape) != shape) {
+            let why = format!(
+                "{} is {}, and all allocations of an instance are of one shape",
+                other.name,
+                other.shape.as_str()
+            );
+            return Err(Problem::field("/shape", why));
+        }
+        return fits(cx, manifest, shape, &groups).map(|()| shape);
+    }
+    let slice = fits(cx, manifest, Shape::GpuSlice, &groups);
+    match slice {
+        Ok(()) => Ok(Shape::GpuSlice),
+        Err(why) => match fits(cx, manifest, Shape::Baremetal, &groups) {
+            Ok(()) => Ok(Shape::Baremetal),
+            Err(_) => Err(why),
+        },
+    }
+}
+
+/// What the platform makes room for.
+fn made(parts: &[Part]) -> muster_api::capacity::Capacity {
+    let mut sum = muster_api::capacity::Capacity::default();
+    for part in parts.iter().filter(|part| part.allocation.is_none()) {
+        let more = times(part.each, part.count);
+        sum.gpus = sum.gpus.saturating_add(more.gpus);
+        sum.cpus = sum.cpus.saturating_add(more.cpus);
+        sum.memory_mb = sum.memory_mb.saturating_add(more.memory_mb);
+        sum.disk_mb = sum.disk_mb.saturating_add(more.disk_mb);
+    }
+    sum
+}
+
+fn counts(parts: &[Part]) -> BTreeMap<&str, i64> {
+    parts.iter().map(|part| (part.said.key.as_str(), part.count)).collect()
+}
+
+struct Write {
+    cx: Cx,
+    entitlement: EntitlementId,
+    instance: Instance,
+    parts: Vec<Part>,
+    ids: BTreeMap<String, Vec<MemberId>>,
+}
+
+impl Write {
+    async fn write(mut self, tx: &mut Tx, operation: &mut Operation) -> Wrote {
+        if !tx.entitlement_start(self.entitlement).await? {
+            return Err(not_entitled(&self.instance.app).into());
+        }
+        if !tx.app_version_start(self.instance.app_version_id).await? {
+            let why = "the release was taken out of use at this moment, and nothing new starts from it";
+            return Err(Problem::new(Code::InvalidState, why).into());
+        }
+        let Scope::Project(tenant, project) = self.instance.scope() else {
+            return Err(StoreError::Corrupt("the place of an instance").into());
+        };
+        let name = &self.instance.name;
+        let network = tx.network_ensure(self.instance.network_id, tenant, project, name, self.cx.now).await?;
+        self.instance.network_id = network.id;
+        self.instance.operation_id = Some(operation.id);
+        tx.instance_request(&self.instance).await.map_err(|error| taken(error, name))?;
+        let mut members: Vec<(u32, Member)> = Vec::new();
+        for part in &self.parts {
+            let component = Component {
+                instance_id: self.instance.id,
+                key: part.said.key.clone(),
+                desired: part.count,
+                last_ordinal: part.count,
+                capacity: part.overridden.map(|capacity| json!(capacity)),
+                allocation_id: part.allocation.as_ref().map(|allocation| allocation.id),
+            };
+            tx.component_request(&component).await?;
+            for (ordinal, id) in (1..).zip(self.ids.get(&part.said.key).into_iter().flatten()) {
+                let member = self.member(part, *id, ordinal, operation.id);
+                tx.member_request(&member).await.map_err(|error| taken(error, &member.name))?;
+                members.push((part.said.update_order, member));
+            }
+        }
+        members.sort_by_key(|(order, member)| (*order, member.id));
+        operation.items = members.iter().map(|(_, member)| part_of(member)).collect();
+        Ok(members.iter().map(|(_, member)| requested_told(member)).collect())
+    }
+
+    fn member(&self, part: &Part, id: MemberId, ordinal: i64, operation_id: OperationId) -> Member {
+        requested(Wanted {
+            id,
+            instance: &self.instance,
+            component_key: &part.said.key,
+            ordinal,
+            allocation_id: part.allocation.as_ref().map(|allocation| allocation.id),
+            operation_id,
+            correlation_id: &self.cx.correlation_id,
+            now: self.cx.now,
+        })
+    }
+}
+
+/// A name that another has, said so that one knows which.
+fn taken(error: StoreError, name: &str) -> crate::commit::WriteError {
+    match error {
+        StoreError::Conflict(_) => {
+            let why = format!(
+                "something else in the project is called {name}: choose another name for the instance"
+            );
+            Problem::new(Code::NameTaken, why).into()
+        }
+        error => error.into(),
+    }
+}

@@ -1,0 +1,314 @@
+//! Instances: apps that run in a project. The commands record what is wanted; the engine does it.
+
+mod apply;
+mod choose;
+mod create;
+pub(crate) mod decommission;
+mod endpoints;
+pub(crate) mod fit;
+mod get;
+pub(crate) mod growth;
+pub(crate) mod launch;
+mod list;
+mod rollback;
+mod scale;
+mod update;
+mod upgrade;
+
+pub use apply::apply;
+pub use create::create;
+pub use decommission::decommission;
+pub use endpoints::endpoints;
+pub use get::get;
+pub use list::list;
+pub use rollback::rollback;
+pub use scale::scale;
+pub use update::update;
+pub use upgrade::upgrade;
+
+use std::collections::BTreeMap;
+
+use muster_api::Problem;
+use muster_api::capacity::AllocationShape;
+use muster_api::instance as api;
+use muster_db::{MemberCount, StoreError};
+use muster_ids::AppVersionId;
+use muster_manifest::{Capacity, Manifest, Quorum, Shape};
+use muster_model::app::AppVersion;
+use muster_model::instance::{
+    Component, Health, Instance, InstanceFailure, InstanceState, RepairMode, Standing, health_of,
+};
+use muster_model::member::{Member, MemberState};
+
+use crate::Cx;
+use crate::adapter_step::object;
+use crate::app_version;
+use crate::refuse::{Result, refuse};
+
+pub(crate) fn path(instance: &Instance) -> String {
+    format!("/v1/projects/{}/app-instances/{}", instance.project_id, instance.id)
+}
+
+/// A release that an instance runs, ran or is to run, with its manifest. Whether it may still be used otherwise does not matter
+/// to what runs.
+pub(crate) async fn manifest_of(
+    cx: &Cx,
+    instance: &Instance,
+    version: AppVersionId,
+) -> Result<(AppVersion, Manifest)> {
+    let found = cx.platform.store.app_version_of_instance(version).await.map_err(refuse)?;
+    let of_its_app = found.filter(|release| release.app_id == instance.app_id);
+    let release = of_its_app.ok_or_else(|| refuse(StoreError::Corrupt("the release of an instance")))?;
+    let manifest = app_version::manifest_of(&release)?;
+    Ok((release, manifest))
+}
+
+/// What each member of a component asks for: what its owner said, or else the manifest.
+pub(crate) fn asks(manifest: &Manifest, component: &Component) -> Option<Capacity> {
+    let said = component.capacity.clone().and_then(|capacity| serde_json::from_value(capacity).ok());
+    said.or_else(|| Some(manifest.component(&component.key)?.capacity))
+}
+
+/// Something that is counted: a member by itself, or many of a kind.
+pub(crate) trait Counted {
+    /// Of which component.
+    fn component(&self) -> &str;
+    /// In which state.
+    fn state(&self) -> MemberState;
+    /// How it does, as far as anybody knows.
+    fn health(&self) -> Health;
+}
+
+impl Counted for Member {
+    fn component(&self) -> &str {
+        &self.component_key
+    }
+
+    fn state(&self) -> MemberState {
+        self.state
+    }
+
+    fn health(&self) -> Health {
+        self.known_health()
+    }
+}
+
+impl Counted for MemberCount {
+    fn component(&self) -> &str {
+        &self.component_key
+    }
+
+    fn state(&self) -> MemberState {
+        self.state
+    }
+
+    fn health(&self) -> Health {
+        self.health
+    }
+}
+
+/// How the components of an instance stand.
+pub(crate) fn standings<'c, C: Counted + 'c>(
+    manifest: &Manifest,
+    components: &[Component],
+    members: impl IntoIterator<Item = (&'c C, i64)>,
+) -> BTreeMap<String, Standing> {
+    let standing = |component: &Component| {
+        let said = manifest.component(&component.key);
+        let quorum =
+            said.and_then(|said| said.quorum).map_or(0, |quorum: Quorum| quorum.of(component.desired));
+        let min = said.map_or(0, |said| said.count.min);
+        Standing { desired: component.desired, min, quorum, ..Standing::default() }
+    };
+    let mut standings: BTreeMap<String, Standing> =
+        components.iter().map(|component| (component.key.clone(), standing(component))).collect();
+    for (member, count) in members {
+        if let Some(standing) = standings.get_mut(member.component()) {
+            standing.count(member.state(), member.health(), count);
+        }
+    }
+    standings
+}
+
+fn state(state: InstanceState) -> api::InstanceState {
+    match state {
+        InstanceState::Created => api::InstanceState::Created,
+        InstanceState::Starting => api::InstanceState::Starting,
+        InstanceState::Running => api::InstanceState::Running,
+        InstanceState::Stopping => api::InstanceState::Stopping,
+        InstanceState::Stopped => api::InstanceState::Stopped,
+        InstanceState::Failed => api::InstanceState::Failed,
+    }
+}
+
+fn state_of(state: api::InstanceState) -> InstanceState {
+    match state {
+        api::InstanceState::Created => InstanceState::Created,
+        api::InstanceState::Starting => InstanceState::Starting,
+        api::InstanceState::Running => InstanceState::Running,
+        api::InstanceState::Stopping => InstanceState::Stopping,
+        api::InstanceState::Stopped => InstanceState::Stopped,
+        api::InstanceState::Failed => InstanceState::Failed,
+    }
+}
+
+pub(crate) fn health(health: Health) -> api::Health {
+    match health {
+        Health::Healthy => api::Health::Healthy,
+        Health::Degraded => api::Health::Degraded,
+        Health::Unhealthy => api::Health::Unhealthy,
+        Health::Unknown => api::Health::Unknown,
+    }
+}
+
+pub(crate) fn health_in(health: api::Health) -> Health {
+    match health {
+        api::Health::Healthy => Health::Healthy,
+        api::Health::Degraded => Health::Degraded,
+        api::Health::Unhealthy => Health::Unhealthy,
+        api::Health::Unknown => Health::Unknown,
+    }
+}
+
+fn repair(mode: RepairMode) -> api::RepairMode {
+    match mode {
+        RepairMode::Off => api::RepairMode::Off,
+        RepairMode::Propose => api::RepairMode::Propose,
+        RepairMode::Automatic => api::RepairMode::Automatic,
+    }
+}
+
+fn repair_of(mode: api::RepairMode) -> RepairMode {
+    match mode {
+        api::RepairMode::Off => RepairMode::Off,
+        api::RepairMode::Propose => RepairMode::Propose,
+        api::RepairMode::Automatic => RepairMode::Automatic,
+    }
+}
+
+/// The shape of allocations, by its word in the database.
+pub(crate) fn shape(word: &str) -> AllocationShape {
+    match word {
+        "baremetal" => AllocationShape::Baremetal,
+        _ => AllocationShape::GpuSlice,
+    }
+}
+
+/// The same as a manifest writes it.
+pub(crate) fn shape_word(word: &str) -> Shape {
+    match word {
+        "baremetal" => Shape::Baremetal,
+        _ => Shape::GpuSlice,
+    }
+}
+
+fn shape_in(shape: AllocationShape) -> Shape {
+    match shape {
+        AllocationShape::Baremetal => Shape::Baremetal,
+        AllocationShape::GpuSlice => Shape::GpuSlice,
+    }
+}
+
+/// What a caller says that each member asks for.
+pub(crate) fn amounts_of(capacity: muster_api::capacity::Capacity) -> Capacity {
+    let muster_api::capacity::Capacity { gpus, cpus, memory_mb, disk_mb } = capacity;
+    Capacity { gpus, cpus, memory_mb, disk_mb }
+}
+
+/// So many times as much.
+pub(crate) fn times(each: Capacity, count: i64) -> muster_api::capacity::Capacity {
+    muster_api::capacity::Capacity {
+        gpus: each.gpus.saturating_mul(count),
+        cpus: each.cpus.saturating_mul(count),
+        memory_mb: each.memory_mb.saturating_mul(count),
+        disk_mb: each.disk_mb.saturating_mul(count),
+    }
+}
+
+/// The answer to whoever names a component that the release does not have.
+pub(crate) fn unknown_component(field: &str, manifest: &Manifest, key: &str) -> Problem {
+    let known: Vec<&str> = manifest.components.iter().map(|component| component.key.as_str()).collect();
+    let why = format!(
+        "{} {} has no component {key:?}; it has {}",
+        manifest.app,
+        manifest.version,
+        known.join(", ")
+    );
+    Problem::field(field, why)
+}
+
+fn amounts(capacity: Capacity) -> muster_api::capacity::Capacity {
+    let Capacity { gpus, cpus, memory_mb, disk_mb } = capacity;
+    muster_api::capacity::Capacity { gpus, cpus, memory_mb, disk_mb }
+}
+
+/// With its topology, which has to be looked up.
+async fn view(cx: &Cx, instance: &Instance) -> Result<api::Instance> {
+    let store = &cx.platform.store;
+    let (components, counts) =
+        tokio::try_join!(store.component_list(instance.id), store.member_count(instance.id))
+            .map_err(refuse)?;
+    let (release, manifest) = manifest_of(cx, instance, instance.app_version_id).await?;
+    Ok(shown(instance, &release.name, &manifest, &components, &counts))
+}
+
+fn shown(
+    instance: &Instance,
+    app_version: &str,
+    manifest: &Manifest,
+    components: &[Component],
+    counts: &[MemberCount],
+) -> api::Instance {
+    let standings = standings(manifest, components, counts.iter().map(|count| (count, count.count)));
+    let component = |component: &Component| {
+        let standing = standings.get(&component.key).copied().unwrap_or_default();
+        let of_it = counts.iter().filter(|count| count.component_key == component.key);
+        let in_state = |state| of_it.clone().filter(move |count| count.state == state);
+        api::Component {
+            component_key: component.key.clone(),
+            desired: component.desired,
+            current: in_state(MemberState::Active).map(|count| count.count).sum(),
+            members: of_it.clone().map(|count| count.count).sum(),
+            health: health(health_of(&[standing])),
+            capacity: asks(manifest, component).map(amounts).unwrap_or_default(),
+            allocation_id: component.allocation_id,
+        }
+    };
+    api::Instance {
+        id: instance.id,
+        tenant_id: instance.tenant_id,
+        project_id: instance.project_id,
+        name: instance.name.clone(),
+        labels: muster_api::Labels(instance.labels.clone()),
+        app_id: instance.app_id,
+        app: instance.app.clone(),
+        app_version_id: instance.app_version_id,
+        app_version: app_version.to_owned(),
+        previous_version_id: instance.previous_version_id,
+        config: object(&instance.config),
+        operator_service_account: instance.operator_account_id,
+        network_id: instance.network_id,
+        bound_capacity_shape: shape(&instance.shape),
+        state: state(instance.state),
+        health: health(instance.health),
+        health_message: instance.health_message.clone(),
+        health_since: instance.health_since,
+        topology: api::Topology {
+            mode: instance.topology_mode.clone(),
+            components: components.iter().map(component).collect(),
+        },
+        repair: repair(instance.repair),
+        protected: instance.protected,
+        expires_at: instance.expires_at,
+        reason: instance.reason.map(|reason| reason.as_str().to_owned()),
+        advice: instance.reason.map(InstanceFailure::advice).map(str::to_owned),
+        message: instance.message.clone(),
+        running_witness_id: instance.running_witness_id,
+        stopped_witness_id: instance.stopped_witness_id,
+        operation_id: instance.operation_id,
+        reconciled_at: instance.reconciled_at,
+        created_at: instance.created_at,
+        updated_at: instance.updated_at,
+        version: instance.version,
+    }
+}

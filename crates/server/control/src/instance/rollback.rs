@@ -1,0 +1,56 @@
+//! Have an instance run the release that it ran before, configured as it was.
+
+use jiff::SignedDuration;
+use muster_api::instance::InstanceAct;
+use muster_api::{Code, Problem};
+use muster_authz::Permission;
+use muster_engine::instance::ROLLBACK;
+use muster_model::artifact::ArtifactState;
+
+use super::manifest_of;
+use super::scale::running;
+use super::upgrade::{Roll, rolled};
+use crate::operation::deadline;
+use crate::{Commit, Cx, Result};
+
+/// Prepares `instance_rollback`. A deprecated release is a legal target: nothing new starts from it, but what ran can run again.
+pub async fn rollback(cx: &Cx, project: &str, reference: &str, body: InstanceAct) -> Result<Commit> {
+    let instance = cx.instance(project, reference).await?;
+    cx.authorize(Permission::InstanceRollback, instance.scope(), "instance")?;
+    no_force(body.force)?;
+    running(&instance, "rolled back")?;
+    let Some(previous) = instance.previous_version_id else {
+        let why = "it has run no other release: there is nothing to go back to";
+        return Err(Problem::new(Code::InvalidState, why));
+    };
+    // It comes back as it was: the release and what it was configured with.
+    let config = instance.previous_config.clone().filter(|config| *config != instance.config);
+    if previous == instance.app_version_id && config.is_none() {
+        let why = "it runs that release already, configured so: there is nothing to go back to";
+        return Err(Problem::new(Code::InvalidState, why));
+    }
+    let (release, manifest) = manifest_of(cx, &instance, previous).await?;
+    if release.state == ArtifactState::Retired {
+        let why = format!("{} is retired, and nothing runs it any more: upgrade to another", release.name);
+        return Err(Problem::new(Code::InvalidState, why));
+    }
+    let roll = Roll {
+        definition: &ROLLBACK,
+        release,
+        manifest,
+        config,
+        reason: body.reason.unwrap_or_default(),
+        deadline_at: deadline(cx, body.ready_until, SignedDuration::from_hours(2))?,
+        returns: true,
+        dry_run: body.dry_run.unwrap_or(false),
+    };
+    rolled(cx, instance, roll, &[]).await
+}
+
+/// What cannot be forced is not pretended to be.
+fn no_force(force: Option<bool>) -> Result<()> {
+    match force {
+        Some(true) => Err(Problem::field("/force", "only a decommission can be forced")),
+        _ => Ok(()),
+    }
+}

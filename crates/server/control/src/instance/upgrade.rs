@@ -1,0 +1,256 @@
+//! Have an instance run another release, or the same with another configuration.
+
+use std::collections::BTreeSet;
+
+use jiff::SignedDuration;
+use muster_api::instance::InstanceUpgrade;
+use muster_api::{Code, Problem};
+use muster_authz::Permission;
+use muster_engine::Definition;
+use muster_engine::instance::{ROLLBACK, UPGRADE};
+use muster_engine::member::at_rest;
+use muster_ids::{MemberId, TypedId as _};
+use muster_manifest::Manifest;
+use muster_model::app::AppVersion;
+use muster_model::event::EventType;
+use muster_model::instance::{Component, Instance};
+use muster_model::member::{Member, MemberState};
+use muster_model::operation::Operation;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::fit::{Group, fits};
+use super::launch::{configured, needs_secrets};
+use super::scale::running;
+use super::{asks, path, shape_word};
+use crate::app_version::{self, resolve_version};
+use crate::artifact::{Start, ensure_release_startable};
+use crate::operation::{Begin, begin, deadline, part_of};
+use crate::refuse::{Result, refuse};
+use crate::{Commit, Cx, app};
+
+/// Prepares `instance_upgrade`.
+pub async fn upgrade(cx: &Cx, project: &str, reference: &str, body: InstanceUpgrade) -> Result<Commit> {
+    let instance = cx.instance(project, reference).await?;
+    cx.authorize(Permission::InstanceUpgrade, instance.scope(), "instance")?;
+    upgraded(cx, instance, body, &[]).await
+}
+
+/// The digest of a configuration: it tells two apart in the audit, which shows nobody's configuration.
+fn config_digest(config: &Value) -> String {
+    muster_model::hex::encode(&Sha256::digest(config.to_string()))
+}
+
+/// Prepares it, for whoever may. `remains` is what is left to do afterwards, a sentence each, for the plan.
+pub(super) async fn upgraded(
+    cx: &Cx,
+    instance: Instance,
+    body: InstanceUpgrade,
+    remains: &[String],
+) -> Result<Commit> {
+    running(&instance, "upgraded")?;
+    let app = app::found(cx, instance.scope(), &instance.app_id.to_string()).await?.app;
+    let wanted = body.app_version.as_deref();
+    // What it runs already starts nothing new, and can be configured even where nothing new may start from it.
+    let named = match wanted {
+        Some(name) => Some(app_version::found(cx, instance.project_id, &app, name).await?.version),
+        None => None,
+    };
+    let release = match named.filter(|release| release.id == instance.app_version_id) {
+        Some(same) => same,
+        None => resolve_version(cx, instance.project_id, &app, wanted, &instance.name).await?,
+    };
+    let config = body.config.map(Value::Object);
+    let changes = config.as_ref().is_some_and(|config| *config != instance.config);
+    if release.id == instance.app_version_id && !changes {
+        let why = format!(
+            "it runs {} already, configured so: name another release, or another config",
+            release.name
+        );
+        return Err(Problem::new(Code::InvalidState, why));
+    }
+    let manifest = app_version::manifest_of(&release)?;
+    let roll = Roll {
+        definition: &UPGRADE,
+        release,
+        manifest,
+        config: config.filter(|_| changes),
+        reason: body.reason.unwrap_or_default(),
+        deadline_at: deadline(cx, body.ready_until, SignedDuration::from_hours(2))?,
+        returns: false,
+        dry_run: body.dry_run.unwrap_or(false),
+    };
+    rolled(cx, instance, roll, remains).await
+}
+
+/// From one release to another, member by member.
+pub(super) struct Roll {
+    pub(super) definition: &'static Definition,
+    pub(super) release: AppVersion,
+    pub(super) manifest: Manifest,
+    /// The new configuration, where it changes.
+    pub(super) config: Option<Value>,
+    pub(super) reason: String,
+    pub(super) deadline_at: jiff::Timestamp,
+    /// Whether it is a way back, for which a release that starts nothing new is good enough.
+    pub(super) returns: bool,
+    pub(super) dry_run: bool,
+}
+
+/// Prepares it.
+pub(super) async fn rolled(cx: &Cx, instance: Instance, roll: Roll, remains: &[String]) -> Result<Commit> {
+    let store = &cx.platform.store;
+    let is_new = !roll.returns && roll.release.id != instance.app_version_id;
+    let start = if is_new { Start::New } else { Start::Existing };
+    ensure_release_startable(cx, roll.release.id, &roll.manifest, None, start).await?;
+    configured(&roll.manifest, roll.config.as_ref().unwrap_or(&instance.config))?;
+    needs_secrets(cx, instance.project_id, &roll.manifest).await?;
+    let (components, living) =
+        tokio::try_join!(store.component_list(instance.id), store.member_living(instance.id))
+            .map_err(refuse)?;
+    suits(cx, &instance, &roll.manifest, &components, &living)?;
+    let mut resting = BTreeSet::new();
+    for member in &living {
+        if at_rest(store, member).await.map_err(refuse)? {
+            resting.insert(member.id);
+        }
+    }
+    if !roll.returns {
+        none_at_rest(&living, &resting)?;
+    }
+    let open = store.operation_open_on(instance.id.uuid()).await.map_err(refuse)?;
+    not_under_way(&open, roll.definition, roll.dry_run)?;
+    let concerned = |member: &&Member| {
+        !matches!(member.state, MemberState::Removing | MemberState::Failed | MemberState::Requested)
+            && !resting.contains(&member.id)
+    };
+    let members: Vec<&Member> = living.iter().filter(concerned).collect();
+    let mut touched = vec![instance.id.to_string()];
+    touched.extend(members.iter().map(|member| member.id.to_string()));
+    let mut plan = Begin::plan(roll.definition, &touched, roll.deadline_at);
+    plan.steps.extend(remains.iter().map(|says| muster_api::operations::PlannedStep {
+        name: "remains".to_owned(),
+        does: says.clone(),
+        verifies: false,
+        has_undo: false,
+    }));
+    let begun = Begin {
+        definition: roll.definition,
+        scope: instance.scope(),
+        subject_kind: "instance",
+        subject_id: instance.id.uuid(),
+        subject: instance.id.to_string(),
+        name: instance.name.clone(),
+        path: path(&instance),
+        touches: vec![instance.id.uuid()],
+        shares: Vec::new(),
+        items: members.into_iter().map(part_of).collect(),
+        input: json!({"app_version_id": roll.release.id, "from": instance.app_version_id, "config": roll.config,
+                      "shape": instance.shape, "reason": roll.reason}),
+        deadline_at: roll.deadline_at,
+        told: json!({"name": instance.name, "app_version": roll.release.name, "reason": roll.reason,
+                     "configured": roll.config.is_some()}),
+        before: Some(
+            json!({"app_version_id": instance.app_version_id, "config_sha256": config_digest(&instance.config)}),
+        ),
+        event: EventType::OperationAccepted,
+        supersedes: if roll.returns { rolls(open) } else { Vec::new() },
+        plan,
+        dry_run: roll.dry_run,
+    };
+    let id = roll.release.id;
+    let returns = roll.returns || id == instance.app_version_id;
+    Ok(begin(cx, begun, move |tx, _| {
+        Box::pin(async move {
+            let may =
+                if returns { tx.app_version_return(id).await? } else { tx.app_version_start(id).await? };
+            if !may {
+                let why = "the release was taken out of use at this moment: name another";
+                return Err(Problem::new(Code::InvalidState, why).into());
+            }
+            Ok(Vec::new())
+        })
+    }))
+}
+
+/// Goes on only if nobody took a member out of work: it would be left behind with the old release. On the way back that is the
+/// lesser evil, because what does not work must not keep anybody from returning to what did.
+fn none_at_rest(living: &[Member], resting: &BTreeSet<MemberId>) -> Result<()> {
+    let Some(member) = living.iter().find(|member| resting.contains(&member.id)) else { return Ok(()) };
+    let why = format!(
+        "{} is {}, and an upgrade would leave it behind: resume it or remove it first",
+        member.name, member.state
+    );
+    Err(Problem::new(Code::InvalidState, why))
+}
+
+/// Goes on only if what is there can become the other release: every component that has members is one of it and allows so many,
+/// and all of it fits where it is.
+fn suits(
+    cx: &Cx,
+    instance: &Instance,
+    manifest: &Manifest,
+    components: &[Component],
+    living: &[Member],
+) -> Result<()> {
+    let mut groups = Vec::new();
+    for component in components.iter().filter(|component| component.desired > 0) {
+        let Some(said) = manifest.component(&component.key) else {
+            let why = format!(
+                "{} {} has no component {:?}, of which the instance has members: scale it to none first",
+                manifest.app, manifest.version, component.key
+            );
+            return Err(Problem::new(Code::Incompatible, why));
+        };
+        if component.desired > said.count.max {
+            let why = format!(
+                "{} {} allows {} members of {}, and {} are wanted: scale it down first",
+                manifest.app, manifest.version, said.count.max, said.key, component.desired
+            );
+            return Err(Problem::new(Code::Incompatible, why));
+        }
+        if component.allocation_id.is_none() {
+            let each = asks(manifest, component).unwrap_or(said.capacity);
+            groups.push(Group {
+                component: &component.key,
+                count: component.desired,
+                each,
+                allocation: None,
+            });
+        }
+    }
+    // Also one that failed and is not wanted: nobody could say any more what has to be seen before it is gone.
+    let unknown = |member: &&Member| {
+        member.state != MemberState::Removing && manifest.component(&member.component_key).is_none()
+    };
+    if let Some(member) = living.iter().find(unknown) {
+        let why = format!(
+            "{} {} has no component {:?}, and {} is of it: remove it first",
+            manifest.app, manifest.version, member.component_key, member.name
+        );
+        return Err(Problem::new(Code::Incompatible, why));
+    }
+    // Members in allocations that the project holds stay where they are.
+    let all_made = components.iter().all(|component| component.allocation_id.is_none());
+    if all_made { fits(cx, manifest, shape_word(&instance.shape), &groups) } else { Ok(()) }
+}
+
+/// What the way back takes over: it would wait for what does not come to its end otherwise, and that is why one goes back.
+fn rolls(open: Vec<Operation>) -> Vec<Operation> {
+    let is_roll = |operation: &Operation| [UPGRADE.kind, ROLLBACK.kind].contains(&operation.kind.as_str());
+    open.into_iter().filter(is_roll).collect()
+}
+
+/// Goes on only if the same is not under way.
+fn not_under_way(open: &[Operation], definition: &Definition, dry_run: bool) -> Result<()> {
+    match open.iter().find(|operation| operation.kind == definition.kind) {
+        Some(same) if !dry_run => {
+            let why = format!(
+                "{} is already under way: `muster operation watch {}` shows how far",
+                same.kind, same.id
+            );
+            Err(Problem::new(Code::InvalidState, why))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,197 @@
+//! Add members to a component.
+
+use std::collections::BTreeSet;
+
+use jiff::SignedDuration;
+use muster_api::Problem;
+use muster_api::member::{MemberAdd, MemberAllocation};
+use muster_authz::Permission;
+use muster_db::Tx;
+use muster_engine::member::of;
+use muster_ids::{AllocationId, MemberId, TypedId as _};
+use muster_manifest::{Capacity, Component as Said, Manifest, Verb};
+use muster_model::allocation::Allocation;
+use muster_model::event::EventType;
+use muster_model::instance::{Component, Instance};
+use muster_model::operation::Operation;
+use serde_json::json;
+
+use super::order::runs;
+use super::{Wanted, requested, requested_told};
+use crate::artifact::{Start, ensure_release_startable};
+use crate::instance::fit::{Group, fits, held, holds_members, shape_of, standing};
+use crate::instance::growth::{Growth, ensure_can_grow, plan_growth};
+use crate::instance::launch::enough;
+use crate::instance::{self, asks, manifest_of, shape_word, unknown_component};
+use crate::operation::{Begin, Wrote, begin, deadline, part_of};
+use crate::refuse::{Result, refuse};
+use crate::{Commit, Cx};
+
+/// Prepares `member_add`.
+pub async fn add(cx: &Cx, project: &str, reference: &str, body: MemberAdd) -> Result<Commit> {
+    let instance = cx.instance(project, reference).await?;
+    cx.authorize(Permission::MemberAdd, instance.scope(), "instance")?;
+    let (_, manifest) = manifest_of(cx, &instance, instance.app_version_id).await?;
+    let key = body.component_key;
+    let said =
+        manifest.component(&key).ok_or_else(|| unknown_component("/component_key", &manifest, &key))?;
+    runs(&instance)?;
+    let deadline_at = deadline(cx, body.ready_until, SignedDuration::from_mins(30))?;
+    let store = &cx.platform.store;
+    let components = store.component_list(instance.id).await.map_err(refuse)?;
+    let component = components.iter().find(|component| component.key == key);
+    let component = component.cloned().unwrap_or_else(|| bare(&instance, &key));
+    let count = body.count.unwrap_or(1);
+    room(said, component.desired + count)?;
+    let default = asks(&manifest, &component).unwrap_or(said.capacity);
+    let pointer = matches!(body.allocation, Some(MemberAllocation::Capacity(_)))
+        .then(|| "/allocation/capacity".to_owned());
+    let (each, named) = match body.allocation {
+        Some(MemberAllocation::Capacity(capacity)) => (enough("/allocation/capacity", capacity)?, None),
+        Some(MemberAllocation::Id(id)) => (default, Some(cx.allocation_for(project, &id, &instance).await?)),
+        None => match component.allocation_id {
+            Some(id) => (default, store.allocation_lookup(id).await.map_err(refuse)?),
+            None => (default, None),
+        },
+    };
+    if let Some(allocation) = &named {
+        holds_members("/allocation/id", allocation)?;
+    }
+    let grows = BTreeSet::from([key.as_str()]);
+    ensure_release_startable(cx, instance.app_version_id, &manifest, Some(&grows), Start::Existing).await?;
+    together(cx, &instance, &manifest, &components, (&key, count, each), named.as_ref()).await?;
+    let growth = [Growth { component: said, count, each, makes_room: named.is_none(), pointer }];
+    ensure_can_grow(cx, instance.project_id, &growth, false).await?;
+    let ids: Vec<MemberId> = (0..count).map(|_| cx.platform.world.id()).collect();
+    let (one, bulk) = of(Verb::Add);
+    let definition = if ids.len() == 1 { one } else { bulk };
+    let touched: Vec<String> = ids.iter().map(ToString::to_string).collect();
+    let mut plan = Begin::plan(definition, &touched, deadline_at);
+    plan.capacity = named.is_none().then(|| instance::times(each, count));
+    let existing = body.dry_run.unwrap_or(false).then(|| vec![instance.name.clone()]);
+    let exclusive = shape_word(&instance.shape) == muster_manifest::Shape::Baremetal;
+    let (project_id, release) = (instance.project_id, instance.app_version_id);
+    plan_growth(cx, project_id, release, exclusive, &growth, existing, &mut plan).await?;
+    let told = json!({"name": instance.name, "component_key": key, "count": count,
+                      "reason": body.reason.clone().unwrap_or_default()});
+    let begun = Begin {
+        definition,
+        scope: instance.scope(),
+        subject_kind: "instance",
+        subject_id: instance.id.uuid(),
+        subject: instance.id.to_string(),
+        name: instance.name.clone(),
+        path: instance::path(&instance),
+        touches: Vec::new(),
+        shares: vec![instance.id.uuid()],
+        items: Vec::new(),
+        input: json!({"app_version_id": instance.app_version_id, "capacity": each, "shape": instance.shape,
+                      "reason": body.reason.unwrap_or_default()}),
+        deadline_at,
+        told,
+        before: Some(json!({"desired": component.desired})),
+        event: EventType::OperationAccepted,
+        supersedes: Vec::new(),
+        plan,
+        dry_run: body.dry_run.unwrap_or(false),
+    };
+    let begun = match ids.as_slice() {
+        [only] => Begin {
+            subject_kind: "member",
+            subject_id: only.uuid(),
+            subject: only.to_string(),
+            touches: vec![only.uuid()],
+            ..begun
+        },
+        _ => begun,
+    };
+    let allocation_id = named.map(|allocation| allocation.id);
+    let write = Write { cx: cx.clone(), instance, said: said.clone(), ids, allocation_id };
+    Ok(begin(cx, begun, move |tx, operation| Box::pin(write.write(tx, operation))))
+}
+
+/// Goes on only if the component may have so many.
+fn room(said: &Said, desired: i64) -> Result<()> {
+    if desired <= said.count.max {
+        return Ok(());
+    }
+    let why = format!("{} may have {} members, and {desired} would be wanted", said.key, said.count.max);
+    Err(Problem::field("/count", why))
+}
+
+/// A component that the instance's release has and the one before had not.
+fn bare(instance: &Instance, key: &str) -> Component {
+    Component {
+        instance_id: instance.id,
+        key: key.to_owned(),
+        desired: 0,
+        last_ordinal: 0,
+        capacity: None,
+        allocation_id: None,
+    }
+}
+
+/// Goes on only if the instance with these members fits together.
+async fn together(
+    cx: &Cx,
+    instance: &Instance,
+    manifest: &Manifest,
+    components: &[Component],
+    (key, count, each): (&str, i64, Capacity),
+    named: Option<&Allocation>,
+) -> Result<()> {
+    let living = cx.platform.store.member_living(instance.id).await.map_err(refuse)?;
+    let held = held(cx, &living).await?;
+    let mut groups = standing(manifest, components, &living, &held);
+    groups.push(Group { component: key, count, each, allocation: named });
+    let shape = shape_word(&instance.shape);
+    if let Some(other) = named.filter(|allocation| shape_of(allocation.shape) != shape) {
+        let why = format!(
+            "{} is {}, and the instance is in allocations that are {}",
+            other.name,
+            other.shape.as_str(),
+            instance.shape
+        );
+        return Err(Problem::field("/allocation/id", why));
+    }
+    fits(cx, manifest, shape, &groups)
+}
+
+struct Write {
+    cx: Cx,
+    instance: Instance,
+    said: Said,
+    ids: Vec<MemberId>,
+    allocation_id: Option<AllocationId>,
+}
+
+impl Write {
+    async fn write(self, tx: &mut Tx, operation: &mut Operation) -> Wrote {
+        let key = &self.said.key;
+        let count = i64::try_from(self.ids.len()).unwrap_or(i64::MAX);
+        tx.component_ensure(self.instance.id, key).await?;
+        let component = tx.component_want(self.instance.id, key, count, count).await?;
+        room(&self.said, component.desired)?;
+        let (mut told, mut members) = (Vec::new(), Vec::new());
+        for (index, id) in (1..).zip(&self.ids) {
+            let member = requested(Wanted {
+                id: *id,
+                instance: &self.instance,
+                component_key: key,
+                ordinal: component.last_ordinal - count + index,
+                allocation_id: self.allocation_id,
+                operation_id: operation.id,
+                correlation_id: &operation.correlation_id,
+                now: self.cx.now,
+            });
+            tx.member_request(&member).await?;
+            told.push(requested_told(&member));
+            members.push(member);
+        }
+        match members.as_slice() {
+            [only] => operation.subject_name = only.name.clone(),
+            _ => operation.items = members.iter().map(part_of).collect(),
+        }
+        Ok(told)
+    }
+}

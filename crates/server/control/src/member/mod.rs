@@ -1,0 +1,271 @@
+//! Members of instances. The commands record what is wanted; the engine does it.
+
+mod add;
+mod drain;
+mod get;
+mod list;
+pub(crate) mod moved;
+mod order;
+pub(crate) mod quorum;
+mod recover;
+mod remove;
+mod replace;
+mod resume;
+pub(crate) mod successor;
+mod suits;
+
+pub use add::add;
+pub use drain::drain;
+pub use get::get;
+pub use list::list;
+pub use recover::recover;
+pub use remove::remove;
+pub use replace::replace;
+pub use resume::resume;
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use muster_api::member as api;
+use muster_db::MemberPlace;
+use muster_ids::{AllocationId, MemberId, OperationId};
+use muster_model::assess::HealthReason;
+use muster_model::cell::Network;
+use muster_model::event::EventType;
+use muster_model::instance::{Health, Instance};
+use muster_model::member::{Member, MemberFailure, MemberState};
+use serde_json::json;
+
+use crate::adapter_step::object;
+use crate::instance::{health, shape};
+use crate::telling::Told;
+
+/// The members whose cells are dead, as their nodes' agents reported. They do not count as in work.
+pub(crate) fn lost_members(places: &[MemberPlace]) -> BTreeSet<MemberId> {
+    places.iter().filter(|place| place.dead_since.is_some()).map(|place| place.member_id).collect()
+}
+
+pub(crate) fn path(member: &Member) -> String {
+    format!("/v1/projects/{}/app-instances/{}/members/{}", member.project_id, member.instance_id, member.id)
+}
+
+pub(crate) fn state(state: MemberState) -> api::MemberState {
+    match state {
+        MemberState::Requested => api::MemberState::Requested,
+        MemberState::Provisioning => api::MemberState::Provisioning,
+        MemberState::Joining => api::MemberState::Joining,
+        MemberState::Active => api::MemberState::Active,
+        MemberState::Draining => api::MemberState::Draining,
+        MemberState::Drained => api::MemberState::Drained,
+        MemberState::Removing => api::MemberState::Removing,
+        MemberState::Removed => api::MemberState::Removed,
+        MemberState::Failed => api::MemberState::Failed,
+    }
+}
+
+fn state_of(state: api::MemberState) -> MemberState {
+    match state {
+        api::MemberState::Requested => MemberState::Requested,
+        api::MemberState::Provisioning => MemberState::Provisioning,
+        api::MemberState::Joining => MemberState::Joining,
+        api::MemberState::Active => MemberState::Active,
+        api::MemberState::Draining => MemberState::Draining,
+        api::MemberState::Drained => MemberState::Drained,
+        api::MemberState::Removing => MemberState::Removing,
+        api::MemberState::Removed => MemberState::Removed,
+        api::MemberState::Failed => MemberState::Failed,
+    }
+}
+
+fn view(member: &Member, network: Option<&Network>, place: Option<&MemberPlace>) -> api::Member {
+    let host = place.and_then(|place| place.host);
+    let current = member.health_incarnation == member.incarnation;
+    let reason = member.health_reason.filter(|_| current);
+    let cell = place.and_then(|place| place.cell.as_ref());
+    let cell = cell.filter(|cell| cell.incarnation == member.incarnation);
+    let services = cell.into_iter().flat_map(|cell| &cell.services);
+    let address = network.zip(host).and_then(|(network, host)| network.address(host));
+    api::Member {
+        id: member.id,
+        instance_id: member.instance_id,
+        component_key: member.component_key.clone(),
+        name: member.name.clone(),
+        state: state(member.state),
+        health: health(member.known_health()),
+        health_message: member.health_message.clone().filter(|_| current),
+        health_reason: reason.map(|reason| reason.as_str().to_owned()),
+        health_advice: reason.map(HealthReason::advice).map(str::to_owned),
+        health_since: member.health_since.filter(|_| current),
+        services: services.map(crate::cell::service_status).collect(),
+        free_at: member.free_at,
+        incarnation: member.incarnation,
+        allocation_id: member.allocation_id,
+        allocation_made: member.allocation_made,
+        bound_capacity_shape: member.bound_capacity_shape.as_deref().map(shape),
+        node_id: place.and_then(|place| place.node_id),
+        cell_id: member.cell_id,
+        address: address.map(|address| address.to_string()),
+        app_version_id: member.app_version_id,
+        adapter_detail: object(&member.adapter_detail),
+        failure_reason: member.failure_reason.map(|reason| reason.as_str().to_owned()),
+        advice: member.failure_reason.map(MemberFailure::advice).map(str::to_owned),
+        message: member.message.clone(),
+        fenced: member.fenced,
+        active_witness_id: member.active_witness_id,
+        drained_witness_id: member.drained_witness_id,
+        removed_witness_id: member.removed_witness_id,
+        last_operation_id: member.operation_id,
+        correlation_id: member.correlation_id.clone(),
+        created_at: member.created_at,
+        updated_at: member.updated_at,
+        version: member.version,
+    }
+}
+
+/// A member that is asked for.
+pub(crate) struct Wanted<'w> {
+    pub(crate) id: MemberId,
+    pub(crate) instance: &'w Instance,
+    pub(crate) component_key: &'w str,
+    /// The number in its name.
+    pub(crate) ordinal: i64,
+    /// The allocation that its owner named.
+    pub(crate) allocation_id: Option<AllocationId>,
+    pub(crate) operation_id: OperationId,
+    pub(crate) correlation_id: &'w str,
+    pub(crate) now: Timestamp,
+}
+
+/// Its row.
+pub(crate) fn requested(wanted: Wanted<'_>) -> Member {
+    let instance = wanted.instance;
+    Member {
+        id: wanted.id,
+        tenant_id: instance.tenant_id,
+        project_id: instance.project_id,
+        instance_id: instance.id,
+        component_key: wanted.component_key.to_owned(),
+        name: format!("{}-{}-{}", instance.name, wanted.component_key, wanted.ordinal),
+        state: MemberState::Requested,
+        health: Health::Unknown,
+        health_message: None,
+        health_incarnation: 0,
+        health_reason: None,
+        health_since: None,
+        free_at: None,
+        allocation_id: wanted.allocation_id,
+        allocation_made: false,
+        bound_capacity_shape: None,
+        cell_id: None,
+        incarnation: 0,
+        app_version_id: None,
+        adapter_detail: json!({}),
+        failure_reason: None,
+        message: None,
+        fenced: false,
+        active_witness_id: None,
+        drained_witness_id: None,
+        removed_witness_id: None,
+        operation_id: Some(wanted.operation_id),
+        correlation_id: wanted.correlation_id.to_owned(),
+        created_at: wanted.now,
+        updated_at: wanted.now,
+        version: 1,
+    }
+}
+
+/// That it was asked for.
+pub(crate) fn requested_told(member: &Member) -> Told {
+    let data = json!({"name": member.name, "component_key": member.component_key, "instance_id": member.instance_id,
+                      "allocation_id": member.allocation_id, "operation_id": member.operation_id});
+    (EventType::MemberRequested, path(member), data)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use muster_engine::{Open, open};
+    use muster_ids::World;
+    use muster_manifest::{Component, Manifest};
+    use muster_model::Scope;
+    use muster_model::operation::{AskedBy, Operation};
+    use uuid::Uuid;
+
+    use super::*;
+
+    /// A member of the component `worker`.
+    pub(crate) fn member(world: &World, state: MemberState, health: Health) -> Member {
+        Member {
+            id: world.id(),
+            tenant_id: world.id(),
+            project_id: world.id(),
+            instance_id: world.id(),
+            component_key: "worker".to_owned(),
+            name: "a-worker-1".to_owned(),
+            state,
+            health,
+            health_message: None,
+            health_incarnation: 1,
+            health_reason: None,
+            health_since: None,
+            free_at: None,
+            allocation_id: None,
+            allocation_made: false,
+            bound_capacity_shape: None,
+            cell_id: None,
+            incarnation: 1,
+            app_version_id: None,
+            adapter_detail: json!({}),
+            failure_reason: None,
+            message: None,
+            fenced: false,
+            active_witness_id: None,
+            drained_witness_id: None,
+            removed_witness_id: None,
+            operation_id: None,
+            correlation_id: String::new(),
+            created_at: world.now(),
+            updated_at: world.now(),
+            version: 1,
+        }
+    }
+
+    /// A manifest with this component, which has no quorum.
+    pub(crate) fn manifest(key: &str) -> Manifest {
+        serde_json::from_value(json!({
+            "app": "thing", "version": "1", "artifact_kind": "controller",
+            "compatibility": {"requires_capacity_shape": ["gpu_slice"]},
+            "components": [{"key": key, "count": {"min": 0, "max": 8}, "capacity": {"cpus": 1, "memory_mb": 64},
+                            "runtime": {"root": {"host": ["/usr"]}}}],
+            "operations": ["drain", "resume", "replace", "recover"],
+        }))
+        .expect("a manifest")
+    }
+
+    /// A component without a quorum.
+    pub(crate) fn component(key: &str) -> Component {
+        manifest(key).components.remove(0)
+    }
+
+    /// An operation of a kind, with nothing in it.
+    pub(crate) fn operation(world: &World, kind: &str) -> Operation {
+        let definition = muster_engine::definition(kind).expect("a known kind");
+        open(
+            definition,
+            Open {
+                id: world.id(),
+                scope: Scope::Project(world.id(), world.id()),
+                subject_kind: "instance",
+                subject_id: Uuid::nil(),
+                subject_name: String::new(),
+                touches: Vec::new(),
+                shares: Vec::new(),
+                asked_by: AskedBy { kind: "user".to_owned(), id: String::new(), name: String::new() },
+                correlation_id: String::new(),
+                input: json!({}),
+                deadline_at: world.now(),
+                parent_id: None,
+                now: world.now(),
+            },
+        )
+    }
+}

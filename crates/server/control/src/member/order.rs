@@ -1,0 +1,561 @@
+//! What the orders about members have in common: who is meant, whether it can be asked of them now, whether the rest can do
+//! without them, and the operation that does it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+use muster_api::{Code, Problem};
+use muster_authz::Permission;
+use muster_db::Tx;
+use muster_engine::member::{REMOVE, REPLACE, of};
+use muster_engine::{has_come, successor_of};
+use muster_ids::{MemberId, OperationId, TypedId as _};
+use muster_manifest::{Manifest, ReplaceOrder, Verb};
+use muster_model::event::EventType;
+use muster_model::instance::{Component, Instance, InstanceState};
+use muster_model::member::Member;
+use muster_model::operation::{Operation, OperationState};
+use serde_json::json;
+
+use super::moved::replaced_items;
+use super::successor::Successors;
+use super::suits::Circumstances;
+use super::{lost_members, path, quorum, suits};
+use crate::artifact::{Start, ensure_release_startable};
+use crate::commit::WriteError;
+use crate::instance::{self, manifest_of};
+use crate::operation::{Begin, begin, deadline, part_of};
+use crate::refuse::{Result, refuse};
+use crate::{Commit, Cx};
+
+/// A member as the audit shows it before the order.
+fn member_before(member: &Member) -> serde_json::Value {
+    json!({"id": member.id, "name": member.name, "state": member.state})
+}
+
+/// An order.
+pub(super) struct Order {
+    pub(super) verb: Verb,
+    pub(super) permission: Permission,
+    /// What it takes to have it done without waiting for work to go elsewhere.
+    pub(super) forced: Option<Permission>,
+    pub(super) members: Vec<String>,
+    pub(super) force: bool,
+    pub(super) reason: Option<String>,
+    pub(super) ready_until: Option<Timestamp>,
+    /// How long it has, if nothing is said.
+    pub(super) within: SignedDuration,
+    pub(super) dry_run: bool,
+}
+
+/// Prepares it.
+pub(super) async fn order(cx: &Cx, project: &str, reference: &str, order: Order) -> Result<Commit> {
+    let instance = cx.instance(project, reference).await?;
+    let permission = order.forced.filter(|_| order.force).unwrap_or(order.permission);
+    cx.authorize(permission, instance.scope(), "instance")?;
+    let (_, manifest) = manifest_of(cx, &instance, instance.app_version_id).await?;
+    supported(&manifest, order.verb)?;
+    runs(&instance)?;
+    let store = &cx.platform.store;
+    let places = store.member_places(instance.id).await.map_err(refuse)?;
+    let lost = lost_members(&places);
+    let members = meant(cx, &instance, &order, &lost).await?;
+    if matches!(order.verb, Verb::Replace | Verb::Recover) {
+        let of: BTreeSet<&str> = members.iter().map(|member| member.component_key.as_str()).collect();
+        ensure_release_startable(cx, instance.app_version_id, &manifest, Some(&of), Start::Existing).await?;
+    }
+    let UnderWay { superseded, replaced } = under_way(cx, &members, &order).await?;
+    let deadline_at = deadline(cx, order.ready_until, order.within)?;
+    let (components, living, operations) = tokio::try_join!(
+        store.component_list(instance.id),
+        store.member_living(instance.id),
+        store.operation_touching(instance.id.uuid())
+    )
+    .map_err(refuse)?;
+    let going = quorum::going(&operations);
+    if let Some(gone) = members.iter().find(|member| going.contains(&member.id) && !order.force) {
+        return Err(Problem::new(Code::InvalidState, on_its_way(gone)));
+    }
+    for member in members.iter().filter(|_| order.verb == Verb::Resume) {
+        let open = store.operation_open_on(member.id.uuid()).await.map_err(refuse)?;
+        stays(member, operations.iter().chain(&open))?;
+        runs_the_same(member, &instance)?;
+    }
+    let unheard = Successors::unreachable(&places);
+    let taken_over: BTreeSet<OperationId> = superseded.iter().map(|operation| operation.id).collect();
+    if let Some(why) = replaced_already(order.verb, &members, &operations, &taken_over) {
+        return Err(Problem::new(Code::InvalidState, why));
+    }
+    let absent: BTreeSet<MemberId> = unheard.union(&lost).copied().collect();
+    let taken = Taken::of(order.verb, &members, Others { going, absent, replaced });
+    // Once here, so that a dry run says the same; and once more in the transaction, where it counts.
+    let now_leaving = quorum::leaving(&operations);
+    for component in &components {
+        taken.refuse(order.verb, &manifest, component, &living, &now_leaving)?;
+        taken.ensure_count_within_max(order.verb, &manifest, component, &members)?;
+    }
+    let touched: Vec<String> = members.iter().map(|member| member.id.to_string()).collect();
+    let (one, bulk) = of(order.verb);
+    let definition = if members.len() == 1 { one } else { bulk };
+    let reason = order.reason.unwrap_or_default();
+    let names: Vec<&str> = members.iter().map(|member| member.name.as_str()).collect();
+    let mut plan = Begin::plan(definition, &touched, deadline_at);
+    if order.dry_run && order.verb == Verb::Replace {
+        plan.items = replaced_items(cx, &members, &instance, &manifest, &components, &unheard).await?;
+    }
+    let told = json!({"name": instance.name, "members": names, "reason": reason, "force": order.force});
+    let common = Begin {
+        definition,
+        scope: instance.scope(),
+        subject_kind: "instance",
+        subject_id: instance.id.uuid(),
+        subject: instance.id.to_string(),
+        name: instance.name.clone(),
+        path: instance::path(&instance),
+        touches: Vec::new(),
+        shares: vec![instance.id.uuid()],
+        items: members.iter().map(part_of).collect(),
+        input: json!({"reason": reason, "force": order.force}),
+        deadline_at,
+        told,
+        before: Some(json!({"members": members.iter().map(member_before).collect::<Vec<_>>()})),
+        event: EventType::OperationAccepted,
+        supersedes: superseded.clone(),
+        plan,
+        dry_run: order.dry_run,
+    };
+    let begun = match members.as_slice() {
+        [only] => Begin {
+            subject_kind: "member",
+            subject_id: only.id.uuid(),
+            subject: only.id.to_string(),
+            name: only.name.clone(),
+            path: path(only),
+            touches: vec![only.id.uuid()],
+            items: Vec::new(),
+            ..common
+        },
+        _ => common,
+    };
+    let successors = (order.verb == Verb::Replace).then(|| Successors {
+        instance: instance.clone(),
+        manifest: manifest.clone(),
+        components,
+        unreachable: unheard,
+    });
+    let begun = match &successors {
+        Some(successors) => Begin { input: successors.input(order.force, &reason), ..begun },
+        None => begun,
+    };
+    let cx_of = cx.clone();
+    let write = Write {
+        cx: cx_of,
+        verb: order.verb,
+        forced: order.force,
+        lost,
+        instance,
+        manifest,
+        members,
+        taken,
+        superseded,
+        successors,
+    };
+    Ok(begin(cx, begun, move |tx, operation| Box::pin(write.write(tx, operation))))
+}
+
+/// Goes on only if the app's members can be asked that.
+pub(super) fn supported(manifest: &Manifest, verb: Verb) -> Result<()> {
+    if manifest.supports(verb) {
+        return Ok(());
+    }
+    let can: Vec<&str> =
+        Verb::ALL.into_iter().filter(|verb| manifest.supports(*verb)).map(Verb::as_str).collect();
+    let why = format!(
+        "members of {} cannot be asked to {}: they can {}",
+        manifest.app,
+        verb.as_str(),
+        can.join(", ")
+    );
+    Err(Problem::new(Code::InvalidState, why))
+}
+
+/// Goes on only if the instance runs: before and after that its members come and go with it.
+pub(super) fn runs(instance: &Instance) -> Result<()> {
+    match instance.state {
+        InstanceState::Running => Ok(()),
+        InstanceState::Created | InstanceState::Starting => {
+            let why = format!(
+                "{} is {}: wait until it runs (`muster operation watch`)",
+                instance.name, instance.state
+            );
+            Err(Problem::new(Code::InvalidState, why))
+        }
+        InstanceState::Stopping | InstanceState::Stopped | InstanceState::Failed => {
+            let why = format!(
+                "{} is {}: its members only go with it (`muster instance decommission`)",
+                instance.name, instance.state
+            );
+            Err(Problem::new(Code::InvalidState, why))
+        }
+    }
+}
+
+/// The members, each once and each able to be asked.
+async fn meant(
+    cx: &Cx,
+    instance: &Instance,
+    order: &Order,
+    lost: &BTreeSet<MemberId>,
+) -> Result<Vec<Member>> {
+    let mut members: Vec<Member> = Vec::new();
+    for (index, reference) in order.members.iter().enumerate() {
+        let member = cx.member(instance, reference).await?;
+        if members.iter().any(|named| named.id == member.id) {
+            return Err(Problem::field(
+                format!("/members/{index}"),
+                format!("{} is named twice", member.name),
+            ));
+        }
+        let known = Circumstances { lost: lost.contains(&member.id), forced: order.force };
+        if let Some(why) = suits::fault(order.verb, &member, known) {
+            return Err(Problem::new(Code::InvalidState, why));
+        }
+        members.push(member);
+    }
+    Ok(members)
+}
+
+/// What is under way on the members of an order.
+#[derive(Default)]
+struct UnderWay {
+    /// What it supersedes.
+    superseded: Vec<Operation>,
+    /// The members that a replacement works on.
+    replaced: BTreeMap<MemberId, Replaced>,
+}
+
+/// How far a replacement of a member is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Replaced {
+    /// Its successor has come.
+    arrived: bool,
+    /// Its removal has begun.
+    removal: bool,
+}
+
+/// What is under way on the members and is superseded: by force whatever else is done with one that is there, also where that is
+/// blocked; a member that is put back to work is not drained first. The same once more is refused, unless it is blocked and
+/// forced, and everything else waits for its turn.
+async fn under_way(cx: &Cx, members: &[Member], order: &Order) -> Result<UnderWay> {
+    let store = &cx.platform.store;
+    let mut found = UnderWay::default();
+    for member in members {
+        let open = store.operation_open_on(member.id.uuid()).await.map_err(refuse)?;
+        if let Some(replace) = open.iter().find(|operation| operation.kind == REPLACE.kind) {
+            let successor = match successor_of(replace) {
+                Some(id) => store.member_lookup(id).await.map_err(refuse)?,
+                None => None,
+            };
+            let removal =
+                open.iter().any(|other| other.parent_id == Some(replace.id) && other.kind == REMOVE.kind);
+            found
+                .replaced
+                .insert(member.id, Replaced { arrived: successor.as_ref().is_some_and(has_come), removal });
+        }
+        let kind = of(order.verb).0.kind;
+        for operation in open {
+            let again = order.force
+                && (operation.input["force"] != json!(true) || is_blocked(cx, &operation).await?);
+            if operation.kind == kind && !again && !order.dry_run {
+                let why = format!(
+                    "{kind} of {} is already under way: `muster operation watch {}` shows how far",
+                    member.name, operation.id
+                );
+                return Err(Problem::new(Code::InvalidState, why));
+            }
+            let in_the_way = match operation.kind.as_str() {
+                "member.drain" | "member.remove" | "member.replace" | "member.resume" | "member.upgrade" => {
+                    true
+                }
+                // One that comes as a part of something else is that operation's to take back.
+                "member.add" | "member.recover" => operation.parent_id.is_none(),
+                _ => false,
+            };
+            let drains = operation.kind == "member.drain";
+            if (order.force && in_the_way) || (order.verb == Verb::Resume && drains) {
+                found.superseded.push(operation);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Whether an operation is blocked, or waits for a child that is.
+async fn is_blocked(cx: &Cx, operation: &Operation) -> Result<bool> {
+    if operation.state == OperationState::Parked {
+        return Ok(true);
+    }
+    let children = cx.platform.store.operation_children(operation.id).await.map_err(refuse)?;
+    Ok(children.iter().any(|child| child.state == OperationState::Parked))
+}
+
+fn on_its_way(member: &Member) -> String {
+    format!("{} is on its way out already: `muster operation list` shows by which operation", member.name)
+}
+
+/// Goes on only if nobody is to take a member's place: it goes then, and is not put back to work.
+fn stays<'o>(member: &Member, mut operations: impl Iterator<Item = &'o Operation>) -> Result<()> {
+    let replaces = |operation: &&Operation| {
+        let named = operation.items.iter().any(|item| item.id == member.id.to_string());
+        match operation.kind.as_str() {
+            "member.replace" => operation.subject_id == member.id.uuid(),
+            "members.replace" => named,
+            _ => false,
+        }
+    };
+    match operations.find(replaces) {
+        None => Ok(()),
+        Some(replace) => {
+            let why = format!(
+                "{} is being replaced by {}: cancel that first (`muster operation cancel {}`), or leave it",
+                member.name, replace.id, replace.id
+            );
+            Err(Problem::new(Code::InvalidState, why))
+        }
+    }
+}
+
+/// Goes on only if a member runs what its instance runs: beside the others it must not do otherwise.
+fn runs_the_same(member: &Member, instance: &Instance) -> Result<()> {
+    if member.app_version_id == Some(instance.app_version_id) {
+        return Ok(());
+    }
+    let why = format!(
+        "{} rested while {} came to run another release: replace it (`muster member replace`)",
+        member.name, instance.name
+    );
+    Err(Problem::new(Code::InvalidState, why))
+}
+
+/// Why nobody is to take the place of these, if somebody else is to already: each would bring a new one.
+fn replaced_already(
+    verb: Verb,
+    members: &[Member],
+    operations: &[Operation],
+    taken_over: &BTreeSet<OperationId>,
+) -> Option<String> {
+    let replacing = quorum::replacing(operations, taken_over);
+    let named = members.iter().find(|member| verb == Verb::Replace && replacing.contains(&member.id))?;
+    Some(format!(
+        "{} is to be replaced already: `muster operation list` shows by which operation",
+        named.name
+    ))
+}
+
+/// What is known of the other members, and of operations on them.
+#[derive(Debug, Clone, Default)]
+struct Others {
+    /// Those of which one fewer is wanted already, because another operation removes them.
+    going: BTreeSet<MemberId>,
+    /// Those that do not count as in work: their nodes are unreachable, or their cells are dead.
+    absent: BTreeSet<MemberId>,
+    /// Those that a replacement works on.
+    replaced: BTreeMap<MemberId, Replaced>,
+}
+
+/// Which members an order takes out of work, and how many fewer are wanted after it, by component.
+struct Taken {
+    without: BTreeSet<MemberId>,
+    others: Others,
+    /// So many fewer are wanted, as this order writes it.
+    fewer: BTreeMap<String, i64>,
+    /// So many fewer are wanted in the end: a replacement that is superseded leaves its successor, where that has come.
+    in_the_end: BTreeMap<String, i64>,
+}
+
+impl Taken {
+    fn of(verb: Verb, members: &[Member], others: Others) -> Self {
+        let (mut fewer, mut in_the_end): (BTreeMap<String, i64>, BTreeMap<String, i64>) = Default::default();
+        for member in members {
+            let (written, end) = (
+                fewer.entry(member.component_key.clone()).or_default(),
+                in_the_end.entry(member.component_key.clone()).or_default(),
+            );
+            if verb != Verb::Remove || member.never_worked() || others.going.contains(&member.id) {
+                continue;
+            }
+            // What is superseded counts its successor by itself, and a removal that has begun has counted its member out.
+            let replaced = others.replaced.get(&member.id);
+            *written += i64::from(replaced.is_none_or(|replaced| !replaced.removal));
+            *end += i64::from(replaced.is_none_or(|replaced| !replaced.arrived));
+        }
+        Self { without: members.iter().map(|member| member.id).collect(), others, fewer, in_the_end }
+    }
+
+    /// Goes on only if the component can do without them.
+    fn refuse(
+        &self,
+        verb: Verb,
+        manifest: &Manifest,
+        component: &Component,
+        living: &[Member],
+        leaving: &BTreeSet<MemberId>,
+    ) -> Result<()> {
+        let (Some(fewer), Some(said)) =
+            (self.in_the_end.get(&component.key), manifest.component(&component.key))
+        else {
+            return Ok(());
+        };
+        let desired = component.desired - fewer;
+        if *fewer > 0 && desired < said.count.min {
+            let why = format!(
+                "{} needs {} members, and {desired} would be wanted: add others first, or decommission the instance",
+                component.key, said.count.min
+            );
+            return Err(Problem::new(Code::InvalidState, why));
+        }
+        let out = match verb {
+            Verb::Drain | Verb::Remove => true,
+            // Where the new one comes first, the old one goes when it is not needed any more.
+            Verb::Replace => said.replace_order == ReplaceOrder::OldFirst,
+            Verb::Add | Verb::Resume | Verb::Recover => false,
+        };
+        let away: BTreeSet<MemberId> = leaving.union(&self.others.absent).copied().collect();
+        match out.then(|| quorum::fault(said, desired, living, &away, &self.without)).flatten() {
+            Some(why) => Err(Problem::new(Code::InvalidState, why)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Taken {
+    /// Goes on only if no more members are wanted afterwards than the component may have: one that never worked is not counted,
+    /// and its successor, or itself once it works, is.
+    fn ensure_count_within_max(
+        &self,
+        verb: Verb,
+        manifest: &Manifest,
+        component: &Component,
+        members: &[Member],
+    ) -> Result<()> {
+        let Some(declared) = manifest.component(&component.key) else { return Ok(()) };
+        let counts = |member: &&Member| {
+            member.component_key == component.key
+                && self.without.contains(&member.id)
+                && member.never_worked()
+                && !self.others.replaced.contains_key(&member.id)
+        };
+        let more = members.iter().filter(counts).count() as i64;
+        let desired = component.desired + more;
+        if !matches!(verb, Verb::Replace | Verb::Recover) || more == 0 || desired <= declared.count.max {
+            return Ok(());
+        }
+        let why = format!(
+            "{} may have {} members, and {desired} would be wanted: remove the failed one instead",
+            component.key, declared.count.max
+        );
+        Err(Problem::new(Code::InvalidState, why))
+    }
+}
+
+struct Write {
+    cx: Cx,
+    verb: Verb,
+    forced: bool,
+    lost: BTreeSet<MemberId>,
+    instance: Instance,
+    manifest: Manifest,
+    members: Vec<Member>,
+    taken: Taken,
+    superseded: Vec<Operation>,
+    successors: Option<Successors>,
+}
+
+impl Write {
+    /// The components' rows are locked first, always in the same order: whoever counts their members at the same moment waits,
+    /// and then sees what this left.
+    async fn write(self, tx: &mut Tx, operation: &mut Operation) -> crate::operation::Wrote {
+        let mut components = Vec::new();
+        for key in self.taken.fewer.keys() {
+            components.push(tx.component_want(self.instance.id, key, 0, 0).await?);
+        }
+        let living = tx.member_living_now(self.instance.id).await?;
+        let operations = tx.operation_touching_now(self.instance.id.uuid()).await?;
+        let (leaving, going) = (quorum::leaving(&operations), quorum::going(&operations));
+        for component in &components {
+            self.taken.refuse(self.verb, &self.manifest, component, &living, &leaving)?;
+            self.taken.ensure_count_within_max(self.verb, &self.manifest, component, &living)?;
+        }
+        for member in self.members.iter().filter(|_| self.verb == Verb::Resume) {
+            let open = tx.operation_open_on_now(member.id.uuid()).await?;
+            stays(member, operations.iter().chain(&open))?;
+        }
+        let superseded: BTreeSet<OperationId> =
+            self.superseded.iter().map(|operation| operation.id).collect();
+        if let Some(why) = replaced_already(self.verb, &self.members, &operations, &superseded) {
+            return Err(WriteError::from(Problem::new(Code::InvalidState, why)));
+        }
+        for before in &self.members {
+            let now = living.iter().find(|now| now.id == before.id);
+            let lately = going.contains(&before.id) && !self.taken.others.going.contains(&before.id);
+            let known = Circumstances { lost: self.lost.contains(&before.id), forced: self.forced };
+            let why = suits::fault(self.verb, now.unwrap_or(before), known)
+                .or_else(|| lately.then(|| on_its_way(before)));
+            if let Some(why) = why {
+                return Err(WriteError::from(Problem::new(Code::InvalidState, why)));
+            }
+        }
+        // One that failed since it was looked at was counted out by that.
+        let members: Vec<Member> = self
+            .members
+            .iter()
+            .map(|before| living.iter().find(|now| now.id == before.id).unwrap_or(before).clone())
+            .collect();
+        let taken = Taken::of(self.verb, &members, self.taken.others);
+        for (key, fewer) in taken.fewer.iter().filter(|(_, fewer)| **fewer > 0) {
+            tx.component_want(self.instance.id, key, -fewer, 0).await?;
+        }
+        match &self.successors {
+            Some(successors) => {
+                Ok(successors.write(&self.cx, tx, operation, &self.members, &self.superseded).await?)
+            }
+            None => Ok(Vec::new()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_ids::World;
+    use muster_model::instance::Health;
+    use muster_model::member::MemberState;
+
+    use super::*;
+    use crate::member::tests::member;
+
+    /// How many fewer are wanted by what an order writes, and in the end.
+    fn counts(state: MemberState, others: impl FnOnce(MemberId) -> Others) -> (i64, i64) {
+        let world = World::for_tests(1);
+        let one = Member { active_witness_id: Some(world.id()), ..member(&world, state, Health::Healthy) };
+        let taken = Taken::of(Verb::Remove, std::slice::from_ref(&one), others(one.id));
+        (taken.fewer["worker"], taken.in_the_end["worker"])
+    }
+
+    #[test]
+    fn a_removal_over_a_replacement_counts_its_member_once() {
+        let replaced = |arrived, removal| {
+            move |id| Others {
+                replaced: BTreeMap::from([(id, Replaced { arrived, removal })]),
+                ..Others::default()
+            }
+        };
+        let active = MemberState::Active;
+        assert_eq!(counts(active, |_| Others::default()), (1, 1));
+        assert_eq!(counts(active, |id| Others { going: BTreeSet::from([id]), ..Others::default() }), (0, 0));
+        // What is superseded adds one for a successor that has come, and takes one for a removal whose successor has not.
+        assert_eq!(counts(active, replaced(true, false)), (1, 0));
+        assert_eq!(counts(MemberState::Draining, replaced(true, true)), (0, 0));
+        assert_eq!(counts(MemberState::Draining, replaced(false, true)), (0, 1));
+        assert_eq!(counts(active, replaced(false, false)), (1, 1));
+    }
+}

@@ -1,0 +1,98 @@
+//! Who takes a member's place: the row of the new one, and what the operation is told.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use muster_db::{MemberPlace, Result, Tx};
+use muster_engine::{has_come, successor_of};
+use muster_ids::{AllocationId, MemberId, TypedId as _};
+use muster_manifest::Manifest;
+use muster_model::instance::{Component, Instance};
+use muster_model::member::Member;
+use muster_model::operation::Operation;
+use serde_json::{Value, json};
+
+use super::{Wanted, requested, requested_told};
+use crate::Cx;
+use crate::instance::asks;
+use crate::telling::Told;
+
+/// What a replacement of members of one instance needs to know.
+pub(crate) struct Successors {
+    pub(crate) instance: Instance,
+    pub(crate) manifest: Manifest,
+    pub(crate) components: Vec<Component>,
+    /// Members whose nodes nobody hears from: what takes their place goes elsewhere.
+    pub(crate) unreachable: BTreeSet<MemberId>,
+}
+
+impl Successors {
+    /// The members whose nodes nobody hears from.
+    pub(crate) fn unreachable(places: &[MemberPlace]) -> BTreeSet<MemberId> {
+        let lost = places.iter().filter(|place| place.unreachable_since.is_some());
+        lost.map(|place| place.member_id).collect()
+    }
+
+    /// What the operation is told of what the new ones get: by component, as members of several may be replaced at once.
+    pub(crate) fn input(&self, force: bool, reason: &str) -> Value {
+        let capacity: BTreeMap<&str, Value> = self
+            .components
+            .iter()
+            .filter_map(|component| Some((component.key.as_str(), json!(asks(&self.manifest, component)?))))
+            .collect();
+        json!({"app_version_id": self.instance.app_version_id, "shape": self.instance.shape, "capacity": capacity,
+               "force": force, "reason": reason})
+    }
+
+    /// In an allocation that the project holds the place is taken over, if its node is heard; otherwise the platform makes one.
+    fn goes_into(&self, old: &Member) -> Option<AllocationId> {
+        old.allocation_id.filter(|_| !old.allocation_made && !self.unreachable.contains(&old.id))
+    }
+
+    /// Writes the new ones down, and names them in the operation. Says what is told of them. Where a replacement that is
+    /// superseded has brought a successor already, that one is kept: another would be one more than its component may have.
+    pub(crate) async fn write(
+        &self,
+        cx: &Cx,
+        tx: &mut Tx,
+        operation: &mut Operation,
+        old: &[Member],
+        superseded: &[Operation],
+    ) -> Result<Vec<Told>> {
+        let (mut told, mut named) = (Vec::new(), BTreeMap::new());
+        for old in old {
+            if let Some(successor) = arrived(tx, old, superseded).await? {
+                named.insert(old.id.to_string(), successor);
+                continue;
+            }
+            // One that never worked is not among those that are wanted; whoever takes its place is.
+            let more = i64::from(old.never_worked());
+            let component = tx.component_want(self.instance.id, &old.component_key, more, 1).await?;
+            let new = requested(Wanted {
+                id: cx.platform.world.id(),
+                instance: &self.instance,
+                component_key: &old.component_key,
+                ordinal: component.last_ordinal,
+                allocation_id: self.goes_into(old),
+                operation_id: operation.id,
+                correlation_id: &operation.correlation_id,
+                now: cx.now,
+            });
+            tx.member_request(&new).await?;
+            named.insert(old.id.to_string(), new.id);
+            told.push(requested_told(&new));
+        }
+        match named.values().next().filter(|_| operation.items.is_empty()) {
+            Some(only) => operation.input["successor"] = json!(only),
+            None => operation.input["successors"] = json!(named),
+        }
+        Ok(told)
+    }
+}
+
+/// The successor of a member that a superseded replacement has brought, if it has come.
+async fn arrived(tx: &mut Tx, old: &Member, superseded: &[Operation]) -> Result<Option<MemberId>> {
+    let replaces =
+        |operation: &&Operation| operation.kind == "member.replace" && operation.subject_id == old.id.uuid();
+    let Some(id) = superseded.iter().find(replaces).and_then(successor_of) else { return Ok(None) };
+    Ok(tx.member_now(id).await?.filter(has_come).map(|successor| successor.id))
+}

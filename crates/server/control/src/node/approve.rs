@@ -1,0 +1,201 @@
+//! Approve a node's hardware, so that it can be used. The operator names what was looked at by its digest, so that nobody
+//! approves what an agent reported a moment later.
+
+use muster_api::node::NodeApprove;
+use muster_api::{Code, Problem};
+use muster_authz::Permission;
+use muster_db::StoreError;
+use muster_ids::{AllocationId, SlotId};
+use muster_model::Scope;
+use muster_model::event::EventType;
+use muster_model::node::{Capacity, Node, Slot, SlotState};
+use muster_wire::inventory::{Gpu, Inventory};
+use serde_json::json;
+
+use super::{IN_LINE, ensure_reported, inventory, path, pin_address, still_ours, view};
+use crate::commit::{WriteError, target, told};
+use crate::{Answer, Commit, Cx, Result};
+
+/// Prepares `node_approve`.
+pub async fn approve(cx: &Cx, reference: &str, body: NodeApprove) -> Result<Commit> {
+    cx.authorize(Permission::NodeApprove, Scope::Platform, "node")?;
+    let node = cx.node(reference).await?;
+    still_ours(&node)?;
+    // Before the version, which has moved on too: this says what it was that changed.
+    if node.inventory_digest != body.digest {
+        return Err(changed_since(&node));
+    }
+    if let Some(address) = &body.address {
+        ensure_reported(&node, address)?;
+    }
+    cx.expect_version(node.version)?;
+    let found = inventory(&node.inventory)?;
+    let total = Capacity {
+        gpus: i64::try_from(found.gpus.len()).unwrap_or(i64::MAX),
+        cpus: found.cpus.count,
+        memory_mb: found.memory_mb,
+        disk_mb: found.disk_mb,
+    };
+    let (subject, told) = (
+        path(&node),
+        told(&[
+            ("name", Some(json!(node.name))),
+            ("digest", Some(json!(body.digest))),
+            ("capacity", Some(json!(total))),
+            ("address", node.reported_address.as_ref().map(|address| json!(address))),
+        ]),
+    );
+    let (platform, now) = (cx.platform.clone(), cx.now);
+    let before = view(&node);
+    let commit = Commit::new(Scope::Platform, target("node", node.id, &node.name), move |tx| {
+        Box::pin(async move {
+            tx.node_lock(node.id).await?;
+            let plan = plan(&found, &tx.slots_of(node.id).await?);
+            if let Some((device, allocation)) = plan.held.first() {
+                return Err(still_held(device, *allocation).into());
+            }
+            for gpu in plan.usable {
+                tx.slot_upsert(&slot_of(&node, gpu, platform.world.id()), now).await?;
+            }
+            for slot in plan.gone {
+                tx.slot_set_state(slot, SlotState::Retired, None, None, now).await?;
+            }
+            let approved = tx.node_approve(node.id, total, &body.digest, node.version, now).await;
+            approved.map_err(|error| match error {
+                StoreError::Conflict(_) => WriteError::from(too_little(&node)),
+                error => error.into(),
+            })?;
+            pin_address(tx, &node).await?;
+            tx.node_recount(node.id).await?;
+            tx.operation_wake_in_line(now, IN_LINE).await?;
+            Ok(Answer::new(&view(&tx.node_of(node.id).await?)))
+        })
+    });
+    Ok(commit.before(&before).wakes_engine().event(cx, EventType::NodeApproved, subject, told))
+}
+
+fn changed_since(node: &Node) -> Problem {
+    Problem::new(
+        Code::InvalidState,
+        format!(
+            "that is not the hardware that {} has now, whose digest is {}: look at the node again, and approve what you see",
+            node.name, node.inventory_digest
+        ),
+    )
+}
+
+fn still_held(device: &str, allocation: AllocationId) -> Problem {
+    Problem::new(
+        Code::InvalidState,
+        format!(
+            "{device} is gone from the node, and {allocation} still holds it: release that allocation first"
+        ),
+    )
+}
+
+fn too_little(node: &Node) -> Problem {
+    Problem::new(
+        Code::InvalidState,
+        format!(
+            "the allocations on {} hold more CPUs, memory or disk than it has now: release some of them first",
+            node.name
+        ),
+    )
+}
+
+/// What an approval does to a node's slots.
+struct Plan<'f> {
+    /// GPUs that are there; each gets a slot, or the one it has is brought up to date.
+    usable: &'f [Gpu],
+    /// Slots whose device is not there any more.
+    gone: Vec<SlotId>,
+    /// Devices that are not there any more, and who holds them all the same.
+    held: Vec<(String, AllocationId)>,
+}
+
+fn plan<'f>(found: &'f Inventory, slots: &[Slot]) -> Plan<'f> {
+    let missing: Vec<&Slot> = slots
+        .iter()
+        .filter(|slot| slot.state != SlotState::Retired)
+        .filter(|slot| !found.gpus.iter().any(|gpu| gpu.uuid == slot.device))
+        .collect();
+    Plan {
+        usable: &found.gpus,
+        held: missing.iter().filter_map(|slot| Some((slot.device.clone(), slot.allocation_id?))).collect(),
+        gone: missing.iter().map(|slot| slot.id).collect(),
+    }
+}
+
+fn slot_of(node: &Node, gpu: &Gpu, id: SlotId) -> Slot {
+    Slot {
+        id,
+        node_id: node.id,
+        kind: "gpu".to_owned(),
+        device: gpu.uuid.clone(),
+        ordinal: gpu.ordinal,
+        model: gpu.model.clone(),
+        memory_mb: gpu.memory_mb,
+        numa: gpu.numa,
+        island: gpu.island,
+        state: SlotState::Approved,
+        reason: None,
+        allocation_id: None,
+        version: 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use muster_ids::World;
+
+    fn gpu(uuid: &str) -> Gpu {
+        Gpu {
+            ordinal: 0,
+            uuid: uuid.to_owned(),
+            model: "NVIDIA H200".to_owned(),
+            memory_mb: 143_771,
+            pci: None,
+            numa: 0,
+            island: 0,
+            nvlinks: 18,
+            mig: false,
+            vfs: None,
+            driver: None,
+        }
+    }
+
+    fn slot(world: &World, device: &str, state: SlotState, held: bool) -> Slot {
+        Slot {
+            id: world.id(),
+            node_id: world.id(),
+            kind: "gpu".to_owned(),
+            device: device.to_owned(),
+            ordinal: 0,
+            model: String::new(),
+            memory_mb: 0,
+            numa: 0,
+            island: 0,
+            state,
+            reason: None,
+            allocation_id: held.then(|| world.id()),
+            version: 1,
+        }
+    }
+
+    #[test]
+    fn slots_whose_device_is_gone_are_retired_unless_somebody_holds_them() {
+        let world = World::for_tests(1);
+        let found = Inventory { gpus: vec![gpu("a"), gpu("b")], ..Inventory::default() };
+        let slots = [
+            slot(&world, "a", SlotState::Approved, true),
+            slot(&world, "b", SlotState::Discovered, false),
+            slot(&world, "c", SlotState::Quarantined, false),
+            slot(&world, "d", SlotState::Retired, false),
+        ];
+        let free = plan(&found, &slots);
+        assert_eq!((free.usable.len(), free.gone, free.held.len()), (2, vec![slots[2].id], 0));
+        let held = plan(&found, &[slot(&world, "c", SlotState::Approved, true)]);
+        assert_eq!(held.held[0].0, "c");
+    }
+}

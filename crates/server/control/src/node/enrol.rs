@@ -1,0 +1,114 @@
+//! Give one machine the right to join, once: as a new node, or as one whose machine has lost its certificate or its disk.
+//! What a new one may do afterwards is decided by `approve`; an old one is what it was.
+
+use jiff::SignedDuration;
+use muster_api::node::{NodeEnrol, NodeEnrolment};
+use muster_api::{Code, Problem};
+use muster_authz::Permission;
+use muster_db::Enrolment;
+use muster_ids::EnrolmentId;
+use muster_model::Scope;
+use muster_model::audit::Target;
+use muster_model::event::EventType;
+use muster_model::node::Node;
+use muster_model::token::{Secret, TokenKind};
+use serde_json::json;
+
+use super::still_ours;
+use crate::commit::{target, told};
+use crate::refuse::refuse;
+use crate::tenant::checked_labels;
+use crate::{Answer, Commit, Cx, Result};
+
+/// How long a right to join can be used if nobody says otherwise.
+const LIFETIME: u32 = 3600;
+
+/// Prepares `node_enrol`.
+pub async fn enrol(cx: &Cx, body: NodeEnrol) -> Result<Commit> {
+    cx.authorize(Permission::NodeEnrol, Scope::Platform, "node")?;
+    let node = match &body.node {
+        Some(reference) => Some(existing(cx, reference, &body).await?),
+        None => None,
+    };
+    if let Some(name) = &body.name {
+        refuse_taken(cx, name).await?;
+    }
+    let secret = Secret::make(TokenKind::Join, &cx.platform.world);
+    let enrolment = Enrolment {
+        id: cx.platform.world.id::<EnrolmentId>(),
+        node_name: node.as_ref().map(|node| node.name.clone()).or(body.name),
+        labels: checked_labels(body.labels)?,
+        node_id: node.as_ref().map(|node| node.id),
+        used_with: None,
+    };
+    let lifetime = SignedDuration::from_secs(i64::from(body.expires_in_seconds.unwrap_or(LIFETIME)));
+    let (now, expires_at, created_by) = (cx.now, cx.now + lifetime, cx.actor_id());
+    let mut shown = NodeEnrolment {
+        id: enrolment.id,
+        node_id: enrolment.node_id,
+        name: enrolment.node_name.clone(),
+        labels: muster_api::Labels(node.map_or_else(|| enrolment.labels.clone(), |node| node.labels)),
+        expires_at,
+        ca_sha256: crate::authority::fingerprint(&cx.platform).await?,
+        token: None,
+        command: String::new(),
+        secret_shown_once: None,
+    };
+    let mut command = command(&cx.platform.options.nodes_url, &shown.ca_sha256);
+    if enrolment.node_id.is_some() {
+        // What the machine may still have of its old identity goes.
+        command.push_str(" --force");
+    }
+    // The token stays out of it: command lines can be read by everybody on the machine.
+    shown.command = command;
+    let told = told(&[
+        ("name", enrolment.node_name.as_ref().map(|name| json!(name))),
+        ("node_id", enrolment.node_id.map(|node| json!(node))),
+        ("labels", Some(json!(shown.labels))),
+        ("expires_at", Some(json!(expires_at))),
+    ]);
+    let commit = Commit::new(Scope::Platform, named(&enrolment), move |tx| {
+        Box::pin(async move {
+            tx.enrolment_insert(&enrolment, &secret.hash(), &created_by, now, expires_at).await?;
+            Ok(Answer::new(&shown).with_secret("token", secret.reveal()))
+        })
+    });
+    Ok(commit.event(cx, EventType::NodeEnrolmentIssued, "/v1/nodes".to_owned(), told))
+}
+
+/// The node that is to be given a new certificate.
+async fn existing(cx: &Cx, reference: &str, body: &NodeEnrol) -> Result<Node> {
+    let both =
+        |pointer: &str| Err(Problem::field(pointer, "an existing node keeps what it has: leave this out"));
+    if body.name.is_some() {
+        return both("/name");
+    }
+    if body.labels.is_some() {
+        return both("/labels");
+    }
+    let node = cx.node(reference).await.map_err(|problem| match problem.code {
+        Code::NotFound => Problem::field("/node", "there is no such node"),
+        _ => problem,
+    })?;
+    still_ours(&node)?;
+    Ok(node)
+}
+
+/// The unique index decides when the machine joins; whoever is told only then has walked to it for nothing.
+async fn refuse_taken(cx: &Cx, name: &str) -> Result<()> {
+    match cx.platform.store.node_by_name(name).await.map_err(refuse)? {
+        None => Ok(()),
+        Some(_) => Err(Problem::new(
+            Code::NameTaken,
+            format!("there is a node {name} already: choose another name, or retire that one first"),
+        )),
+    }
+}
+
+fn named(enrolment: &Enrolment) -> Target {
+    target("enrolment", enrolment.id, enrolment.node_name.as_deref().unwrap_or_default())
+}
+
+fn command(server: &str, ca_sha256: &str) -> String {
+    format!("muster agent join --server {server} --ca-sha256 {ca_sha256} --token-file FILE")
+}

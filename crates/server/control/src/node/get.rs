@@ -1,0 +1,26 @@
+//! Show a node: its state, its hardware, what of that is not what was approved, and who holds it.
+
+use muster_authz::Permission;
+use muster_model::Scope;
+use muster_wire::difference::difference;
+
+use super::{inventory, view};
+use crate::refuse::refuse;
+use crate::{Answer, Cx, Result, slot};
+
+/// Answers `node_get`.
+pub async fn get(cx: &Cx, reference: &str) -> Result<Answer> {
+    cx.authorize(Permission::NodeGet, Scope::Platform, "node")?;
+    let node = cx.node(reference).await?;
+    let slots = cx.platform.store.slot_list(node.id).await.map_err(refuse)?;
+    let found = inventory(&node.inventory)?;
+    let mut shown = view(&node);
+    if shown.needs_approval
+        && let Some(approved) = &node.approved_inventory
+    {
+        shown.difference = Some(difference(&inventory(approved)?, &found));
+    }
+    shown.slots = Some(slots.iter().map(slot::view).collect());
+    shown.inventory = Some(found);
+    Ok(Answer::new(&shown))
+}

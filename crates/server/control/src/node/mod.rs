@@ -1,0 +1,151 @@
+//! Nodes, as operators see them. What their agents say is in `fleet`.
+
+mod approve;
+mod audit;
+mod cordon;
+mod drain;
+mod drain_plan;
+mod enrol;
+mod get;
+mod list;
+mod retire;
+mod uncordon;
+mod update;
+
+pub use approve::approve;
+pub use audit::audit;
+pub use cordon::cordon;
+pub use drain::drain;
+pub use enrol::enrol;
+pub use get::get;
+pub use list::list;
+pub use retire::retire;
+pub use uncordon::uncordon;
+pub use update::update;
+
+use muster_api::{Code, Problem, node as api};
+use muster_db::{StoreError, Tx};
+use muster_ids::TypedId as _;
+use muster_model::node::{Node, NodeState};
+use muster_wire::inventory::Inventory;
+use serde::Deserialize as _;
+use serde_json::Value;
+
+use crate::Cx;
+use crate::capacity::amounts;
+use crate::commit::WriteError;
+use crate::refuse::{Result, refuse};
+
+/// How many of those who wait in line are looked at when a node can be used: about as many as one could take.
+const IN_LINE: i64 = 64;
+
+/// A node as lists and commands show it; `get` adds what only the one who looks closely wants.
+pub(crate) fn view(node: &Node) -> api::Node {
+    api::Node {
+        id: node.id,
+        name: node.name.clone(),
+        labels: muster_api::Labels(node.labels.clone()),
+        state: state(node.state),
+        cordoned: node.cordoned,
+        draining: node.draining,
+        unreachable_since: node.unreachable_since,
+        retired_at: node.retired_at,
+        total: amounts(&node.total),
+        free: amounts(&node.free),
+        allocations: node.holders,
+        inventory_digest: node.inventory_digest.clone(),
+        approved_digest: node.approved_digest.clone(),
+        approved_at: node.approved_at,
+        needs_approval: node.approved_digest.as_ref() != Some(&node.inventory_digest)
+            || has_other_address(node),
+        seen_at: node.seen_at,
+        agent_version: node.agent_version.clone(),
+        certificate_until: node.certificate_until,
+        shared_files: node.shared_files.clone(),
+        address: node.address.clone(),
+        reported_address: node.reported_address.clone(),
+        peer_address: node.peer_address.clone(),
+        created_at: node.created_at,
+        updated_at: node.updated_at,
+        version: node.version,
+        difference: None,
+        slots: None,
+        inventory: None,
+    }
+}
+
+/// Whether its agent reports an address that is not the approved one.
+fn has_other_address(node: &Node) -> bool {
+    node.reported_address.is_some() && node.reported_address != node.address
+}
+
+/// Goes on only if `address` is what the agent reports: an operator approves what was looked at.
+fn ensure_reported(node: &Node, address: &str) -> Result<()> {
+    if node.reported_address.as_deref() == Some(address) {
+        return Ok(());
+    }
+    let reported = node.reported_address.as_deref().unwrap_or("none");
+    Err(Problem::field("/address", format!("the agent of {} reports another address: {reported}", node.name)))
+}
+
+/// Has other nodes use the address that the agent reports.
+async fn pin_address(tx: &mut Tx, node: &Node) -> std::result::Result<(), WriteError> {
+    let Some(address) = node.reported_address.as_deref().filter(|_| has_other_address(node)) else {
+        return Ok(());
+    };
+    if let Some(other) = tx.node_with_address(address).await? {
+        let why = format!(
+            "{} reports the address {address}, which is that of the node {other}: retire that one first",
+            node.name
+        );
+        return Err(Problem::new(Code::InvalidState, why).into());
+    }
+    if tx.node_address(node.id, address).await? {
+        tx.wanted_raise_node(node.id).await?;
+    }
+    Ok(())
+}
+
+fn state(state: NodeState) -> api::NodeState {
+    match state {
+        NodeState::Enrolling => api::NodeState::Enrolling,
+        NodeState::Ready => api::NodeState::Ready,
+        NodeState::Cordoned => api::NodeState::Cordoned,
+        NodeState::Draining => api::NodeState::Draining,
+        NodeState::Unreachable => api::NodeState::Unreachable,
+        NodeState::Retired => api::NodeState::Retired,
+    }
+}
+
+pub(crate) fn path(node: &Node) -> String {
+    format!("/v1/nodes/{}", node.id)
+}
+
+/// A stored inventory. It was checked when it came in, so one that cannot be read is damage.
+fn inventory(stored: &Value) -> Result<Inventory> {
+    Inventory::deserialize(stored).map_err(|_| refuse(StoreError::Corrupt("an inventory")))
+}
+
+/// What can be done to a node that is not ours any more: nothing.
+fn still_ours(node: &Node) -> Result<()> {
+    if node.retired_at.is_none() {
+        return Ok(());
+    }
+    Err(Problem::new(
+        Code::InvalidState,
+        format!("{} was retired: the machine joins again as another node", node.name),
+    ))
+}
+
+/// Refuses a second operation on a node: two intents about one machine are for a person to sort out.
+async fn none_under_way(cx: &Cx, node: &Node) -> Result<()> {
+    let under_way = cx.platform.store.operation_open_on(node.id.uuid()).await.map_err(refuse)?;
+    match under_way.first() {
+        None => Ok(()),
+        Some(operation) => {
+            let detail =
+                format!("{} is under way on it: cancel or unblock {} first", operation.kind, operation.id);
+            Err(Problem::new(Code::InvalidState, detail))
+        }
+    }
+}

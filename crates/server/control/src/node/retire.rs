@@ -1,0 +1,67 @@
+//! Take an empty node out of the fleet.
+
+use muster_api::node::NodeRetire;
+use muster_api::{Code, Problem};
+use muster_authz::Permission;
+use muster_engine::node::RETIRE;
+use muster_ids::TypedId as _;
+use muster_model::Scope;
+use muster_model::node::NodeState;
+use serde_json::json;
+
+use crate::operation::{Start, start};
+use crate::refuse::Result;
+use crate::{Commit, Cx};
+
+/// Prepares `node_retire`.
+pub async fn retire(cx: &Cx, reference: &str, body: NodeRetire) -> Result<Commit> {
+    cx.authorize(Permission::NodeRetire, Scope::Platform, "node")?;
+    let node = cx.node(reference).await?;
+    let invalid = |detail: String| Problem::new(Code::InvalidState, detail);
+    if node.retired_at.is_some() {
+        return Err(invalid("it is retired".to_owned()));
+    }
+    if node.holders > 0 {
+        let detail = format!(
+            "{} allocations hold something of it: drain it first (`muster node drain {}`)",
+            node.holders, node.name
+        );
+        return Err(invalid(detail));
+    }
+    if matches!(node.state, NodeState::Ready | NodeState::Draining) {
+        return Err(invalid(format!(
+            "it may still get work: drain it first (`muster node drain {}`)",
+            node.name
+        )));
+    }
+    if body.attest.is_some() && node.unreachable_since.is_none() {
+        return Err(Problem::field("/attest", "the node can be reached, so it is asked: leave this out"));
+    }
+    let deadline_at = cx.now + cx.platform.engine.timing().create;
+    if !body.dry_run.unwrap_or(false) {
+        super::none_under_way(cx, &node).await?;
+    }
+    let input = match &body.attest {
+        Some(word) => json!({"attest": word}),
+        None => json!({}),
+    };
+    Ok(start(
+        cx,
+        Start {
+            definition: &RETIRE,
+            scope: Scope::Platform,
+            subject_kind: "node",
+            subject_id: node.id.uuid(),
+            subject: node.id.to_string(),
+            path: super::path(&node),
+            input,
+            deadline_at,
+            told: json!({"name": node.name, "attested": body.attest.is_some()}),
+            before: json!({"state": node.state, "cordoned": node.cordoned, "draining": node.draining}),
+            capacity: None,
+            supersedes: Vec::new(),
+            dry_run: body.dry_run.unwrap_or(false),
+            name: node.name,
+        },
+    ))
+}

@@ -1,0 +1,44 @@
+//! Ask for the end of an operation.
+
+use muster_api::operations::OperationCancel;
+use muster_api::{Code, Problem};
+use muster_authz::Permission;
+use muster_engine::definition;
+use muster_model::event::EventType;
+use muster_model::operation::OperationState;
+use serde_json::json;
+
+use super::{path, view_for};
+use crate::commit::target;
+use crate::{Answer, Commit, Cx, Result};
+
+/// Prepares `operation_cancel`. The engine does the rest: what was done is undone first.
+pub async fn cancel(cx: &Cx, reference: &str, body: OperationCancel) -> Result<Commit> {
+    let mut operation = cx.operation(reference).await?;
+    cx.authorize(Permission::OperationCancel, operation.scope(), "operation")?;
+    let invalid = |detail: String| Problem::new(Code::InvalidState, detail);
+    if operation.state.is_final() {
+        return Err(invalid(format!("it has ended: it is {}", operation.state)));
+    }
+    if operation.state == OperationState::Parked {
+        return Err(invalid("it is parked: unblock it with one of its choices".to_owned()));
+    }
+    let kind = definition(&operation.kind);
+    if kind.is_none_or(|kind| !kind.cancellable || kind.is_past_return(&operation)) {
+        return Err(invalid(format!("{} cannot be cancelled any more", operation.kind)));
+    }
+    let subject = path(&operation);
+    let told = json!({"kind": operation.kind, "reason": body.reason.unwrap_or_default()});
+    let named = target("operation", operation.id, &operation.kind);
+    let now = cx.now;
+    let before = view_for(cx.is_operator(), &operation);
+    operation.cancel_requested = true;
+    let to_operator = cx.is_operator();
+    let commit = Commit::new(operation.scope(), named, move |tx| {
+        Box::pin(async move {
+            tx.operation_cancel(operation.id, now).await?;
+            Ok(Answer::new(&view_for(to_operator, &operation)))
+        })
+    });
+    Ok(commit.before(&before).wakes_engine().event(cx, EventType::OperationCancelRequested, subject, told))
+}

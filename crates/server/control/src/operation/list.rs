@@ -1,0 +1,61 @@
+//! List operations, finished and not.
+
+use muster_api::Problem;
+use muster_api::operations::{OperationListQuery, OperationPage};
+use muster_authz::Permission;
+use muster_db::OperationFilter;
+use muster_ids::{AllocationId, CellId, InstanceId, MemberId, NodeId, TypedId};
+use muster_model::Scope;
+use muster_model::operation::OperationState;
+
+use super::view_for;
+use crate::refuse::refuse;
+use crate::{Answer, Cx, Result};
+
+/// Answers `operation_list`. Without a project it is a question about the whole platform.
+pub async fn list(cx: &Cx, query: OperationListQuery) -> Result<Answer> {
+    let (project, scope) = match &query.project {
+        Some(project) => {
+            let (project, scope) = cx.project_scope(project).await?;
+            (Some(project), scope)
+        }
+        None => (None, Scope::Platform),
+    };
+    cx.authorize(Permission::OperationList, scope, "project")?;
+    let subject = match &query.subject {
+        None => None,
+        Some(text) => Some(
+            uuid_of::<AllocationId>(text)
+                .or_else(|| uuid_of::<NodeId>(text))
+                .or_else(|| uuid_of::<InstanceId>(text))
+                .or_else(|| uuid_of::<MemberId>(text))
+                .or_else(|| uuid_of::<CellId>(text))
+                .ok_or_else(|| {
+                    let why = "it should be the id of an allocation, a node, an instance, a member or a cell";
+                    Problem::field("query/subject", why)
+                })?,
+        ),
+    };
+    let state = query.state.map(state_of);
+    let list = format!("operations {project:?} {subject:?} {state:?}");
+    let page = cx.page(&list, query.page_size, query.page_token.as_deref()).await?;
+    let filter = OperationFilter { project, subject, state };
+    let mut items = cx.platform.store.operation_list(page, filter).await.map_err(refuse)?;
+    let next_page_token = cx.next_page(&list, page, &mut items, |operation| operation.id.uuid()).await?;
+    Ok(Answer::new(&OperationPage {
+        items: items.iter().map(|operation| view_for(cx.is_operator(), operation)).collect(),
+        next_page_token,
+    }))
+}
+
+fn uuid_of<I: TypedId + std::str::FromStr>(text: &str) -> Option<uuid::Uuid> {
+    text.parse::<I>().ok().map(TypedId::uuid)
+}
+
+fn state_of(state: muster_api::operations::OperationState) -> OperationState {
+    OperationState::ALL
+        .iter()
+        .copied()
+        .find(|known| super::state(*known) == state)
+        .unwrap_or(OperationState::Accepted)
+}

@@ -1,0 +1,230 @@
+//! Operations, as everybody sees them.
+
+mod begin;
+mod blocked;
+mod cancel;
+mod evidence;
+mod get;
+mod list;
+mod start;
+mod take_up;
+mod unblock;
+
+pub use cancel::cancel;
+pub use get::get;
+pub use list::list;
+pub use unblock::unblock;
+
+pub(crate) use begin::{Begin, Wrote, begin, deadline, part_of};
+pub(crate) use start::{Start, start, start_with, started};
+pub(crate) use take_up::take_up;
+
+use crate::Cx;
+use jiff::Timestamp;
+use muster_api::operations as api;
+use muster_authz::PrincipalKind;
+use muster_engine::{Definition, Undo, definition};
+use muster_ids::TypedId as _;
+use muster_model::operation::{
+    AskedBy, Item, ItemState, Operation, OperationState, Parked, StepRecord, StepState, Unblock,
+};
+use muster_model::witness::{Witness, WitnessKind};
+
+pub(crate) fn path(operation: &Operation) -> String {
+    format!("/v1/operations/{}", operation.id)
+}
+
+/// Who asks, as an operation remembers it.
+pub(crate) fn asked_by(cx: &Cx) -> AskedBy {
+    match &cx.actor {
+        Some(actor) => AskedBy {
+            kind: match actor.principal.kind {
+                PrincipalKind::User { .. } => "user",
+                PrincipalKind::ServiceAccount { .. } => "service_account",
+            }
+            .to_owned(),
+            id: actor.principal.id(),
+            name: actor.principal.name.clone(),
+        },
+        None => AskedBy { kind: "platform".to_owned(), id: "platform".to_owned(), name: String::new() },
+    }
+}
+
+/// What an operation of this kind would do.
+pub(crate) fn plan(definition: &Definition, touches: &[String], deadline_at: Timestamp) -> api::Plan {
+    let step = |step: &muster_engine::Step| api::PlannedStep {
+        name: step.name.to_owned(),
+        does: step.does.to_owned(),
+        verifies: step.verifies,
+        has_undo: matches!(step.undo, Undo::Run(_)),
+    };
+    api::Plan {
+        kind: definition.kind.to_owned(),
+        steps: definition.steps.iter().map(step).collect(),
+        touches: touches.to_vec(),
+        capacity: None,
+        fits_now: None,
+        items: Vec::new(),
+        short: None,
+        adds: Vec::new(),
+        pulls: Vec::new(),
+        // A round trip to an agent takes about a second; every other step is a commit.
+        expected_seconds: u32::try_from(definition.steps.len()).unwrap_or(u32::MAX),
+        deadline_at,
+    }
+}
+
+/// The id of what an operation works on, as people write it.
+fn subject_id(operation: &Operation) -> String {
+    match operation.subject_kind.as_str() {
+        "node" => muster_ids::NodeId::from_uuid(operation.subject_id).to_string(),
+        "allocation" => muster_ids::AllocationId::from_uuid(operation.subject_id).to_string(),
+        "cell" => muster_ids::CellId::from_uuid(operation.subject_id).to_string(),
+        "member" => muster_ids::MemberId::from_uuid(operation.subject_id).to_string(),
+        "instance" => muster_ids::InstanceId::from_uuid(operation.subject_id).to_string(),
+        _ => operation.subject_id.to_string(),
+    }
+}
+
+pub(crate) fn state(state: OperationState) -> api::OperationState {
+    match state {
+        OperationState::Accepted => api::OperationState::Accepted,
+        OperationState::Running => api::OperationState::Running,
+        OperationState::Verifying => api::OperationState::Verifying,
+        OperationState::Compensating => api::OperationState::Compensating,
+        OperationState::Parked => api::OperationState::Parked,
+        OperationState::Succeeded => api::OperationState::Succeeded,
+        OperationState::Partial => api::OperationState::Partial,
+        OperationState::Failed => api::OperationState::Failed,
+        OperationState::Cancelled => api::OperationState::Cancelled,
+        OperationState::Superseded => api::OperationState::Superseded,
+    }
+}
+
+fn step(record: &StepRecord, definition: Option<&Definition>) -> api::Step {
+    let step = definition.and_then(|definition| definition.step(&record.name));
+    api::Step {
+        name: record.name.clone(),
+        does: step.map(|step| step.does.to_owned()).unwrap_or_default(),
+        verifies: step.is_some_and(|step| step.verifies),
+        has_undo: step.is_some_and(|step| matches!(step.undo, Undo::Run(_))),
+        state: match record.state {
+            StepState::Pending => api::StepState::Pending,
+            StepState::Running => api::StepState::Running,
+            StepState::Done => api::StepState::Done,
+            StepState::Failed => api::StepState::Failed,
+            StepState::Undoing => api::StepState::Undoing,
+            StepState::Undone => api::StepState::Undone,
+            StepState::Skipped => api::StepState::Skipped,
+        },
+        attempts: record.attempts,
+        started_at: record.started_at,
+        ended_at: record.ended_at,
+        message: record.message.clone(),
+        witness_id: record.witness_id,
+    }
+}
+
+fn item(item: &Item) -> api::Item {
+    api::Item {
+        id: item.id.clone(),
+        name: item.name.clone(),
+        state: match item.state {
+            ItemState::Pending => api::ItemState::Pending,
+            ItemState::Running => api::ItemState::Running,
+            ItemState::Parked => api::ItemState::Parked,
+            ItemState::Succeeded => api::ItemState::Succeeded,
+            ItemState::Failed => api::ItemState::Failed,
+        },
+        operation_id: item.operation_id,
+        message: item.message.clone(),
+    }
+}
+
+fn parked(parked: &Parked) -> api::Parked {
+    let choice = |choice: &Unblock| match choice {
+        Unblock::Retry => api::Unblock::Retry,
+        Unblock::Compensate => api::Unblock::Compensate,
+        Unblock::AcceptPartial => api::Unblock::AcceptPartial,
+        Unblock::Abandon => api::Unblock::Abandon,
+    };
+    api::Parked {
+        reason: parked.reason.clone(),
+        unblock_by: parked.unblock_by.clone(),
+        choices: parked.choices.iter().map(choice).collect(),
+        since: parked.since,
+        escalates_at: parked.escalates_at,
+    }
+}
+
+pub(crate) fn witness_kind(kind: WitnessKind) -> api::WitnessKind {
+    match kind {
+        WitnessKind::Witnessed => api::WitnessKind::Witnessed,
+        WitnessKind::Attested => api::WitnessKind::Attested,
+        WitnessKind::Lost => api::WitnessKind::Lost,
+    }
+}
+
+pub(crate) fn witness(to_operator: bool, witness: &Witness) -> api::Witness {
+    api::Witness {
+        id: witness.id,
+        transition: witness.transition.as_str().to_owned(),
+        kind: witness_kind(witness.kind),
+        incarnation: witness.incarnation,
+        node_id: witness.node_id,
+        task_id: witness.task_id,
+        actor_id: witness.actor_id.clone(),
+        evidence: evidence::evidence(witness, to_operator),
+        at: witness.at,
+    }
+}
+
+/// The operation as its reader may see it: nobody but operators sees paths of nodes.
+pub(crate) fn view_for(to_operator: bool, operation: &Operation) -> api::Operation {
+    let mut view = view(operation);
+    if to_operator {
+        return view;
+    }
+    let steps = view.steps.iter_mut().map(|step| &mut step.message);
+    let items = view.items.iter_mut().map(|item| &mut item.message);
+    for said in [&mut view.waiting, &mut view.message].into_iter().chain(steps).chain(items) {
+        *said = said.as_deref().map(evidence::without_node_paths);
+    }
+    if let Some(parked) = &mut view.parked {
+        parked.reason = evidence::without_node_paths(&parked.reason);
+    }
+    view
+}
+
+pub(crate) fn view(operation: &Operation) -> api::Operation {
+    let kind = definition(&operation.kind);
+    api::Operation {
+        id: operation.id,
+        kind: operation.kind.clone(),
+        tenant_id: operation.tenant_id,
+        project_id: operation.project_id,
+        subject_kind: operation.subject_kind.clone(),
+        subject_id: subject_id(operation),
+        subject_name: operation.subject_name.clone(),
+        actor_id: operation.asked_by.id.clone(),
+        actor_name: operation.asked_by.name.clone(),
+        correlation_id: operation.correlation_id.clone(),
+        state: state(operation.state),
+        steps: operation.steps.iter().map(|record| step(record, kind)).collect(),
+        items: operation.items.iter().map(item).collect(),
+        waiting: operation.waiting.clone(),
+        parked: operation.parked.as_ref().map(parked),
+        blocked_by: Vec::new(),
+        reason: operation.reason.clone(),
+        message: operation.message.clone(),
+        cancel_requested: operation.cancel_requested,
+        supersedes: operation.supersedes,
+        parent_id: operation.parent_id,
+        deadline_at: operation.deadline_at,
+        created_at: operation.created_at,
+        updated_at: operation.updated_at,
+        finished_at: operation.finished_at,
+        witnesses: Vec::new(),
+        version: operation.version,
+    }
+}

@@ -1,0 +1,120 @@
+//! Blobs of a repository: looking, reading, removing.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use muster_db::StoreError;
+use muster_model::event::EventType;
+use muster_registry::error::{Code, Refusal};
+use muster_registry::path::Name;
+use muster_registry::{Digest, Reading};
+use serde_json::json;
+
+use super::damage::{Checked, Unsound};
+use super::{Answered, Guest, Right, storage, stored, told, visit};
+use crate::commit::target;
+use crate::{Answer, Command, Commit, Cx, execute};
+
+/// A blob that can be read.
+#[derive(Debug, Clone)]
+pub struct Content {
+    /// How long it is.
+    pub size: u64,
+    file: String,
+    /// All of it, where it is short and was verified.
+    verified: Option<Bytes>,
+}
+
+/// A part of a blob.
+pub enum ContentPart {
+    /// In memory.
+    Bytes(Bytes),
+    /// As it is read.
+    Stream(Reading),
+}
+
+fn unknown(digest: &Digest) -> Refusal {
+    Refusal::new(Code::BlobUnknown, format!("the repository has no blob {digest}"))
+}
+
+fn damaged(digest: &Digest) -> Refusal {
+    let why = format!(
+        "the blob {digest} was damaged on the registry's disk and was taken out of use: push it again"
+    );
+    Refusal::new(Code::BlobUnknown, why)
+}
+
+/// Looks for a blob, and checks it. What only other repositories have is not there, and takes as long to be not there.
+pub async fn blob_look(cx: &Cx, guest: &Guest, name: &Name, digest: &Digest) -> Answered<Content> {
+    let visit = visit(cx, guest, name, Right::Pull).await?;
+    let id = visit.repository()?;
+    let found = cx.platform.store.repository_blob(id, &digest.to_string()).await.map_err(stored)?;
+    let found = found.ok_or_else(|| unknown(digest))?;
+    if let Some(file) = found.file
+        && let Some(content) = checked(cx, digest, found.size, file).await?
+    {
+        return Ok(content);
+    }
+    // It is elsewhere, or was damaged: the registry that it came from may have it still.
+    let fetched = crate::artifact::external::fetch(cx, &visit, digest, found.size).await?;
+    let Some((size, file)) = fetched.and_then(|place| Some((place.size, place.file?))) else {
+        return Err(damaged(digest));
+    };
+    checked(cx, digest, size, file).await?.ok_or_else(|| damaged(digest))
+}
+
+/// Content that may be served; none if it is damaged.
+async fn checked(cx: &Cx, digest: &Digest, size: i64, file: String) -> Answered<Option<Content>> {
+    let size = u64::try_from(size).unwrap_or_default();
+    match cx.platform.check_blob(digest, size, &file).await {
+        Ok(Checked::Whole(bytes)) => Ok(Some(Content { size, file, verified: Some(bytes) })),
+        Ok(Checked::Long) => Ok(Some(Content { size, file, verified: None })),
+        Err(Unsound::Damaged) => Ok(None),
+        Err(Unsound::Storage(error)) => Err(storage(&error)),
+        Err(Unsound::Store(error)) => Err(stored(error)),
+    }
+}
+
+/// Reads a part of a blob.
+pub async fn blob_read(cx: &Cx, content: &Content, range: Range<u64>) -> Answered<ContentPart> {
+    if let Some(bytes) = &content.verified {
+        let end = usize::try_from(range.end).unwrap_or(usize::MAX).min(bytes.len());
+        let start = usize::try_from(range.start).unwrap_or(usize::MAX).min(end);
+        return Ok(ContentPart::Bytes(bytes.slice(start..end)));
+    }
+    let reading = cx.platform.blobs.read(&content.file, range).await;
+    reading.map(ContentPart::Stream).map_err(|error| storage(&error))
+}
+
+/// Removes a blob from a repository that no manifest needs.
+pub async fn blob_delete(cx: &Cx, guest: &Guest, name: &Name, digest: &Digest) -> Answered<()> {
+    let visit = visit(cx, guest, name, Right::Delete).await?;
+    let id = visit.repository()?;
+    let text = digest.to_string();
+    let there = cx.platform.store.repository_blob(id, &text).await.map_err(stored)?;
+    there.ok_or_else(|| unknown(digest))?;
+    let path = format!("/v1/projects/{}/repositories/{id}", visit.project);
+    let told_of = json!({"repository": visit.name, "blob": text});
+    let commit = Commit::new(visit.scope(), target("repository", id, &visit.name), move |tx| {
+        Box::pin(async move {
+            match tx.repository_blob_delete(id, &text).await {
+                Err(StoreError::Gone(_)) => Err(muster_api::Problem::new(
+                    muster_api::Code::InvalidState,
+                    "a manifest needs it: remove that first",
+                )
+                .into()),
+                Err(error) => Err(error.into()),
+                Ok(_) => Ok(Answer::new(&json!({}))),
+            }
+        })
+    });
+    let commit = commit.event(cx, EventType::ManifestDeleted, path, told_of);
+    let command = Command {
+        action: "blob.delete".to_owned(),
+        route: format!("DELETE /v2/{}/blobs/{digest}", visit.path),
+        key: None,
+        request_hash: [0; 32],
+        status: 202,
+    };
+    execute(cx, &command, Ok(commit)).await.map(drop).map_err(told)
+}

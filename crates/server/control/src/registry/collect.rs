@@ -1,0 +1,201 @@
+//! Garbage: content that nothing needs gives its disk back.
+//!
+//! In three steps, each safe against pushes under way and against being killed between any two: links from repositories to blobs
+//! that no manifest has needed for a while go; then rows of blobs that no repository has; then the files of those rows. A file's
+//! name is used once, so whoever pushes the same content meanwhile has another file and another row. What a crash leaves between
+//! the last two steps is a file that no row names, which is found by listing and looking.
+
+use jiff::{SignedDuration, Timestamp};
+use muster_db::{Lease, StoreError};
+
+use crate::Platform;
+
+/// So many at a time, so that no transaction is long.
+const BATCH: i64 = 200;
+/// Extended on the way; after a crash nobody collects for so long.
+const LEASE: SignedDuration = SignedDuration::from_secs(45);
+/// Files are listed so many at a time.
+const FILES: usize = 1000;
+
+/// What was found and removed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Collected {
+    /// Links from repositories.
+    pub links: u64,
+    /// Blobs.
+    pub blobs: u64,
+    /// Files that no row knew.
+    pub files: u64,
+    /// Uploads that nobody went on with.
+    pub uploads: u64,
+}
+
+impl Platform {
+    /// Collects what is garbage now. The lease keeps two servers from doing the same work; correctness does not rest on it.
+    pub async fn collect_garbage(&self, lease: Option<&Lease>) -> Result<Collected, StoreError> {
+        let now = self.world.now();
+        let before = now - self.options.garbage_grace;
+        let collected = Collected {
+            links: self.collect_links(lease, before).await?,
+            blobs: self.collect_blobs(lease).await?,
+            files: self.collect_files(lease, now).await?,
+            uploads: self.collect_uploads(now).await,
+        };
+        if collected != Collected::default() {
+            tracing::info!(?collected, "garbage was collected");
+        }
+        Ok(collected)
+    }
+
+    /// Looks for garbage every now and then, at one server at a time.
+    pub async fn run_collector(self: std::sync::Arc<Self>) {
+        let holder = self.replica.to_string();
+        let length = LEASE;
+        loop {
+            tokio::time::sleep(self.options.garbage_every).await;
+            let lease = self.store.lease_acquire("collector", &holder, length, self.world.now()).await;
+            let Ok(Some(lease)) = lease else { continue };
+            if let Err(error) = self.collect_garbage(Some(&lease)).await {
+                tracing::warn!(%error, "garbage could not be collected; it is tried again");
+            }
+            let _ = self.store.lease_end(&lease).await;
+        }
+    }
+
+    async fn collect_links(&self, lease: Option<&Lease>, before: Timestamp) -> Result<u64, StoreError> {
+        let mut removed = 0;
+        loop {
+            let links = self.store.garbage_links(before, BATCH).await?;
+            let found = links.len();
+            let mut gone = 0;
+            for (repository, digest) in links {
+                let mut tx = self.store.begin().await?;
+                if let Some(lease) = lease {
+                    tx.lease_extend(lease, self.world.now()).await?;
+                }
+                // A manifest may have come to need it since the look: the foreign key has the last word.
+                match tx.garbage_link_delete(repository, &digest, before).await {
+                    Ok(true) => {
+                        tx.commit().await?;
+                        gone += 1;
+                    }
+                    Ok(false) | Err(StoreError::Gone(_)) => tx.rollback().await,
+                    Err(error) => return Err(error),
+                }
+            }
+            removed += gone;
+            if found < usize::try_from(BATCH).unwrap_or(usize::MAX) || gone == 0 {
+                break;
+            }
+        }
+        if removed > 0 {
+            let mut tx = self.store.begin().await?;
+            tx.garbage_external_delete().await?;
+            tx.commit().await?;
+        }
+        Ok(removed)
+    }
+
+    async fn collect_blobs(&self, lease: Option<&Lease>) -> Result<u64, StoreError> {
+        let mut removed = 0;
+        loop {
+            let digests = self.store.garbage_blobs(BATCH).await?;
+            let found = digests.len();
+            let mut gone = 0;
+            for digest in digests {
+                let mut tx = self.store.begin().await?;
+                if let Some(lease) = lease {
+                    tx.lease_extend(lease, self.world.now()).await?;
+                }
+                let file = match tx.garbage_blob_delete(&digest).await {
+                    Ok(file) => file,
+                    Err(StoreError::Gone(_)) => {
+                        tx.rollback().await;
+                        continue;
+                    }
+                    Err(error) => return Err(error),
+                };
+                tx.commit().await?;
+                gone += 1;
+                self.engine.points.reach("garbage:row-gone");
+                if let Some(file) = file
+                    && let Err(error) = self.blobs.remove(&file).await
+                {
+                    tracing::warn!(%error, "a file that nothing needs stays until it is found again");
+                }
+                self.engine.points.reach("garbage:file-gone");
+            }
+            removed += gone;
+            if found < usize::try_from(BATCH).unwrap_or(usize::MAX) || gone == 0 {
+                return Ok(removed);
+            }
+        }
+    }
+
+    /// Files that no row knows. A fresh one is a push whose row is about to be written.
+    async fn collect_files(&self, lease: Option<&Lease>, now: Timestamp) -> Result<u64, StoreError> {
+        let mut removed = 0;
+        let mut after: Option<String> = None;
+        let age = self.options.garbage_grace.clamp(FLOOR, FRESH);
+        loop {
+            if let Some(lease) = lease {
+                let mut tx = self.store.begin().await?;
+                tx.lease_extend(lease, self.world.now()).await?;
+                tx.commit().await?;
+            }
+            let found = match self.blobs.files(after.as_deref(), FILES).await {
+                Ok(found) => found,
+                Err(error) => {
+                    tracing::warn!(%error, "the blobs' storage could not be listed");
+                    return Ok(removed);
+                }
+            };
+            let old: Vec<String> = found
+                .iter()
+                .filter(|file| now.duration_since(file.modified) > age)
+                .map(|file| file.name.clone())
+                .collect();
+            let known: std::collections::HashSet<String> = match old.is_empty() {
+                true => Default::default(),
+                false => self.store.blob_files_known(&old).await?.into_iter().collect(),
+            };
+            for file in old.iter().filter(|file| !known.contains(*file)) {
+                // Once more, as late as can be: the row of a slow push may have come since.
+                if !self.store.blob_files_known(std::slice::from_ref(file)).await?.is_empty() {
+                    continue;
+                }
+                match self.blobs.remove(file).await {
+                    Ok(_) => removed += 1,
+                    Err(error) => tracing::warn!(%error, "a file that no row knows could not be removed"),
+                }
+            }
+            match found.last() {
+                Some(last) if found.len() == FILES => after = Some(last.name.clone()),
+                _ => return Ok(removed),
+            }
+        }
+    }
+
+    async fn collect_uploads(&self, now: Timestamp) -> u64 {
+        let age = std::time::Duration::try_from(self.options.garbage_grace).unwrap_or_default();
+        let old = match self.blobs.uploads_older_than(age, now).await {
+            Ok(old) => old,
+            Err(error) => {
+                tracing::warn!(%error, "uploads could not be listed");
+                return 0;
+            }
+        };
+        let mut removed = 0;
+        for (owner, upload) in old {
+            // One that somebody writes to at this moment is left.
+            if let Ok(true) = self.blobs.upload_cancel(owner, upload).await {
+                removed += 1;
+            }
+        }
+        removed
+    }
+}
+
+/// Between a file's last write and its row lie milliseconds; an hour is far beyond that, and nothing shorter than this is.
+const FRESH: SignedDuration = SignedDuration::from_hours(1);
+const FLOOR: SignedDuration = SignedDuration::from_secs(10);

@@ -1,0 +1,95 @@
+//! The scrubber: reads all content again, at a steady pace, and takes out of use what has become damaged.
+//!
+//! Reads verify short content by digest and long content by length alone: to hash a layer of gigabytes for each pull would cost
+//! more than the pull. The scrubber closes that gap within one pass over the disk.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use muster_db::{Lease, StoreError};
+use muster_registry::Digest;
+
+use crate::Platform;
+
+/// Rows are listed so many at a time.
+const BATCH: i64 = 100;
+/// Extended with each file.
+const LEASE: SignedDuration = SignedDuration::from_mins(5);
+
+/// What a pass found.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Scrubbed {
+    /// Files that were read.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// How many were damaged.
+    pub damaged: u64,
+}
+
+impl Platform {
+    /// Verifies all content after this digest. `pace` is how many bytes a second; none is as fast as the disk reads.
+    pub async fn scrub_blobs(
+        &self,
+        lease: Option<&Lease>,
+        after: &str,
+        pace: Option<u64>,
+    ) -> Result<Scrubbed, StoreError> {
+        let mut scrubbed = Scrubbed::default();
+        let mut after = after.to_owned();
+        loop {
+            let rows = self.store.blob_files(&after, BATCH).await?;
+            let Some(last) = rows.last() else { return Ok(scrubbed) };
+            after = last.digest.clone();
+            for row in rows {
+                if let Some(lease) = lease {
+                    let mut tx = self.store.begin().await?;
+                    tx.lease_extend(lease, self.world.now()).await?;
+                    tx.commit().await?;
+                }
+                let size = u64::try_from(row.size).unwrap_or_default();
+                let Ok(digest) = row.digest.parse::<Digest>() else { continue };
+                match self.blobs.check_content(&row.file, &digest, size).await {
+                    Ok(None) => {}
+                    // The collector removes the file of a row that is gone; then nothing is updated, and nothing is damaged.
+                    Ok(Some(damage)) => {
+                        self.quarantine_blob(&digest, &row.file, damage, "scrubber").await?;
+                        scrubbed.damaged += 1;
+                    }
+                    Err(error) => tracing::error!(%error, "a file of the registry could not be read"),
+                }
+                scrubbed.files += 1;
+                scrubbed.bytes += size;
+                self.metrics.scrubbed_bytes.inc_by(size);
+                if let Some(pace) = pace {
+                    tokio::time::sleep(Duration::from_secs_f64(size as f64 / pace.max(1) as f64)).await;
+                }
+            }
+        }
+    }
+
+    /// Scrubs for ever, at one server at a time.
+    pub async fn run_scrubber(self: Arc<Self>) {
+        let Some(pace) = self.options.scrub_pace else { return std::future::pending().await };
+        let holder = self.replica.to_string();
+        // A server that is restarted often does not begin with the same files each time.
+        let [first] = self.world.bytes::<1>();
+        let mut after = format!("sha256:{first:02x}");
+        loop {
+            tokio::time::sleep(self.options.garbage_every).await;
+            let lease = self.store.lease_acquire("scrubber", &holder, LEASE, self.world.now()).await;
+            let Ok(Some(lease)) = lease else { continue };
+            match self.scrub_blobs(Some(&lease), &after, Some(pace)).await {
+                Ok(scrubbed) => {
+                    tracing::info!(?scrubbed, "the registry's content was verified");
+                    after.clear();
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "the registry's content could not be verified; it is tried again")
+                }
+            }
+            let _ = self.store.lease_end(&lease).await;
+        }
+    }
+}

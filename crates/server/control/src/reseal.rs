@@ -1,0 +1,95 @@
+//! Sealing anew what is still sealed under a key that was replaced; only then may that key go.
+
+use jiff::SignedDuration;
+use muster_db::{StoreError, Tx};
+use muster_ids::{RuntimeSecretId, SecretId, TenantId, WebhookId};
+use muster_model::secret::{ProjectSecret, RuntimeSecret};
+
+use crate::Platform;
+
+/// Something sealed, and where it is kept.
+struct Sealed {
+    kept: Kept,
+    context: String,
+    bytes: Vec<u8>,
+}
+
+#[derive(Clone, Copy)]
+enum Kept {
+    Webhook(WebhookId),
+    Secret(SecretId),
+    RuntimeSecret(RuntimeSecretId),
+}
+
+impl Kept {
+    /// Puts the same content, sealed anew, in the place of what is still there as it was read.
+    async fn replace(self, tx: &mut Tx, fresh: Vec<u8>, before: Vec<u8>) -> Result<(), StoreError> {
+        match self {
+            Kept::Webhook(id) => tx.webhook_reseal(id, fresh, before).await,
+            Kept::Secret(id) => tx.secret_reseal(id, fresh, before).await,
+            Kept::RuntimeSecret(id) => tx.runtime_secret_reseal(id, fresh, before).await,
+        }
+    }
+}
+
+impl Platform {
+    /// Seals anew, under each owner's newest key, what is still sealed under an older one; then the older one goes.
+    pub async fn reseal(&self) -> Result<(), StoreError> {
+        for (owner, newest) in self.store.sealing_keys_superseded().await? {
+            let Ok(tenant) = owner.parse::<TenantId>() else { continue };
+            for sealed in self.sealed_of(tenant).await? {
+                if crate::envelope::key_version(&sealed.bytes) == Some(newest) {
+                    continue;
+                }
+                if !self.reseal_one(&owner, sealed).await? {
+                    return Ok(());
+                }
+            }
+            let mut tx = self.store.begin().await?;
+            tx.sealing_key_delete_older(&owner, newest, self.world.now() - SignedDuration::from_hours(1))
+                .await?;
+            tx.commit().await?;
+            self.envelope.forget(&owner);
+        }
+        Ok(())
+    }
+
+    /// Everything of a tenant that is sealed. What is missing here is lost with the next rotation.
+    async fn sealed_of(&self, tenant: TenantId) -> Result<Vec<Sealed>, StoreError> {
+        let webhooks = self.store.webhook_of_tenant(tenant).await?.into_iter().map(|webhook| Sealed {
+            kept: Kept::Webhook(webhook.id),
+            context: format!("webhook {}", webhook.id),
+            bytes: webhook.secret_sealed,
+        });
+        let secrets = self.store.secret_of_tenant(tenant).await?.into_iter().map(|secret| Sealed {
+            kept: Kept::Secret(secret.id),
+            context: ProjectSecret::context(secret.id, secret.revision),
+            bytes: secret.sealed,
+        });
+        let issued = self.store.runtime_secret_of_tenant(tenant).await?.into_iter().filter_map(|secret| {
+            let bytes = secret.sealed?;
+            let context = RuntimeSecret::context(secret.id);
+            Some(Sealed { kept: Kept::RuntimeSecret(secret.id), context, bytes })
+        });
+        Ok(webhooks.chain(secrets).chain(issued).collect())
+    }
+
+    /// `false`: not this time. It cannot be opened, or was changed or removed meanwhile; the next sweep looks again.
+    async fn reseal_one(&self, owner: &str, sealed: Sealed) -> Result<bool, StoreError> {
+        let Sealed { kept, context, bytes } = sealed;
+        let opened = self.envelope.open(&self.store, owner, &context, &bytes).await;
+        let Ok(plain) = opened else { return Ok(false) };
+        let Ok(fresh) = self.envelope.seal(&self.store, owner, &context, &plain).await else {
+            return Ok(false);
+        };
+        let mut tx = self.store.begin().await?;
+        match kept.replace(&mut tx, fresh, bytes).await {
+            Ok(()) => tx.commit().await.map(|()| true),
+            Err(StoreError::Stale) => {
+                tx.rollback().await;
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}

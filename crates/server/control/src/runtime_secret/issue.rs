@@ -1,0 +1,223 @@
+//! Issue material for a purpose.
+//!
+//! A credential to read a repository is kept as its hash alone, and ends with the incarnation of the cell that it is for. What
+//! members share to join each other must be given to cells that come later, so it is kept, sealed.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use jiff::{SignedDuration, Timestamp};
+use muster_api::secret::RuntimeSecretIssue;
+use muster_api::{Code, Problem};
+use muster_authz::Permission;
+use muster_db::StoreError;
+use muster_ids::{InstanceId, ProjectId, RepositoryId, RuntimeSecretId, World};
+use muster_model::Scope;
+use muster_model::cell::{Cell, CellState};
+use muster_model::event::EventType;
+use muster_model::instance::{Instance, InstanceState};
+use muster_model::secret::{Purpose, RuntimeSecret};
+use muster_model::token::{Secret, TokenKind};
+use zeroize::Zeroizing;
+
+use super::{facts, path, purpose_of, view};
+use crate::commit::{WriteError, target};
+use crate::refuse::refuse;
+use crate::{Answer, Commit, Cx, Result};
+
+/// So long a credential to read a repository lasts.
+const PULL_LIFETIME: SignedDuration = SignedDuration::from_hours(1);
+/// So much randomness members share, if nobody says another amount.
+const BOOTSTRAP_BYTES: i64 = 32;
+
+/// Prepares `runtime_secret_issue`.
+pub async fn issue(cx: &Cx, project: &str, body: RuntimeSecretIssue) -> Result<Commit> {
+    let (project_id, scope) = cx.project_scope(project).await?;
+    cx.authorize(Permission::RuntimeSecretIssue, scope, "project")?;
+    match purpose_of(body.purpose) {
+        Purpose::ArtifactPull => {
+            cx.authorize(Permission::RuntimeSecretArtifactPull, scope, "project")?;
+            artifact_pull(cx, project, project_id, body).await
+        }
+        Purpose::ClusterBootstrap => {
+            cx.authorize(Permission::RuntimeSecretClusterBootstrap, scope, "project")?;
+            cluster_bootstrap(cx, project_id, scope, body).await
+        }
+    }
+}
+
+async fn artifact_pull(
+    cx: &Cx,
+    project: &str,
+    project_id: ProjectId,
+    body: RuntimeSecretIssue,
+) -> Result<Commit> {
+    if body.bytes.is_some() {
+        return Err(Problem::field("/bytes", "it is for cluster_bootstrap alone"));
+    }
+    if body.instance.is_some() {
+        return Err(Problem::field("/instance", "it is for cluster_bootstrap alone"));
+    }
+    let named = body.repository.ok_or_else(|| Problem::field("/repository", "artifact_pull needs one"))?;
+    let cell = body.cell.ok_or_else(|| Problem::field("/cell", "artifact_pull is for a cell: name it"))?;
+    let repository_id = crate::repository::found(cx, project_id, &named).await?.id;
+    let cell = cx.cell(project, &cell).await?;
+    if !matches!(cell.state, CellState::Requested | CellState::Provisioning | CellState::Running) {
+        return Err(over(&cell));
+    }
+    let Pull { secret, token } = pull(&cx.platform.world, &cell, body.name, repository_id, cx.now);
+    let (subject, target) = (path(&secret), target("runtime_secret", secret.id, &secret.name));
+    let told = facts(&secret, None);
+    let commit = Commit::new(cell.scope(), target, move |tx| {
+        Box::pin(async move {
+            match tx.cell_hold(cell.id, cell.incarnation).await {
+                Ok(()) => {}
+                Err(StoreError::Fenced) => return Err(WriteError::from(over(&cell))),
+                Err(error) => return Err(error.into()),
+            }
+            tx.runtime_secret_insert(&secret).await?;
+            Ok(Answer::new(&view(&secret)).with_secret("value", token.reveal()))
+        })
+    });
+    Ok(commit.event(cx, EventType::RuntimeSecretIssued, subject, told))
+}
+
+fn over(cell: &Cell) -> Problem {
+    let detail = format!(
+        "what it would be for is over: cell {} is {} or was made anew; look again",
+        cell.name, cell.state
+    );
+    Problem::new(Code::InvalidState, detail)
+}
+
+/// A credential that was not told yet.
+pub(crate) struct Pull {
+    /// The row.
+    pub(crate) secret: RuntimeSecret,
+    /// What is told, once.
+    pub(crate) token: Secret,
+}
+
+/// The right of a cell's present incarnation to read a repository.
+pub(crate) fn pull(
+    world: &World,
+    cell: &Cell,
+    name: String,
+    repository_id: RepositoryId,
+    now: Timestamp,
+) -> Pull {
+    let token = Secret::make(TokenKind::Pull, world);
+    let secret = RuntimeSecret {
+        id: world.id(),
+        tenant_id: cell.tenant_id,
+        project_id: cell.project_id,
+        purpose: Purpose::ArtifactPull,
+        name,
+        repository_id: Some(repository_id),
+        cell_id: Some(cell.id),
+        incarnation: Some(cell.incarnation),
+        instance_id: None,
+        hash: Some(token.hash()),
+        sealed: None,
+        expires_at: Some(now + PULL_LIFETIME),
+        revoked_at: None,
+        created_at: now,
+        version: 1,
+    };
+    Pull { secret, token }
+}
+
+async fn cluster_bootstrap(
+    cx: &Cx,
+    project_id: ProjectId,
+    scope: Scope,
+    body: RuntimeSecretIssue,
+) -> Result<Commit> {
+    for (field, given) in [("/repository", &body.repository), ("/cell", &body.cell)] {
+        if given.is_some() {
+            return Err(Problem::field(field, "it is for artifact_pull alone"));
+        }
+    }
+    let tenant_id = scope.tenant().ok_or_else(|| Problem::not_found("project"))?;
+    let instance = match body.instance {
+        Some(id) => Some(operated(cx, project_id, id).await?),
+        None if cx.operates().is_some() => {
+            return Err(Problem::field(
+                "/instance",
+                "whoever operates instances says for which of them it is",
+            ));
+        }
+        None => None,
+    };
+    let platform = &cx.platform;
+    let id: RuntimeSecretId = platform.world.id();
+    let material = random(&platform.world, body.bytes.unwrap_or(BOOTSTRAP_BYTES));
+    let context = RuntimeSecret::context(id);
+    let sealed = platform.envelope.seal(&platform.store, &scope.chain(), &context, &material).await?;
+    let secret = RuntimeSecret {
+        id,
+        tenant_id,
+        project_id,
+        purpose: Purpose::ClusterBootstrap,
+        name: body.name,
+        repository_id: None,
+        cell_id: None,
+        incarnation: None,
+        instance_id: instance.map(|instance| instance.id),
+        hash: None,
+        sealed: Some(sealed),
+        expires_at: None,
+        revoked_at: None,
+        created_at: cx.now,
+        version: 1,
+    };
+    let value = Zeroizing::new(STANDARD.encode(&*material));
+    let (subject, target) = (path(&secret), target("runtime_secret", id, &secret.name));
+    let told = facts(&secret, None);
+    let commit = Commit::new(scope, target, move |tx| {
+        Box::pin(async move {
+            tx.runtime_secret_insert(&secret).await?;
+            Ok(Answer::new(&view(&secret)).with_secret("value", &value))
+        })
+    });
+    Ok(commit.event(cx, EventType::RuntimeSecretIssued, subject, told))
+}
+
+/// An instance of the project that lives and that the caller operates; whoever does not, finds none.
+async fn operated(cx: &Cx, project: ProjectId, id: InstanceId) -> Result<Instance> {
+    let found = cx.platform.store.instance_lookup(id).await.map_err(refuse)?;
+    let found = found.filter(|instance| {
+        let operates = instance.operator_account_id.to_string() == cx.actor_id();
+        instance.project_id == project && operates && instance.state != InstanceState::Stopped
+    });
+    found.ok_or_else(|| Problem::field("/instance", "you operate no such instance in this project"))
+}
+
+fn random(world: &World, bytes: i64) -> Zeroizing<Vec<u8>> {
+    let length = usize::try_from(bytes).unwrap_or_default();
+    // Room for all of it at once: a buffer that grows leaves copies behind.
+    let mut material = Zeroizing::new(Vec::with_capacity(length + 32));
+    while material.len() < length {
+        material.extend_from_slice(&*Zeroizing::new(world.bytes::<32>()));
+    }
+    material.truncate(length);
+    material
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_as_much_randomness_as_was_asked_for() {
+        let world = World::for_tests(1);
+        for length in [16, 31, 32, 33, 4096] {
+            let material = random(&world, length);
+            assert_eq!(material.len(), usize::try_from(length).unwrap());
+            assert!(
+                material.chunks(16).skip(1).all(|chunk| chunk != &material[..16]),
+                "{length} repeats itself"
+            );
+        }
+        assert_ne!(*random(&world, 32), *random(&world, 32));
+    }
+}

@@ -1,0 +1,63 @@
+//! Let a slot be used on an operator's word. The platform has checked nothing, and the event and the audit say so.
+
+use muster_api::slot::SlotApprove;
+use muster_api::{Code, Problem};
+use muster_authz::Permission;
+use muster_db::StoreError;
+use muster_model::Scope;
+use muster_model::event::EventType;
+use muster_model::node::SlotState;
+use serde_json::json;
+
+use super::{current, path, view};
+use crate::commit::{WriteError, target, told};
+use crate::{Answer, Commit, Cx, Result};
+
+fn not_there() -> Problem {
+    Problem::new(
+        Code::InvalidState,
+        "the slot's device is not on the node: nobody's word brings it back, and when it is found the slot follows by itself",
+    )
+}
+
+/// Prepares `slot_approve`.
+pub async fn approve(cx: &Cx, reference: &str, body: SlotApprove) -> Result<Commit> {
+    cx.authorize(Permission::SlotApprove, Scope::Platform, "slot")?;
+    let seen = cx.slot(reference).await?;
+    let (subject, now) = (path(&seen), cx.now);
+    let told = told(&[
+        ("node_id", Some(json!(seen.node_id))),
+        ("device", Some(json!(seen.device))),
+        ("reason", Some(json!(body.reason))),
+        ("on_the_word_of", Some(json!(cx.actor_id()))),
+        ("was", Some(json!(seen.state))),
+        ("was_because", seen.reason.as_ref().map(|reason| json!(reason))),
+    ]);
+    let before = view(&seen);
+    let commit = Commit::new(Scope::Platform, target("slot", seen.id, &seen.device), move |tx| {
+        Box::pin(async move {
+            tx.node_lock(seen.node_id).await?;
+            let slot = current(tx, &seen).await?;
+            let refused = match slot.state {
+                SlotState::Approved => Some("the slot is approved already"),
+                SlotState::Retired => Some("the slot's device is gone"),
+                SlotState::Discovered if tx.node_of(slot.node_id).await?.approved_at.is_none() => {
+                    Some("nobody has approved the node yet: `node_approve` approves its slots with it")
+                }
+                SlotState::Discovered | SlotState::Quarantined => None,
+            };
+            if let Some(why) = refused {
+                return Err(Problem::new(Code::InvalidState, why).into());
+            }
+            let approved = tx.slot_set_state(slot.id, SlotState::Approved, None, None, now).await;
+            approved.map_err(|error| match error {
+                StoreError::Conflict(_) => WriteError::from(not_there()),
+                error => error.into(),
+            })?;
+            tx.node_recount(slot.node_id).await?;
+            tx.operation_wake_in_line(now, 8).await?;
+            Ok(Answer::new(&view(&current(tx, &seen).await?)))
+        })
+    });
+    Ok(commit.before(&before).wakes_engine().event(cx, EventType::SlotApproved, subject, told))
+}

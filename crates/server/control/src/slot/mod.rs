@@ -1,0 +1,48 @@
+//! Slots.
+
+mod approve;
+mod list;
+mod quarantine;
+
+pub use approve::approve;
+pub use list::list;
+pub use quarantine::quarantine;
+
+use muster_api::slot as api;
+use muster_db::{StoreError, Tx};
+use muster_ids::SlotId;
+use muster_model::node::{Slot, SlotState};
+
+pub(crate) fn view(slot: &Slot) -> api::Slot {
+    api::Slot {
+        id: slot.id,
+        node_id: slot.node_id,
+        kind: slot.kind.clone(),
+        device: slot.device.clone(),
+        ordinal: slot.ordinal,
+        model: slot.model.clone(),
+        memory_mb: slot.memory_mb,
+        numa: slot.numa,
+        island: slot.island,
+        state: match slot.state {
+            SlotState::Discovered => api::SlotState::Discovered,
+            SlotState::Approved => api::SlotState::Approved,
+            SlotState::Quarantined => api::SlotState::Quarantined,
+            SlotState::Retired => api::SlotState::Retired,
+        },
+        reason: slot.reason.clone(),
+        allocation_id: slot.allocation_id,
+        version: slot.version,
+    }
+}
+
+fn path(slot: &Slot) -> String {
+    format!("/v1/slots/{}", slot.id)
+}
+
+/// A slot as the transaction sees it, after its node was locked.
+async fn current(tx: &mut Tx, seen: &Slot) -> Result<Slot, StoreError> {
+    let gone = |id: SlotId| StoreError::Gone(id.to_string());
+    let mut slots = tx.slots_of(seen.node_id).await?.into_iter();
+    slots.find(|slot| slot.id == seen.id).ok_or_else(|| gone(seen.id))
+}

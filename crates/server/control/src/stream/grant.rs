@@ -1,0 +1,182 @@
+//! What asking for a stream comes to, whatever it is for.
+
+use jiff::SignedDuration;
+use muster_api::stream::Stream as View;
+use muster_api::{Code, Problem};
+use muster_authz::Permission;
+use muster_db::Stream;
+use muster_ids::StreamId;
+use muster_model::Login;
+use muster_model::cell::{Cell, CellState};
+use muster_model::event::EventType;
+use muster_wire::stream::{Command, StreamWhat};
+use serde_json::{Value, json};
+
+use crate::commit::target;
+use crate::refuse::refuse;
+use crate::{Answer, Commit, Cx, Result};
+
+/// Who asked has this long to join.
+const JOIN_WITHIN: SignedDuration = SignedDuration::from_secs(60);
+
+pub(super) async fn grant(
+    cx: &Cx,
+    project: &str,
+    cell: &str,
+    permission: Permission,
+    what: StreamWhat,
+) -> Result<Commit> {
+    let cell = cx.cell(project, cell).await?;
+    cx.authorize(permission, cell.scope(), "cell")?;
+    check(&what)?;
+    usable(&cell)?;
+    let what = match what {
+        StreamWhat::Command(command) => StreamWhat::Command(as_whom(cx, &cell, command).await?),
+        other => other,
+    };
+    let stream = Stream {
+        id: cx.platform.world.id::<StreamId>(),
+        tenant_id: cell.tenant_id,
+        project_id: cell.project_id,
+        cell_id: cell.id,
+        incarnation: cell.incarnation,
+        actor_id: cx.actor_id(),
+        what: json!(what),
+        created_at: cx.now,
+        expires_at: cx.now + JOIN_WITHIN,
+        joined_at: None,
+    };
+    let view = View {
+        id: stream.id,
+        cell_id: cell.id,
+        expires_at: stream.expires_at,
+        path: format!("/v1/streams/{}", stream.id),
+    };
+    let (scope, subject) = (cell.scope(), format!("/v1/projects/{}/cells/{}", cell.project_id, cell.id));
+    let told = json!({"stream_id": stream.id, "what": told(&what)});
+    let commit = Commit::new(scope, target("cell", cell.id, &cell.name), move |tx| {
+        Box::pin(async move {
+            tx.stream_insert(&stream).await?;
+            Ok(Answer::new(&view))
+        })
+    });
+    Ok(commit.event(cx, EventType::StreamGranted, subject, told))
+}
+
+/// In a cell with people, a person is nobody else unless they say so. Whoever has no name there, as service accounts, is root.
+async fn as_whom(cx: &Cx, cell: &Cell, command: Command) -> Result<Command> {
+    let me = match cx.user_id() {
+        Some(user) if cell.people && command.uid.is_none() => {
+            cx.platform.store.user_lookup(user).await.map_err(refuse)?.and_then(|user| user.login)
+        }
+        _ => None,
+    };
+    Ok(match me {
+        Some(login) => run_as(&login, command),
+        None => {
+            let uid = command.uid.unwrap_or_default();
+            Command { uid: Some(uid), gid: Some(command.gid.unwrap_or(uid)), ..command }
+        }
+    })
+}
+
+fn run_as(login: &Login, mut command: Command) -> Command {
+    let own = [
+        ("HOME", format!("/home/{}", login.name)),
+        ("USER", login.name.clone()),
+        ("LOGNAME", login.name.clone()),
+    ];
+    for (name, value) in own {
+        command.environment.entry(name.to_owned()).or_insert(value);
+    }
+    Command { uid: Some(login.uid), gid: command.gid.or(Some(login.uid)), ..command }
+}
+
+/// Whether anything can be done in a cell now. One that is still being made counts: that is when people want to look.
+pub(super) fn usable(cell: &Cell) -> Result<()> {
+    match cell.state {
+        CellState::Provisioning | CellState::Running if cell.incarnation > 0 => Ok(()),
+        state => Err(Problem::new(
+            Code::InvalidState,
+            format!("the cell {} is {state}: nothing can be done in it; see `muster cell get`", cell.name),
+        )),
+    }
+}
+
+/// What schemas cannot say. Paths go to the node as they are, which resolves them inside the cell and nowhere else.
+fn check(what: &StreamWhat) -> Result<()> {
+    let absolute = |pointer: &str, path: &str| match path.starts_with('/') && !path.contains('\0') {
+        true => Ok(()),
+        false => Err(Problem::field(pointer, "it should be a path in the cell, from / on")),
+    };
+    match what {
+        StreamWhat::Command(command) => {
+            if command.command.first().is_none_or(String::is_empty) {
+                return Err(Problem::field("/command/command", "it should name a program"));
+            }
+            let texts = command.command.iter().chain(command.environment.values());
+            let strange = |name: &String| name.is_empty() || name.contains(['=', '\0']);
+            if texts.clone().any(|text| text.contains('\0')) || command.environment.keys().any(strange) {
+                return Err(Problem::field(
+                    "/command",
+                    "a word or a variable of it is one that no program can get",
+                ));
+            }
+            if texts.map(String::len).sum::<usize>() > 128 << 10 {
+                return Err(Problem::field("/command", "its words and variables should be 128 KiB at most"));
+            }
+            command
+                .working_directory
+                .as_deref()
+                .map_or(Ok(()), |path| absolute("/command/working_directory", path))
+        }
+        StreamWhat::Read(file) => absolute("/read/path", &file.path),
+        StreamWhat::Write(file) => absolute("/write/path", &file.path),
+        StreamWhat::Logs(_) => Ok(()),
+    }
+}
+
+/// What the audit and the event say. Both are read by more people than may run commands, so of a command's words only the
+/// program is told, and how many there are; of its variables only the names.
+fn told(what: &StreamWhat) -> Value {
+    let mut told = json!(what);
+    if let StreamWhat::Command(command) = what {
+        told["command"]["command"] = json!(command.command.first());
+        told["command"]["words"] = json!(command.command.len());
+    }
+    if let Some(environment) = told.pointer_mut("/command/environment").and_then(Value::as_object_mut) {
+        let names: Vec<String> = environment.keys().cloned().collect();
+        told["command"]["environment"] = json!(names);
+    }
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(body: Value) -> StreamWhat {
+        serde_json::from_value(json!({"command": body})).unwrap()
+    }
+
+    #[test]
+    fn the_program_of_a_command_is_told_and_neither_its_other_words_nor_values_of_variables() {
+        let what = command(json!({"command": ["mysql", "-psup3rs3cret"], "environment": {"KEY": "hidden"}}));
+        let text = told(&what).to_string();
+        assert!(text.contains("mysql") && text.contains("KEY"), "{text}");
+        assert!(!text.contains("hidden") && !text.contains("sup3rs3cret"), "{text}");
+    }
+
+    #[test]
+    fn what_no_program_can_get_is_refused() {
+        assert!(check(&command(json!({"command": ["true"]}))).is_ok());
+        for wrong in [
+            json!({"command": [""]}),
+            json!({"command": ["a\u{0}b"]}),
+            json!({"command": ["a"], "environment": {"A=B": "c"}}),
+            json!({"command": ["a"], "working_directory": "tmp"}),
+        ] {
+            assert!(check(&command(wrong.clone())).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Whether a stream may go on. Asked again and again while it lives: within five seconds of losing the right to it, whoever
+//! had it is out.
+
+use std::time::Duration;
+
+use muster_authz::Permission;
+use muster_wire::stream::StreamWhat;
+
+use super::grant::usable;
+use super::join::Joined;
+use super::relay::Signs;
+
+/// As event streams do, and for the same promise.
+const CHECK: Duration = Duration::from_secs(2);
+/// A stream on which nothing is said for so long was forgotten by somebody.
+const IDLE: Duration = Duration::from_secs(4 * 3600);
+
+/// The right that a stream needs.
+pub(super) fn permission(what: &StreamWhat) -> Permission {
+    match what {
+        StreamWhat::Logs(_) => Permission::StreamLogs,
+        StreamWhat::Command(_) | StreamWhat::Read(_) | StreamWhat::Write(_) => Permission::StreamCreate,
+    }
+}
+
+/// Returns when the stream must end, and why.
+pub(super) async fn guard(joined: &Joined, signs: &Signs) -> String {
+    let mut stopping = joined.cx.platform.stopping.subscribe();
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(CHECK) => {}
+            _ = stopping.wait_for(|stopping| *stopping) => {
+                return "the server is stopping: ask for another stream".to_owned();
+            }
+        }
+        if let Err(problem) = allowed(joined).await {
+            return problem.detail;
+        }
+        if signs.idle() > IDLE {
+            return format!("nothing was said for {} hours", IDLE.as_secs() / 3600);
+        }
+    }
+}
+
+async fn allowed(joined: &Joined) -> crate::Result<()> {
+    let mut cx = joined.cx.clone();
+    let platform = &joined.cx.platform;
+    cx.actor = Some(platform.authenticate(&joined.secret, platform.world.now()).await?);
+    cx.authorize(joined.permission, joined.stream.scope(), "stream")?;
+    let cell = platform.store.cell_lookup(joined.cell.id).await.map_err(crate::refuse::refuse)?;
+    let cell = cell.filter(|cell| cell.incarnation == joined.stream.incarnation);
+    let cell = cell.ok_or_else(|| {
+        muster_api::Problem::new(
+            muster_api::Code::InvalidState,
+            "the cell was made anew, or is not there any more",
+        )
+    })?;
+    usable(&cell)
+}

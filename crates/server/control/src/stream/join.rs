@@ -1,0 +1,80 @@
+//! Join a stream: its very asker, once, in time. Everything is decided here, before there is a socket to speak of.
+
+use muster_api::{Code, Problem};
+use muster_authz::Permission;
+use muster_db::{StoreError, Stream};
+use muster_ids::StreamId;
+use muster_model::cell::Cell;
+use muster_wire::stream::StreamWhat;
+
+use super::grant::usable;
+use super::guard::permission;
+use super::hub::Seat;
+use crate::Cx;
+use crate::refuse::{Result, refuse};
+
+/// A stream that was joined, and waits for its other end.
+pub struct Joined {
+    pub(super) cx: Cx,
+    /// The credential, to be asked about again.
+    pub(super) secret: String,
+    pub(super) stream: Stream,
+    pub(super) cell: Cell,
+    pub(super) what: StreamWhat,
+    pub(super) permission: Permission,
+    pub(super) seat: Seat,
+}
+
+fn absent() -> Problem {
+    Problem::not_found("stream")
+}
+
+fn over(why: &str) -> Problem {
+    Problem::new(Code::InvalidState, format!("the stream {why}: ask for another one"))
+}
+
+/// Answers `stream_join`.
+pub async fn join(cx: &Cx, reference: &str, secret: String) -> Result<Joined> {
+    let store = &cx.platform.store;
+    let id = reference.parse::<StreamId>().map_err(|_| absent())?;
+    let found = store.stream_lookup(id).await.map_err(refuse)?;
+    let stream = found.filter(|stream| stream.actor_id == cx.actor_id()).ok_or_else(absent)?;
+    let what: StreamWhat = serde_json::from_value(stream.what.clone())
+        .map_err(|_| refuse(StoreError::Corrupt("what a stream does")))?;
+    let permission = permission(&what);
+    cx.authorize(permission, stream.scope(), "stream")?;
+    if stream.joined_at.is_some() {
+        return Err(over("was joined before"));
+    }
+    if stream.expires_at <= cx.now {
+        return Err(over("was not joined in time"));
+    }
+    let cell = store.cell_lookup(stream.cell_id).await.map_err(refuse)?;
+    let cell = cell.filter(|cell| cell.incarnation == stream.incarnation);
+    let cell = cell.ok_or_else(|| over("was for a cell that was made anew since"))?;
+    usable(&cell)?;
+    let seat = Seat::take(&cx.platform, stream.tenant_id, id, cell.node_id).ok_or_else(|| {
+        cx.platform.metrics.rate_limited.inc();
+        Problem::new(
+            Code::RateLimited,
+            format!(
+                "the tenant has {} streams at this server, and no more are allowed: close one",
+                cx.platform.options.streams_per_tenant
+            ),
+        )
+    })?;
+    // The look above is for the words of the refusal; this decides.
+    let mut tx = store.begin().await.map_err(refuse)?;
+    match tx.stream_join(id, &stream.actor_id, cx.now).await {
+        Ok(()) => tx.commit().await.map_err(refuse)?,
+        Err(StoreError::Stale) => {
+            tx.rollback().await;
+            return Err(over("was joined before"));
+        }
+        Err(error) => {
+            tx.rollback().await;
+            return Err(refuse(error));
+        }
+    }
+    Ok(Joined { cx: cx.clone(), secret, stream, cell, what, permission, seat })
+}

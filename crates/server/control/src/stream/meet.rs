@@ -1,0 +1,119 @@
+//! Bringing the two ends of a stream together: the node is asked to come, and what it says is passed on until the end.
+
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use muster_db::Result;
+use muster_ids::{OperationId, TypedId as _};
+use muster_model::task::{Task, TaskKind, TaskState};
+use muster_wire::stream::{Control, StreamOrder};
+use muster_wire::task::Details;
+use serde_json::json;
+
+use super::end::End;
+use super::guard::guard;
+use super::join::Joined;
+use super::relay::{Ended, Signs, relay};
+
+/// How long the node's agent has to come.
+const COME_WITHIN: Duration = Duration::from_secs(20);
+/// For goodbyes to those who may not listen.
+const GOODBYE: Duration = Duration::from_secs(3);
+
+/// Carries a joined stream to its end. `user` is who joined it.
+pub async fn meet(mut joined: Joined, mut user: End) {
+    let signs = Signs::default();
+    let ended = match called(&mut joined, &signs).await {
+        Err(why) => Ended::Broken(why),
+        Ok(mut node) => {
+            let ended = tokio::select! {
+                ended = relay(&mut user, &mut node, &signs) => ended,
+                why = guard(&joined, &signs) => Ended::Broken(why),
+            };
+            // The agent ends what it began when its socket closes, so it is told first.
+            let _ = tokio::time::timeout(GOODBYE, node.close()).await;
+            ended
+        }
+    };
+    let (stream, cell, correlation_id) = (joined.stream.id, joined.cell.id, &joined.cx.correlation_id);
+    tracing::info!(%stream, %cell, correlation_id, ?ended, "a stream is over");
+    let goodbye = async {
+        if let Ended::Broken(why) = ended {
+            // Who has gone meanwhile needs no reason.
+            let _ = user.say(&Control::Failed { why }).await;
+        }
+        user.close().await;
+    };
+    let _ = tokio::time::timeout(GOODBYE, goodbye).await;
+}
+
+/// Asks the node's agent to come, and waits until it does.
+async fn called(joined: &mut Joined, signs: &Signs) -> std::result::Result<End, String> {
+    if let Err(error) = queue(joined).await {
+        tracing::warn!(%error, "a stream could not be asked for");
+        return Err("the server cannot ask the node now: try again".to_owned());
+    }
+    joined.cx.platform.fleet.wake(joined.cell.node_id);
+    // Two borrows of one thing: the seat is waited on, the rest is looked at.
+    let (_, nobody) = tokio::sync::oneshot::channel();
+    let comes = std::mem::replace(&mut joined.seat.comes, nobody);
+    let come = tokio::select! {
+        come = tokio::time::timeout(COME_WITHIN, comes) => come,
+        why = guard(joined, signs) => {
+            let _ = expire(joined).await;
+            return Err(why);
+        }
+    };
+    match come {
+        Ok(Ok(node)) => Ok(node),
+        Ok(Err(_)) => Err("the node came and was lost again: try again".to_owned()),
+        Err(_) => {
+            let _ = expire(joined).await;
+            Err("the node did not answer: is it reachable? `muster node get` shows it to operators"
+                .to_owned())
+        }
+    }
+}
+
+async fn queue(joined: &Joined) -> Result<()> {
+    let platform = &joined.cx.platform;
+    let order = StreamOrder {
+        stream_id: joined.stream.id,
+        cell_id: joined.cell.id,
+        incarnation: joined.stream.incarnation,
+        address: platform.options.nodes_advertise.clone(),
+        what: joined.what.clone(),
+    };
+    let now = platform.world.now();
+    let within = SignedDuration::try_from(COME_WITHIN).unwrap_or_default();
+    let task = Task {
+        id: platform.world.id(),
+        node_id: joined.cell.node_id,
+        operation_id: OperationId::from_uuid(joined.stream.id.uuid()),
+        key: "stream".to_owned(),
+        kind: TaskKind::Stream,
+        allocation_id: Some(joined.cell.allocation_id),
+        incarnation: 0,
+        generation: 0,
+        payload: json!(Details { stream: Some(order), ..Details::default() }),
+        state: TaskState::Queued,
+        result: None,
+        message: None,
+        correlation_id: joined.cx.correlation_id.clone(),
+        queued_at: now,
+        delivered_at: None,
+        finished_at: None,
+        expires_at: now + within,
+    };
+    let mut tx = platform.store.begin().await?;
+    tx.task_queue(&task).await?;
+    tx.commit().await
+}
+
+/// Nobody waits any more: an agent that comes later is not asked.
+async fn expire(joined: &Joined) -> Result<()> {
+    let platform = &joined.cx.platform;
+    let mut tx = platform.store.begin().await?;
+    tx.task_expire_of(OperationId::from_uuid(joined.stream.id.uuid()), platform.world.now()).await?;
+    tx.commit().await
+}

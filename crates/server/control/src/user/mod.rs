@@ -1,0 +1,54 @@
+//! People.
+
+mod create;
+mod delete;
+mod get;
+mod list;
+mod set_password;
+mod update;
+
+pub use create::create;
+pub use delete::delete;
+pub use get::get;
+pub use list::list;
+pub use set_password::set_password;
+pub use update::update;
+
+use muster_api::user as api;
+use muster_api::{Code, Problem};
+use muster_db::Tx;
+use muster_ids::UserId;
+use muster_model::User;
+
+use crate::commit::WriteError;
+
+pub(crate) fn view(user: &User) -> api::User {
+    api::User {
+        id: user.id,
+        tenant_id: user.tenant_id,
+        email: user.email.clone(),
+        login: user.login.as_ref().map(|login| login.name.clone()),
+        uid: user.login.as_ref().map(|login| login.uid.into()),
+        display_name: user.display_name.clone(),
+        disabled: user.disabled,
+        has_password: user.password_hash.is_some(),
+        labels: muster_api::Labels(user.labels.clone()),
+        created_at: user.created_at,
+        updated_at: user.updated_at,
+        version: user.version,
+    }
+}
+
+pub(crate) fn path(user: &User) -> String {
+    format!("/v1/users/{}", user.id)
+}
+
+/// Refuses what would leave the platform without anybody who can run it.
+pub(crate) async fn keep_an_operator(tx: &mut Tx, leaving: UserId) -> Result<(), WriteError> {
+    let operators = tx.operators_locked().await?;
+    if operators.contains(&leaving) && operators.iter().all(|operator| *operator == leaving) {
+        let detail = "this is the last operator who can act: give somebody else the role first";
+        return Err(Problem::new(Code::LastOperator, detail).into());
+    }
+    Ok(())
+}

@@ -1,0 +1,253 @@
+//! Machines, what they have, who holds it, and what is done about it.
+
+use muster_db::{Enrolment, Hold, Joining, Store};
+use muster_ids::{AllocationId, ClaimId, NodeId, OperationId, SlotId, TypedId as _};
+use muster_model::allocation::Allocation;
+use muster_model::node::{Capacity, Slot, SlotState};
+use muster_model::operation::{AskedBy, Operation, OperationState, StepRecord};
+use muster_model::placement::Fit;
+use muster_model::task::{Task, TaskKind, TaskState};
+use muster_model::witness::{Transition, Witness, WitnessKind};
+use muster_model::{Labels, Project, Tenant};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::{at, id, project, put, tenant, uuid};
+
+/// What every machine here has beside its GPUs.
+pub(crate) const WHOLE: Capacity = Capacity { gpus: 0, cpus: 64, memory_mb: 1000, disk_mb: 2000 };
+
+pub(crate) fn capacity(gpus: i64, cpus: i64, memory_mb: i64, disk_mb: i64) -> Capacity {
+    Capacity { gpus, cpus, memory_mb, disk_mb }
+}
+
+pub(crate) fn joining(name: &str) -> Joining {
+    Joining {
+        id: id(),
+        name: name.to_owned(),
+        labels: Labels::new(),
+        inventory: json!({"hostname": name}),
+        inventory_digest: format!("digest of {name}"),
+        agent_version: "0.1.0".to_owned(),
+        certificate_until: at(86_400),
+        at: at(0),
+    }
+}
+
+/// A GPU of a node: two in an island, four in a NUMA node.
+pub(crate) fn slot(node: NodeId, ordinal: i64) -> Slot {
+    Slot {
+        id: id(),
+        node_id: node,
+        kind: "gpu".to_owned(),
+        device: format!("GPU-{ordinal}"),
+        ordinal,
+        model: "H200".to_owned(),
+        memory_mb: 143_771,
+        numa: ordinal / 4,
+        island: ordinal / 2,
+        state: SlotState::Approved,
+        reason: None,
+        allocation_id: None,
+        version: 1,
+    }
+}
+
+/// A machine that takes allocations, with so many GPUs.
+pub(crate) async fn machine(store: &Store, name: &str, gpus: i64) -> (NodeId, Vec<Slot>) {
+    let joining = joining(name);
+    let slots: Vec<Slot> = (0..gpus).map(|ordinal| slot(joining.id, ordinal)).collect();
+    put(store, async |tx| {
+        tx.node_join(&joining).await?;
+        for slot in &slots {
+            tx.slot_upsert(slot, at(1)).await?;
+        }
+        tx.node_approve(joining.id, WHOLE, &joining.inventory_digest, 1, at(2)).await?;
+        tx.heartbeat_note(&[joining.id], at(2)).await?;
+        tx.node_recount(joining.id).await
+    })
+    .await
+    .unwrap();
+    (joining.id, slots)
+}
+
+/// A tenant with a project.
+pub(crate) async fn place(store: &Store) -> (Tenant, Project) {
+    let tenant = tenant("acme");
+    let project = project(&tenant, "train");
+    put(store, async |tx| {
+        tx.tenant_insert(&tenant).await?;
+        tx.project_insert(&project).await
+    })
+    .await
+    .unwrap();
+    (tenant, project)
+}
+
+pub(crate) fn allocation(project: &Project, name: &str) -> Allocation {
+    Allocation::requested(id(), project.tenant_id, project.id, name, capacity(1, 2, 4, 8), at(0))
+}
+
+/// An allocation that was asked for.
+pub(crate) async fn requested(store: &Store, project: &Project, name: &str) -> Allocation {
+    let allocation = allocation(project, name);
+    put(store, async |tx| tx.allocation_request(&allocation).await).await.unwrap();
+    allocation
+}
+
+/// The same allocation, further on.
+pub(crate) async fn moved(store: &Store, before: &Allocation, after: Allocation) -> Allocation {
+    put(store, async |tx| tx.allocation_move(before, &after, at(9)).await).await.unwrap();
+    store.allocation_lookup(before.id).await.unwrap().unwrap()
+}
+
+pub(crate) fn hold(node: NodeId, allocation: AllocationId, slots: &[SlotId]) -> Hold {
+    Hold {
+        node,
+        allocation,
+        slots: slots.to_vec(),
+        amount: capacity(i64::try_from(slots.len()).unwrap(), 2, 4, 8),
+        holders: 1,
+        exclusive: false,
+        fit: Fit::of(&[], false),
+        at: at(5),
+    }
+}
+
+/// So many claims to come.
+pub(crate) fn claims(hold: &Hold) -> Vec<ClaimId> {
+    hold.slots.iter().map(|_| id()).collect()
+}
+
+/// Has an allocation hold slots of a node, as the engine would.
+pub(crate) async fn held(store: &Store, node: NodeId, allocation: AllocationId, slots: &[SlotId]) {
+    let hold = hold(node, allocation, slots);
+    put(store, async |tx| {
+        tx.node_lock(node).await?;
+        tx.hold(&hold, &claims(&hold)).await?;
+        tx.node_recount(node).await
+    })
+    .await
+    .unwrap();
+}
+
+/// And gives them back.
+pub(crate) async fn released(store: &Store, node: NodeId, allocation: AllocationId, gpus: i64) {
+    put(store, async |tx| {
+        tx.node_lock(node).await?;
+        tx.unhold(node, allocation, &capacity(gpus, 2, 4, 8), at(6)).await?;
+        tx.node_recount(node).await
+    })
+    .await
+    .unwrap();
+}
+
+pub(crate) fn operation(subject: Uuid, touches: &[Uuid]) -> Operation {
+    Operation {
+        id: id(),
+        kind: "allocation.create".to_owned(),
+        tenant_id: None,
+        project_id: None,
+        subject_kind: "allocation".to_owned(),
+        subject_id: subject,
+        subject_name: "a".to_owned(),
+        asked_by: AskedBy { kind: "user".to_owned(), id: "usr_1".to_owned(), name: "Ada".to_owned() },
+        correlation_id: "c-1".to_owned(),
+        state: OperationState::Accepted,
+        input: json!({"gpus": 1}),
+        touches: touches.to_vec(),
+        shares: Vec::new(),
+        steps: vec![StepRecord::pending("claim"), StepRecord::pending("prepare")],
+        items: Vec::new(),
+        waiting: None,
+        parked: None,
+        reason: None,
+        message: None,
+        cancel_requested: false,
+        supersedes: None,
+        parent_id: None,
+        due_at: at(0),
+        deadline_at: at(600),
+        generation: 0,
+        wakes: 0,
+        created_at: at(0),
+        updated_at: at(0),
+        finished_at: None,
+        version: 1,
+    }
+}
+
+/// An operation that was written down.
+pub(crate) async fn opened(store: &Store, operation: Operation) -> Operation {
+    put(store, async |tx| tx.operation_open(&operation).await).await.unwrap();
+    operation
+}
+
+pub(crate) fn task(node: NodeId, operation: OperationId, key: &str) -> Task {
+    Task {
+        id: id(),
+        node_id: node,
+        operation_id: operation,
+        key: key.to_owned(),
+        kind: TaskKind::Prepare,
+        allocation_id: Some(id()),
+        incarnation: 2,
+        generation: 3,
+        payload: json!({"devices": ["GPU-0"]}),
+        state: TaskState::Queued,
+        result: None,
+        message: None,
+        correlation_id: "c-1".to_owned(),
+        queued_at: at(0),
+        delivered_at: None,
+        finished_at: None,
+        expires_at: at(300),
+    }
+}
+
+pub(crate) fn witness(subject: Uuid, transition: Transition) -> Witness {
+    Witness {
+        id: id(),
+        subject_id: subject,
+        transition,
+        kind: WitnessKind::Witnessed,
+        incarnation: 1,
+        operation_id: Some(id()),
+        node_id: Some(id()),
+        task_id: Some(id()),
+        actor_id: None,
+        checked: json!({"devices": ["GPU-0"]}),
+        result: json!({"present": true}),
+        at: at(3),
+    }
+}
+
+/// Evidence about a thing, kept.
+pub(crate) async fn witnessed(store: &Store, subject: Uuid, transition: Transition) -> Witness {
+    let witness = witness(subject, transition);
+    put(store, async |tx| tx.witness_insert(&witness).await).await.unwrap();
+    witness
+}
+
+/// A node that is not ours any more.
+pub(crate) async fn retired(store: &Store, node: NodeId) {
+    let witness = witnessed(store, node.uuid(), Transition::Retired).await;
+    put(store, async |tx| tx.node_retire(node, witness.id, at(8)).await).await.unwrap();
+}
+
+pub(crate) fn enrolment(name: Option<&str>) -> Enrolment {
+    Enrolment {
+        id: id(),
+        node_name: name.map(str::to_owned),
+        labels: Labels::new(),
+        node_id: None,
+        used_with: None,
+    }
+}
+
+/// Thirty-two bytes that nobody else has.
+pub(crate) fn key() -> [u8; 32] {
+    let mut key = [3; 32];
+    key[..16].copy_from_slice(uuid().as_bytes());
+    key
+}

@@ -1,0 +1,90 @@
+//! Have the node give the place its new size. The undo gives it the old one, and wipes what was added.
+
+use futures::future::BoxFuture;
+use muster_db::{Result, StoreError};
+use muster_model::allocation::{Allocation, FailureReason};
+use muster_model::node::Capacity;
+use muster_model::task::TaskKind;
+use muster_wire::task::{Amount, Details};
+
+use super::grow::change;
+use super::subject::subject;
+use crate::definition::{Step, StepCx, Undo};
+use crate::task::{Ask, Asked, ask};
+use crate::{Act, Verdict};
+
+pub(super) const APPLY: Step = Step {
+    name: "apply",
+    does: "has the node change the size of its place",
+    verifies: false,
+    run,
+    undo: Undo::Run(undo),
+};
+
+/// The details of a place of this size.
+pub(super) fn sized(size: &Capacity, devices: &[String]) -> Details {
+    let amount = Amount { cpus: size.cpus, memory_mb: size.memory_mb, disk_mb: size.disk_mb };
+    Details { devices: devices.to_vec(), amount, ..Details::default() }
+}
+
+async fn ask_for(
+    cx: &StepCx<'_>,
+    allocation: &Allocation,
+    kind: TaskKind,
+    purpose: &'static str,
+    details: Details,
+) -> Result<Asked> {
+    let node = allocation.node_id.ok_or(StoreError::Corrupt("a node"))?;
+    let incarnation = allocation.incarnation;
+    ask(
+        cx,
+        &Ask { node, kind, purpose: purpose.into(), allocation: Some(allocation.id), incarnation, details },
+    )
+    .await
+}
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let allocation = subject(cx).await?;
+        let change = change(cx)?.ok_or(StoreError::Corrupt("the journal of a resize"))?;
+        let details = sized(&change.target, &change.devices);
+        Ok(match ask_for(cx, &allocation, TaskKind::Resize, "resize", details).await? {
+            Asked::Pending(act) => act,
+            Asked::Done(..) => Verdict::done().into(),
+            Asked::Failed(message) => {
+                Verdict::Refused { reason: FailureReason::PrepareFailed.as_str(), message }.into()
+            }
+        })
+    })
+}
+
+fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let allocation = subject(cx).await?;
+        let Some(change) = change(cx)? else { return Ok(Verdict::said("nothing was applied").into()) };
+        let added: Vec<String> =
+            change.devices.iter().filter(|device| !change.devices_before.contains(device)).cloned().collect();
+        let before = sized(&change.before, &change.devices_before);
+        let wiped = Details { devices: added, ..Details::default() };
+        let asks = [
+            (TaskKind::Resize, "undo resize", before),
+            (TaskKind::Wipe, "undo wipe", wiped.clone()),
+            (TaskKind::Inspect, "undo inspect", wiped),
+        ];
+        for (kind, purpose, details) in asks {
+            match ask_for(cx, &allocation, kind, purpose, details).await? {
+                Asked::Pending(act) => return Ok(act),
+                Asked::Done(_, found) if kind == TaskKind::Inspect && !found.residue.is_empty() => {
+                    return Ok(refused(format!("not wiped: {:?}", found.residue)));
+                }
+                Asked::Done(..) => {}
+                Asked::Failed(message) => return Ok(refused(message)),
+            }
+        }
+        Ok(Verdict::said("the old size is back").into())
+    })
+}
+
+fn refused(message: String) -> Act {
+    Verdict::Refused { reason: FailureReason::WipeFailed.as_str(), message }.into()
+}

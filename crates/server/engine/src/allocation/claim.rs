@@ -1,0 +1,167 @@
+//! Find a node and hold what is asked for; or wait in line. The undo gives it back.
+//!
+//! A node whose heartbeat is late is never chosen. Where only such nodes have room, the request is not refused either: the claim
+//! waits until one of them is heard again, or all of them are declared lost. The same rule serves the start of a server, when no
+//! node was heard yet.
+
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use muster_db::{Result, Silent, Tx};
+use muster_model::allocation::{Allocation, AllocationShape, AllocationState, FailureReason};
+use muster_model::event::EventType;
+use muster_model::node::Capacity;
+use muster_model::placement::shortage;
+use serde_json::json;
+
+use super::subject::{attested, path, subject};
+use crate::definition::{Step, StepCx, Undo};
+use crate::placement::{ask_of, place};
+use crate::{Act, Verdict};
+
+pub(super) const CLAIM: Step = Step {
+    name: "claim",
+    does: "finds a node and claims slots, cpus, memory and disk on it",
+    verifies: false,
+    run,
+    undo: Undo::Run(undo),
+};
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let allocation = subject(cx).await?;
+        if allocation.held != Capacity::default() {
+            return Ok(Verdict::said("it was claimed before").into());
+        }
+        // Who waits longer and asks for no more goes first.
+        let fits = match cx.store.line_yield_to(&allocation).await? {
+            Some(_) => Vec::new(),
+            None => cx.store.fits().await?,
+        };
+        let before = cx.store.line_before(allocation.id).await?;
+        let yields = fits.is_empty();
+        let (world, now, look) = (cx.world.clone(), cx.now, cx.timing.look);
+        let heard_since = cx.timing.heard_since(now);
+        // Its next heartbeat is due within that time.
+        let again_at = now + look.min(cx.timing.silent / 2);
+        let operation_id = cx.operation.id;
+        Ok(Act::write(move |tx, told| {
+            Box::pin(async move {
+                let Some(placed) = place(tx, &world, &allocation, &fits, heard_since, now).await? else {
+                    if allocation.wait_until.is_none_or(|until| now >= until) {
+                        let ask = ask_of(&allocation);
+                        let silent = tx.silent_with_room(&ask, &allocation.capacity, heard_since).await?;
+                        return Ok(match silent.filter(|_| allocation.wait_until.is_none()) {
+                            Some(silent) => Verdict::Wait { reason: awaits(&silent, now), until: again_at },
+                            None => no_room(&allocation, short(tx, &allocation, heard_since, yields).await?),
+                        });
+                    }
+                    if allocation.state == AllocationState::Requested {
+                        let waiting = Allocation { state: AllocationState::Placing, ..allocation.clone() };
+                        tx.allocation_move(&allocation, &waiting, now).await?;
+                    }
+                    let short = short(tx, &allocation, heard_since, yields).await?;
+                    let reason = format!("waiting in the queue, {before} before it: {short}");
+                    // Whoever gives something back wakes the first in line; this is only for what nobody told.
+                    let until = allocation.wait_until.unwrap_or(now).min(now + look * 6);
+                    return Ok(Verdict::Wait { reason, until });
+                };
+                // Who takes a whole node has all of it, so all of it counts.
+                let more = allocation.capacity.to(&placed.held);
+                if allocation.shape == AllocationShape::Baremetal
+                    && !tx.quota_take(allocation.project_id, 0, more).await?
+                {
+                    tx.node_lock(placed.node).await?;
+                    tx.unhold(placed.node, allocation.id, &placed.held, now).await?;
+                    tx.node_recount(placed.node).await?;
+                    let message = tx.quota_excess(allocation.project_id, 0, &more).await?;
+                    return Ok(Verdict::Refused { reason: FailureReason::QuotaExceeded.as_str(), message });
+                }
+                let output = json!({"node": placed.node, "slots": placed.slots, "held": placed.held});
+                let mut now_placing = allocation.clone();
+                if allocation.state == AllocationState::Requested {
+                    now_placing.state = AllocationState::Placing;
+                    tx.allocation_move(&allocation, &now_placing, now).await?;
+                    now_placing.version += 1;
+                }
+                let after = Allocation {
+                    state: AllocationState::Provisioning,
+                    node_id: Some(placed.node),
+                    incarnation: allocation.incarnation + 1,
+                    held: placed.held,
+                    capacity: placed.held,
+                    operation_id: Some(operation_id),
+                    reason: None,
+                    message: None,
+                    ..now_placing.clone()
+                };
+                tx.allocation_move(&now_placing, &after, now).await?;
+                let data = json!({"node_id": placed.node, "gpus": placed.slots.len()});
+                told.events.push((EventType::AllocationPlaced, path(&after), data));
+                Ok(Verdict::with(output))
+            })
+        }))
+    })
+}
+
+fn no_room(allocation: &Allocation, message: String) -> Verdict {
+    let reason = match allocation.wait_until {
+        None => FailureReason::NoCapacity,
+        Some(_) => FailureReason::WaitExpired,
+    };
+    Verdict::Refused { reason: reason.as_str(), message }
+}
+
+/// Which resource is short for it now, in a sentence.
+pub(super) async fn short(
+    tx: &mut Tx,
+    allocation: &Allocation,
+    heard_since: Timestamp,
+    yields: bool,
+) -> Result<String> {
+    let rooms = tx.rooms(&allocation.capacity, heard_since).await?;
+    let exclusive = allocation.shape == AllocationShape::Baremetal;
+    Ok(match shortage(&allocation.capacity, exclusive, &rooms) {
+        Some(shortage) => shortage.to_string(),
+        None if yields => "earlier requests in the queue come first".to_owned(),
+        None => "others took what was free at this moment".to_owned(),
+    })
+}
+
+/// Why a request waits that only silent nodes could take.
+fn awaits(silent: &Silent, now: Timestamp) -> String {
+    let nodes = match silent.nodes {
+        1 => "1 node has enough free, but its last heartbeat".to_owned(),
+        nodes => format!("{nodes} nodes have enough free, but their last heartbeat"),
+    };
+    match silent.seen_at {
+        Some(at) => format!("{nodes} was {} s ago", now.duration_since(at).as_secs()),
+        None => format!("{nodes} is still to come"),
+    }
+}
+
+fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let allocation = subject(cx).await?;
+        let Some(node) = allocation.node_id.filter(|_| allocation.held != Capacity::default()) else {
+            return Ok(Verdict::said("nothing was claimed").into());
+        };
+        let now = cx.now;
+        let attested = attested(cx, &allocation).await?.is_some();
+        Ok(Act::write(move |tx, _| {
+            Box::pin(async move {
+                tx.node_lock(node).await?;
+                if attested {
+                    let why = "given back on an operator's word; not seen to be clean";
+                    tx.slot_quarantine_of(allocation.id, why, now).await?;
+                }
+                tx.unhold(node, allocation.id, &allocation.held, now).await?;
+                tx.node_recount(node).await?;
+                let incarnation = allocation.incarnation + i64::from(attested);
+                let after = Allocation { held: Capacity::default(), incarnation, ..allocation.clone() };
+                tx.allocation_move(&allocation, &after, now).await?;
+                tx.operation_wake_in_line(now, 8).await?;
+                Ok(Verdict::said("given back"))
+            })
+        }))
+    })
+}

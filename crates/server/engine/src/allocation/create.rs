@@ -1,0 +1,88 @@
+//! Making an allocation: claim (−give back) · prepare (−destroy and wipe) · verify.
+
+use futures::future::BoxFuture;
+use muster_db::Result;
+use muster_model::allocation::{Allocation, AllocationState, FailureReason};
+use muster_model::event::EventType;
+use muster_model::node::Capacity;
+use muster_model::operation::OperationState;
+use serde_json::json;
+
+use super::claim::CLAIM;
+use super::prepare::PREPARE;
+use super::subject::{path, subject};
+use super::verify_active::VERIFY_ACTIVE;
+use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, StepCx};
+use crate::{Act, Verdict};
+
+/// `allocation.create`.
+pub const CREATE: Definition = Definition {
+    kind: "allocation.create",
+    steps: &[CLAIM, PREPARE, VERIFY_ACTIVE],
+    on_failure: OnFailure::Undo,
+    at_deadline: AtDeadline::Undo,
+    cancellable: true,
+    no_return: None,
+    abandon: Abandon::Attest,
+    unblock_by: "operator",
+    settle,
+};
+
+/// What did not come to be is failed, with the reason, and its quota is given back.
+fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let allocation = subject(cx).await?;
+        if state == OperationState::Succeeded || allocation.state.is_final() {
+            return Ok(Verdict::done().into());
+        }
+        let reason = match state {
+            OperationState::Cancelled => FailureReason::Cancelled,
+            _ => why(cx, &allocation).await?,
+        };
+        let message = cx.operation.message.clone();
+        let now = cx.now;
+        Ok(Act::write(move |tx, told| {
+            Box::pin(async move {
+                let after = Allocation {
+                    state: AllocationState::Failed,
+                    reason: Some(reason),
+                    message,
+                    ..allocation.clone()
+                };
+                tx.allocation_move(&allocation, &after, now).await?;
+                tx.quota_take(allocation.project_id, -1, allocation.capacity.to(&Capacity::default()))
+                    .await?;
+                let data = json!({"reason": reason, "advice": reason.advice()});
+                told.events.push((EventType::AllocationFailed, path(&after), data));
+                Ok(Verdict::done())
+            })
+        }))
+    })
+}
+
+/// The operation's reason, and for a deadline the one that its owner can do something about.
+async fn why(cx: &StepCx<'_>, allocation: &Allocation) -> Result<FailureReason> {
+    let given = cx.operation.reason.as_deref().and_then(FailureReason::parse);
+    let given = given.unwrap_or(FailureReason::PrepareFailed);
+    let (Some(node), FailureReason::DeadlinePassed) = (allocation.node_id, given) else { return Ok(given) };
+    let node = cx.store.node_lookup(node).await?;
+    Ok(match node {
+        Some(node) if node.unreachable_since.is_some() => FailureReason::NodeUnreachable,
+        _ => FailureReason::PrepareTimeout,
+    })
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use muster_ids::World;
+
+    use super::*;
+
+    /// An allocation for tests of pure functions.
+    pub(crate) fn allocation(incarnation: i64) -> Allocation {
+        let world = World::for_tests(1);
+        let made =
+            Allocation::requested(world.id(), world.id(), world.id(), "a", Capacity::default(), world.now());
+        Allocation { state: AllocationState::Provisioning, node_id: Some(world.id()), incarnation, ..made }
+    }
+}

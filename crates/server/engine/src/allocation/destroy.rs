@@ -1,0 +1,62 @@
+//! Have the node destroy the allocation's place.
+
+use futures::future::BoxFuture;
+use muster_db::Result;
+use muster_model::allocation::{Allocation, AllocationState, FailureReason};
+use muster_model::event::EventType;
+use muster_model::node::Capacity;
+use muster_model::task::TaskKind;
+use serde_json::json;
+
+use super::subject::{ask_node, attested, on_word, path, subject};
+use crate::definition::{Step, StepCx, Undo};
+use crate::task::Asked;
+use crate::{Act, Verdict};
+
+pub(super) const DESTROY: Step = Step {
+    name: "destroy",
+    does: "has the node destroy its place",
+    verifies: false,
+    run,
+    undo: Undo::None("what was destroyed is not made again behind its owner's back"),
+};
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let allocation = subject(cx).await?;
+        let next = match (cx.operation.kind.as_str(), allocation.state) {
+            ("allocation.restart", AllocationState::Active) => Some(AllocationState::Provisioning),
+            ("allocation.release", AllocationState::Active | AllocationState::Provisioning) => {
+                Some(AllocationState::Releasing)
+            }
+            _ => None,
+        };
+        if let Some(state) = next {
+            let (now, operation_id) = (cx.now, cx.operation.id);
+            return Ok(Act::write(move |tx, told| {
+                Box::pin(async move {
+                    let after = Allocation { state, operation_id: Some(operation_id), ..allocation.clone() };
+                    tx.allocation_move(&allocation, &after, now).await?;
+                    if state == AllocationState::Releasing {
+                        told.events.push((EventType::AllocationReleasing, path(&after), json!({})));
+                    }
+                    Ok(Verdict::Wait { reason: "its state is written down".to_owned(), until: now })
+                })
+            }));
+        }
+        let placed = allocation.held != Capacity::default() || cx.operation.kind == "allocation.clean";
+        let Some(node) = allocation.node_id.filter(|_| placed) else {
+            return Ok(Verdict::said("it never had a place").into());
+        };
+        if let Some(word) = attested(cx, &allocation).await? {
+            return Ok(on_word(&word).into());
+        }
+        Ok(match ask_node(cx, &allocation, node, TaskKind::Destroy, "destroy").await? {
+            Asked::Pending(act) => act,
+            Asked::Done(..) => Verdict::done().into(),
+            Asked::Failed(message) => {
+                Verdict::Refused { reason: FailureReason::DestroyFailed.as_str(), message }.into()
+            }
+        })
+    })
+}

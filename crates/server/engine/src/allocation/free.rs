@@ -1,0 +1,63 @@
+//! Give back what the allocation held; with that it is released. Only evidence, or an operator's word for it, leads here.
+
+use futures::future::BoxFuture;
+use muster_db::{Result, StoreError};
+use muster_model::allocation::{Allocation, AllocationState};
+use muster_model::event::EventType;
+use muster_model::node::Capacity;
+use serde_json::json;
+
+use super::subject::{path, subject};
+use crate::definition::{Step, StepCx, Undo};
+use crate::{Act, Verdict};
+
+pub(super) const FREE: Step = Step {
+    name: "free",
+    does: "gives back slots, cpus, memory, disk and quota",
+    verifies: false,
+    run,
+    undo: Undo::None("what is free may belong to somebody else already"),
+};
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let allocation = subject(cx).await?;
+        if allocation.state == AllocationState::Released {
+            return Ok(Verdict::said("it was released before").into());
+        }
+        let evidence = cx.operation.step("verify_wiped");
+        let witness = evidence.and_then(|step| step.witness_id).ok_or(StoreError::Corrupt("evidence"))?;
+        let attested = evidence.is_some_and(|step| step.output["attested"] == json!(true));
+        let now = cx.now;
+        Ok(Act::write(move |tx, told| {
+            Box::pin(async move {
+                let held = allocation.held != Capacity::default();
+                if let Some(node) = allocation.node_id.filter(|_| held) {
+                    tx.node_lock(node).await?;
+                    if attested {
+                        let why = "released on an operator's word; not seen to be clean";
+                        tx.slot_quarantine_of(allocation.id, why, now).await?;
+                    }
+                    tx.unhold(node, allocation.id, &allocation.held, now).await?;
+                    tx.node_recount(node).await?;
+                }
+                let after = Allocation {
+                    state: AllocationState::Released,
+                    held: Capacity::default(),
+                    // Whatever comes back from a machine that could not be asked is of an older incarnation, and refused.
+                    incarnation: allocation.incarnation + i64::from(attested),
+                    wiped_witness_id: Some(witness),
+                    ..allocation.clone()
+                };
+                tx.allocation_move(&allocation, &after, now).await?;
+                let back = Capacity::default();
+                tx.quota_take(allocation.project_id, -1, allocation.capacity.to(&back)).await?;
+                tx.operation_wake_in_line(now, 8).await?;
+                let how = if attested { "attested" } else { "witnessed" };
+                let data = json!({"witness_id": witness, "evidence": how});
+                told.events.push((EventType::AllocationReleased, path(&after), data));
+                Ok(Verdict::done())
+            })
+        }))
+    })
+}

@@ -1,0 +1,355 @@
+//! The members in an allocation that is to be released, and what their instances need: pure decisions over rows that the caller
+//! has read, so that a command, the clock and the step itself decide alike.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use muster_db::{Result, Store, StoreError};
+use muster_ids::{AllocationId, InstanceId, MemberId, TypedId as _};
+use muster_manifest::Manifest;
+use muster_model::instance::{Component, InstanceState};
+use muster_model::member::{Member, MemberState};
+use muster_model::operation::Operation;
+use muster_model::quorum::{Need, fault, going, leaving, replacing};
+
+use crate::Releases;
+
+/// The members of one instance that are in the allocation and are not on their way out.
+#[derive(Debug, Clone)]
+pub struct Occupants {
+    /// Their instance.
+    pub instance_id: InstanceId,
+    /// Its name.
+    pub instance: String,
+    /// What it is.
+    pub state: InstanceState,
+    /// The release that it runs.
+    pub manifest: Arc<Manifest>,
+    /// They.
+    pub members: Vec<Member>,
+    /// Members of the instance that do not count as in work: their nodes are unreachable, or their cells are dead.
+    pub absent: BTreeSet<MemberId>,
+}
+
+/// What is known of an instance at one moment.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Circumstances<'a> {
+    /// Its components.
+    pub components: &'a [Component],
+    /// Its living members.
+    pub living: &'a [Member],
+    /// The unfinished operations that touch it.
+    pub operations: &'a [Operation],
+}
+
+/// Why members cannot be removed now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Obstacle {
+    /// Another operation has to end first.
+    Busy(String),
+    /// The instance needs them: somebody has to decide.
+    Needed(String),
+}
+
+/// Whether a member stays in its allocation unless it is removed.
+pub fn is_staying(member: &Member) -> bool {
+    !matches!(member.state, MemberState::Removing | MemberState::Removed) && !member.fenced
+}
+
+/// The staying members of an allocation, by instance.
+pub async fn occupants(store: &Store, releases: &Releases, id: AllocationId) -> Result<Vec<Occupants>> {
+    let mut by_instance: BTreeMap<InstanceId, Vec<Member>> = BTreeMap::new();
+    for member in store.member_in(id).await?.into_iter().filter(is_staying) {
+        by_instance.entry(member.instance_id).or_default().push(member);
+    }
+    let mut found = Vec::new();
+    for (id, members) in by_instance {
+        let instance = store.instance_lookup(id).await?.ok_or(StoreError::Gone("instance".to_owned()))?;
+        let manifest = releases.manifest(store, instance.app_version_id).await?;
+        let places = store.member_places(id).await?;
+        let absent = places
+            .iter()
+            .filter(|place| place.unreachable_since.is_some() || place.dead_since.is_some())
+            .map(|place| place.member_id)
+            .collect();
+        found.push(Occupants {
+            instance_id: id,
+            instance: instance.name,
+            state: instance.state,
+            manifest,
+            members,
+            absent,
+        });
+    }
+    Ok(found)
+}
+
+/// The first reason why the members in an allocation cannot be removed now, if there is one. The step decides again under locks.
+pub async fn find_obstacle(store: &Store, occupants: &[Occupants], force: bool) -> Result<Option<Obstacle>> {
+    for of in occupants {
+        let id = of.instance_id;
+        let (components, living, operations) = (
+            store.component_list(id).await?,
+            store.member_living(id).await?,
+            store.operation_touching(id.uuid()).await?,
+        );
+        let known = Circumstances { components: &components, living: &living, operations: &operations };
+        if let Some(found) = obstacle(of, known, &BTreeSet::new(), force) {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}
+
+/// Why the members in an allocation cannot be out of work for a moment, if they cannot: their instance is on its way, or their
+/// component's quorum would be lost. By force only the first counts.
+pub async fn find_interruption(
+    store: &Store,
+    occupants: &[Occupants],
+    force: bool,
+) -> Result<Option<String>> {
+    for of in occupants {
+        let (name, id) = (&of.instance, of.instance_id);
+        if !matches!(of.state, InstanceState::Running | InstanceState::Failed) {
+            let state = of.state;
+            return Ok(Some(format!(
+                "the instance {name} of a member in it is {state}: wait until that has ended"
+            )));
+        }
+        let comes = |member: &&Member| {
+            matches!(member.state, MemberState::Requested | MemberState::Provisioning | MemberState::Joining)
+        };
+        if let Some(member) = of.members.iter().find(comes) {
+            let (member, state) = (&member.name, member.state);
+            return Ok(Some(format!("{member} is {state}: wait until it works (`muster operation list`)")));
+        }
+        if force {
+            continue;
+        }
+        let (living, operations) =
+            (store.member_living(id).await?, store.operation_touching(id.uuid()).await?);
+        let mut away = leaving(&operations);
+        away.extend(&of.absent);
+        let without: BTreeSet<MemberId> = of.members.iter().map(|member| member.id).collect();
+        for component in store.component_list(id).await? {
+            let declared = of.manifest.component(&component.key);
+            let quorum = declared.and_then(|declared| declared.quorum).filter(|_| component.desired > 0);
+            let Some(quorum) = quorum else { continue };
+            let need = Need { need: quorum.of(component.desired), desired: component.desired };
+            if let Some(why) = fault(&component.key, need, &living, &away, &without) {
+                return Ok(Some(format!(
+                    "the instance {name} would lose its quorum meanwhile: {why}; or say `--force`"
+                )));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Why the members cannot be removed, if they cannot. `counted` are those that an earlier operation has counted out already.
+pub(super) fn obstacle(
+    of: &Occupants,
+    known: Circumstances<'_>,
+    counted: &BTreeSet<MemberId>,
+    force: bool,
+) -> Option<Obstacle> {
+    let name = &of.instance;
+    match of.state {
+        InstanceState::Running => {}
+        InstanceState::Stopping => {
+            return Some(Obstacle::Busy(format!(
+                "{name} is being decommissioned, and takes its members along"
+            )));
+        }
+        InstanceState::Failed | InstanceState::Stopped if force => {}
+        state => {
+            return Some(Obstacle::Needed(format!(
+                "the instance {name} is {state}, and its members only go with it: wait until it runs, or decommission it \
+                 (`muster instance decommission {name}`)"
+            )));
+        }
+    }
+    // By force whatever else is done with them is superseded.
+    if force {
+        return None;
+    }
+    let mut going = going(known.operations);
+    going.extend(replacing(known.operations, &BTreeSet::new()));
+    let busy = |member: &&Member| going.contains(&member.id) && !counted.contains(&member.id);
+    if let Some(member) = of.members.iter().find(busy) {
+        return Some(Obstacle::Busy(format!(
+            "{} is being removed or replaced by another operation",
+            member.name
+        )));
+    }
+    needed(of, known, counted).map(|why| {
+        Obstacle::Needed(format!(
+            "the instance {name} would be broken: {why}; or decommission it (`muster instance decommission {name}`), or release \
+             with `--cascade --force`"
+        ))
+    })
+}
+
+/// Why a component cannot do without them, if it cannot: its minimum, and its quorum.
+fn needed(of: &Occupants, known: Circumstances<'_>, counted: &BTreeSet<MemberId>) -> Option<String> {
+    let without: BTreeSet<MemberId> = of.members.iter().map(|member| member.id).collect();
+    let mut away = leaving(known.operations);
+    away.extend(&of.absent);
+    for component in known.components {
+        let Some(declared) = of.manifest.component(&component.key) else { continue };
+        let fewer = counted_members(of, &component.key, counted).count();
+        let desired = component.desired - i64::try_from(fewer).unwrap_or(i64::MAX);
+        if fewer > 0 && desired < declared.count.min {
+            return Some(format!(
+                "{} needs {} members, and {desired} would be left: add others elsewhere first",
+                component.key, declared.count.min
+            ));
+        }
+        let quorum = declared.quorum.filter(|_| desired > 0);
+        let need = quorum.map(|quorum| Need { need: quorum.of(desired), desired });
+        if let Some(why) = need.and_then(|need| fault(&component.key, need, known.living, &away, &without)) {
+            return Some(why);
+        }
+    }
+    None
+}
+
+/// The members of a component that are counted out by their removal: those that ever worked, each once.
+pub(super) fn counted_members<'o>(
+    of: &'o Occupants,
+    component: &'o str,
+    counted: &'o BTreeSet<MemberId>,
+) -> impl Iterator<Item = &'o Member> {
+    of.members.iter().filter(move |member| {
+        member.component_key == component && !member.never_worked() && !counted.contains(&member.id)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_ids::World;
+    use muster_model::instance::Health;
+    use serde_json::json;
+
+    use super::*;
+
+    fn member(world: &World, key: &str, worked: bool) -> Member {
+        Member {
+            id: world.id(),
+            tenant_id: world.id(),
+            project_id: world.id(),
+            instance_id: world.id(),
+            component_key: key.to_owned(),
+            name: format!("i-{key}-1"),
+            state: MemberState::Active,
+            health: Health::Healthy,
+            health_message: None,
+            health_incarnation: 1,
+            health_reason: None,
+            health_since: None,
+            free_at: None,
+            allocation_id: None,
+            allocation_made: false,
+            bound_capacity_shape: None,
+            cell_id: None,
+            incarnation: 1,
+            app_version_id: None,
+            adapter_detail: json!({}),
+            failure_reason: None,
+            message: None,
+            fenced: false,
+            active_witness_id: worked.then(|| world.id()),
+            drained_witness_id: None,
+            removed_witness_id: None,
+            operation_id: None,
+            correlation_id: String::new(),
+            created_at: world.now(),
+            updated_at: world.now(),
+            version: 1,
+        }
+    }
+
+    fn manifest() -> Manifest {
+        let component = |key: &str, min: i64| {
+            json!({"key": key, "count": {"min": min, "max": 8}, "capacity": {"cpus": 1, "memory_mb": 64},
+                   "runtime": {"root": {"host": ["/usr"]}}})
+        };
+        let mut voter = component("voter", 0);
+        voter["quorum"] = json!("majority");
+        serde_json::from_value(json!({
+            "app": "thing", "version": "1", "artifact_kind": "controller",
+            "compatibility": {"requires_capacity_shape": ["gpu_slice"]},
+            "components": [component("head", 1), component("unit", 0), voter],
+            "operations": ["add", "remove"],
+        }))
+        .unwrap()
+    }
+
+    fn component(world: &World, key: &str, desired: i64) -> Component {
+        let instance_id = world.id();
+        Component {
+            instance_id,
+            key: key.to_owned(),
+            desired,
+            last_ordinal: 0,
+            capacity: None,
+            allocation_id: None,
+        }
+    }
+
+    #[test]
+    fn a_minimum_and_a_quorum_keep_their_members_unless_it_is_forced() {
+        let world = World::for_tests(1);
+        let (head, unit) = (member(&world, "head", true), member(&world, "unit", true));
+        let voters: Vec<Member> = (0..3).map(|_| member(&world, "voter", true)).collect();
+        let mut living = vec![head.clone(), unit.clone()];
+        living.extend(voters.clone());
+        let components =
+            [component(&world, "head", 1), component(&world, "unit", 1), component(&world, "voter", 3)];
+        let known = Circumstances { components: &components, living: &living, operations: &[] };
+        let of = |members: Vec<Member>| Occupants {
+            instance_id: world.id(),
+            instance: "i".to_owned(),
+            state: InstanceState::Running,
+            manifest: Arc::new(manifest()),
+            members,
+            absent: BTreeSet::new(),
+        };
+        let none = BTreeSet::new();
+        assert_eq!(obstacle(&of(vec![unit.clone()]), known, &none, false), None);
+        for members in [vec![head.clone()], vec![unit, head.clone()], voters.clone()] {
+            // Of the voters none would be wanted any more, so no quorum is left to be kept.
+            let found = obstacle(&of(members.clone()), known, &none, false);
+            let all_voters = members.len() == 3;
+            assert_eq!(matches!(found, Some(Obstacle::Needed(_))), !all_voters, "{found:?}");
+            assert_eq!(obstacle(&of(members), known, &none, true), None);
+        }
+        let two = of(voters[..2].to_vec());
+        assert_eq!(obstacle(&two, known, &none, false), None, "one of one is a majority");
+        let ill = Occupants { absent: BTreeSet::from([voters[2].id]), ..two };
+        assert!(matches!(obstacle(&ill, known, &none, false), Some(Obstacle::Needed(_))));
+        // One that was counted out before is not counted again.
+        assert_eq!(obstacle(&of(vec![head.clone()]), known, &BTreeSet::from([head.id]), false), None);
+    }
+
+    #[test]
+    fn members_of_an_instance_that_does_not_run_only_go_with_it() {
+        let world = World::for_tests(1);
+        let of = |state| Occupants {
+            instance_id: world.id(),
+            instance: "i".to_owned(),
+            state,
+            manifest: Arc::new(manifest()),
+            members: vec![member(&world, "unit", true)],
+            absent: BTreeSet::new(),
+        };
+        let known = Circumstances { components: &[], living: &[], operations: &[] };
+        let found = |state, force| obstacle(&of(state), known, &BTreeSet::new(), force);
+        for state in [InstanceState::Created, InstanceState::Starting] {
+            assert!(matches!(found(state, true), Some(Obstacle::Needed(_))), "{state}");
+        }
+        assert!(matches!(found(InstanceState::Failed, false), Some(Obstacle::Needed(_))));
+        assert_eq!(found(InstanceState::Failed, true), None);
+        assert!(matches!(found(InstanceState::Stopping, true), Some(Obstacle::Busy(_))));
+    }
+}

@@ -1,0 +1,214 @@
+//! Have the node make the allocation's place. The undo destroys it, wipes what it held, and witnesses both.
+//!
+//! A node may fall silent between the claim and the delivery of the task. As long as no agent was given the task, the node surely
+//! did nothing: the task is taken back and the claim moves to another node, in one transaction. Once the task was delivered, the
+//! claim stays where it is and waits with the reason: two claims that may both live are never held.
+
+use futures::future::BoxFuture;
+use jiff::{SignedDuration, Timestamp};
+use muster_db::{Result, StoreError, Tx};
+use muster_ids::NodeId;
+use muster_model::allocation::{Allocation, AllocationShape, AllocationState, FailureReason};
+use muster_model::event::EventType;
+use muster_model::node::{Capacity, Node};
+use muster_model::task::{Task, TaskKind, TaskState};
+use muster_model::witness::Transition;
+use serde_json::json;
+
+use super::claim::short;
+use super::subject::{ask_node, attested, evidence, on_word, path, subject};
+use crate::definition::{Step, StepCx, Undo};
+use crate::placement::{ask_of, place};
+use crate::task::{Asked, never_delivered, silence};
+use crate::{Act, Verdict};
+
+pub(super) const PREPARE: Step = Step {
+    name: "prepare",
+    does: "has the node make its place",
+    verifies: false,
+    run,
+    undo: Undo::Run(undo),
+};
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let allocation = subject(cx).await?;
+        let Some(node) = allocation.node_id else {
+            return Ok(refused("it has no node".to_owned()).into());
+        };
+        Ok(match ask_node(cx, &allocation, node, TaskKind::Prepare, "prepare").await? {
+            // It was asked before and there is no answer yet.
+            Asked::Pending(act @ Act::Say(_)) => {
+                leave_silent_node(cx, &allocation, node).await?.unwrap_or(act)
+            }
+            Asked::Pending(act) => act,
+            Asked::Done(..) => Verdict::with(json!({"incarnation": allocation.incarnation})).into(),
+            Asked::Failed(why) => refused(why).into(),
+        })
+    })
+}
+
+fn refused(message: String) -> Verdict {
+    Verdict::Refused { reason: FailureReason::PrepareFailed.as_str(), message }
+}
+
+/// What to do instead of waiting, if the node is silent and surely did nothing.
+async fn leave_silent_node(cx: &StepCx<'_>, allocation: &Allocation, node: NodeId) -> Result<Option<Act>> {
+    let tasks = cx.store.task_list(cx.operation.id).await?;
+    let Some(latest) = tasks.iter().rfind(|task| task.node_id == node && task.state == TaskState::Queued)
+    else {
+        return Ok(None);
+    };
+    if !never_delivered(&tasks, PREPARE.name) {
+        return Ok(None);
+    }
+    let Some(node) = cx.store.node_lookup(node).await? else { return Ok(None) };
+    let Some(silence) = silence(cx, &node) else { return Ok(None) };
+    // A whole node is as large as it is: another one may be more than the quota allows. It waits for this one.
+    let can_move = allocation.shape != AllocationShape::Baremetal;
+    let fits = if can_move { cx.store.fits().await? } else { Vec::new() };
+    let leave = Leave { allocation: allocation.clone(), node, task: latest.clone(), silence };
+    let (world, now, look) = (cx.world.clone(), cx.now, cx.timing.look);
+    let heard_since = cx.timing.heard_since(now);
+    Ok(Some(Act::write(move |tx, told| {
+        Box::pin(async move {
+            let ask = ask_of(&leave.allocation);
+            let has_room =
+                can_move && tx.node_with_room(&ask, &leave.allocation.capacity, heard_since).await?.is_some();
+            if !has_room {
+                return leave.wait_or_fail(tx, heard_since, now, look).await;
+            }
+            if !leave.take_back(tx, now).await? {
+                return Ok(Verdict::Wait { reason: leave.silence, until: now + look });
+            }
+            // Placing, so that it waits for no lock while it holds one; whatever cannot be had rolls all of this back.
+            let placing = Allocation {
+                state: AllocationState::Placing,
+                node_id: None,
+                held: Capacity::default(),
+                ..leave.allocation.clone()
+            };
+            let placed = place(tx, &world, &placing, &fits, heard_since, now).await?;
+            let taken = || StoreError::Conflict("others took what was free on the other nodes".to_owned());
+            let placed = placed.ok_or_else(taken)?;
+            let after = Allocation {
+                node_id: Some(placed.node),
+                incarnation: leave.allocation.incarnation + 1,
+                held: placed.held,
+                ..leave.allocation.clone()
+            };
+            tx.allocation_move(&leave.allocation, &after, now).await?;
+            let data =
+                json!({"node_id": placed.node, "gpus": placed.slots.len(), "left_node_id": leave.node.id});
+            told.events.push((EventType::AllocationPlaced, path(&after), data));
+            Ok(Verdict::Wait { reason: format!("{}; moved to another node", leave.silence), until: now })
+        })
+    })))
+}
+
+/// A silent node that surely did nothing, and what is held of it.
+struct Leave {
+    allocation: Allocation,
+    node: Node,
+    task: Task,
+    silence: String,
+}
+
+impl Leave {
+    /// Takes the task back and gives up what is held of the node; `false`, with nothing changed, if an agent got the task.
+    async fn take_back(&self, tx: &mut Tx, now: Timestamp) -> Result<bool> {
+        tx.node_lock(self.node.id).await?;
+        if !tx.task_withdraw(self.task.id, now).await? {
+            return Ok(false);
+        }
+        tx.unhold(self.node.id, self.allocation.id, &self.allocation.held, now).await?;
+        tx.node_recount(self.node.id).await?;
+        Ok(true)
+    }
+
+    /// No other node has room: it waits for this one, until that is lost and nothing speaks for waiting any longer.
+    async fn wait_or_fail(
+        self,
+        tx: &mut Tx,
+        heard_since: Timestamp,
+        now: Timestamp,
+        look: SignedDuration,
+    ) -> Result<Verdict> {
+        let may_wait = self.allocation.wait_until.is_some_and(|until| now < until);
+        if self.node.unreachable_since.is_none() || may_wait || !tx.task_withdraw(self.task.id, now).await? {
+            return Ok(Verdict::Wait { reason: self.silence, until: now + look });
+        }
+        let short = short(tx, &self.allocation, heard_since, false).await?;
+        let message = format!("{}; on the other nodes: {short}", self.silence);
+        Ok(Verdict::Refused { reason: FailureReason::NodeUnreachable.as_str(), message })
+    }
+}
+
+/// The same order as a release: destroy, see that it is gone, wipe, see that it is wiped. The slots are not given back before.
+fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let allocation = subject(cx).await?;
+        let Some(node) = allocation.node_id.filter(|_| allocation.held != Capacity::default()) else {
+            return Ok(Verdict::said("no place was made").into());
+        };
+        if let Some(word) = attested(cx, &allocation).await? {
+            return Ok(on_word(&word).into());
+        }
+        if let Some(act) = withdraw(cx).await? {
+            return Ok(act);
+        }
+        for (kind, purpose) in [(TaskKind::Destroy, "undo destroy"), (TaskKind::Wipe, "undo wipe")] {
+            match ask_node(cx, &allocation, node, kind, purpose).await? {
+                Asked::Pending(act) => return Ok(act),
+                Asked::Done(..) => {}
+                Asked::Failed(why) => return Ok(unwiped(format!("{kind} failed: {why}")).into()),
+            }
+        }
+        let (task, found) = match ask_node(cx, &allocation, node, TaskKind::Inspect, "undo inspect").await? {
+            Asked::Pending(act) => return Ok(act),
+            Asked::Done(task, found) => (task, found),
+            Asked::Failed(why) => return Ok(unwiped(format!("it could not be inspected: {why}")).into()),
+        };
+        if found.present || !found.residue.is_empty() {
+            let why = format!("something is left: present {}, residue {:?}", found.present, found.residue);
+            return Ok(unwiped(why).into());
+        }
+        let checked = json!(["the place is gone", "its devices and disk are wiped"]);
+        let witness = evidence(cx, &allocation, Transition::Wiped, &task, checked);
+        Ok(Act::write(move |tx, _| {
+            Box::pin(async move {
+                tx.witness_insert(&witness).await?;
+                Ok(Verdict::Done {
+                    output: json!(null),
+                    message: Some("destroyed and wiped".to_owned()),
+                    witness: Some(witness.id),
+                })
+            })
+        }))
+    })
+}
+
+/// Ends the undo where no agent was ever given the task: nothing was made, and a node that does not answer is not needed.
+async fn withdraw(cx: &StepCx<'_>) -> Result<Option<Act>> {
+    let tasks = cx.store.task_list(cx.operation.id).await?;
+    let has_begun_undo = tasks.iter().any(|task| !matches!(task.kind, TaskKind::Prepare));
+    if tasks.is_empty() || has_begun_undo || !never_delivered(&tasks, PREPARE.name) {
+        return Ok(None);
+    }
+    let queued: Vec<Task> = tasks.into_iter().filter(|task| task.state == TaskState::Queued).collect();
+    let now = cx.now;
+    Ok(Some(Act::write(move |tx, _| {
+        Box::pin(async move {
+            for task in queued {
+                if !tx.task_withdraw(task.id, now).await? {
+                    return Err(StoreError::Conflict("the node took the task up at this moment".to_owned()));
+                }
+            }
+            Ok(Verdict::said("nothing was made: the node never got the task"))
+        })
+    })))
+}
+
+fn unwiped(message: String) -> Verdict {
+    Verdict::Refused { reason: FailureReason::WipeFailed.as_str(), message }
+}

@@ -1,0 +1,37 @@
+//! Raise the incarnation: from here on the old place and whatever speaks of it are refused.
+
+use futures::future::BoxFuture;
+use muster_db::Result;
+use muster_model::allocation::Allocation;
+use serde_json::json;
+
+use super::subject::subject;
+use crate::definition::{Step, StepCx, Undo};
+use crate::{Act, Verdict};
+
+pub(super) const REINCARNATE: Step = Step {
+    name: "reincarnate",
+    does: "raises the incarnation",
+    verifies: false,
+    run,
+    undo: Undo::None("a counter that fences only ever grows"),
+};
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let allocation = subject(cx).await?;
+        // A repeat raises it once more, which fences once more and harms nobody.
+        let after = Allocation {
+            incarnation: allocation.incarnation + 1,
+            active_witness_id: None,
+            ..allocation.clone()
+        };
+        let now = cx.now;
+        Ok(Act::write(move |tx, _| {
+            Box::pin(async move {
+                tx.allocation_move(&allocation, &after, now).await?;
+                Ok(Verdict::with(json!({"incarnation": after.incarnation})))
+            })
+        }))
+    })
+}

@@ -1,0 +1,153 @@
+//! Remove the members in an allocation that is released with all that is in it: each by an operation of its own, so many of an
+//! instance at once as its components allow, those that others count on last.
+
+use std::collections::BTreeSet;
+
+use futures::future::BoxFuture;
+use muster_db::{Result, StoreError};
+use muster_ids::{InstanceId, MemberId};
+use muster_manifest::Component;
+use muster_model::member::Member;
+use muster_model::operation::{OperationState, StepState};
+use serde_json::json;
+
+use super::ensure_releasable::{ENSURE_RELEASABLE, is_forced};
+use super::subject::{attested, on_word, subject};
+use crate::definition::{Step, StepCx, Undo};
+use crate::gather::{Gathered, Planned, TakesOver, failures, gather_sharing};
+use crate::member::{REMOVE, VERIFY_WITHDRAWN};
+use crate::{Act, Verdict};
+
+pub(super) const REMOVE_MEMBERS: Step = Step {
+    name: "remove_members",
+    does: "removes the members in it, if the release cascades",
+    verifies: false,
+    run,
+    undo: Undo::None("what was removed is not brought back"),
+};
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let allocation = subject(cx).await?;
+        let mut members = named(cx).await?;
+        if members.is_empty() {
+            return Ok(Verdict::said("it holds no members that stay").into());
+        }
+        if let Some(word) = attested(cx, &allocation).await? {
+            return Ok(on_word(&word).into());
+        }
+        if node_is_lost(cx, allocation.node_id).await? && all_withdrawn(cx, &members).await? {
+            return Ok(
+                Verdict::said("its node is unreachable: nothing counts on its members any more").into()
+            );
+        }
+        let mut pace = usize::MAX;
+        let mut orders = Vec::new();
+        for member in &members {
+            let component = component_of(cx, member).await?;
+            let at_once = component.as_ref().map_or(1, |component| component.drain_pace.at_once);
+            pace = pace.min(usize::try_from(at_once).unwrap_or(1).max(1));
+            orders.push((member.id, component.map_or(0, |component| component.update_order)));
+        }
+        // Those with a higher order count on those with a lower one.
+        let order_of = |id: MemberId| orders.iter().find(|(of, _)| *of == id).map_or(0, |(_, order)| *order);
+        members.sort_by_key(|member| std::cmp::Reverse(order_of(member.id)));
+        let members = of_this_turn(cx, members, order_of).await?;
+        let force = is_forced(&cx.operation.input);
+        let takes_over = if force { TakesOver::All } else { TakesOver::Nothing };
+        let input = json!({"force": force, "reason": "its allocation is being released"});
+        let planned = |member: Member| Planned { member, definition: &REMOVE, input: input.clone() };
+        let (all, planned) = (orders.len(), members.into_iter().map(planned).collect::<Vec<_>>());
+        Ok(match gather_sharing(cx, planned, pace, takes_over).await? {
+            Gathered::Pending(act) => without_items(act),
+            Gathered::Ended(items, done) if items.len() < all && items.len() == done => {
+                let reason = "the members that others count on follow".to_owned();
+                Verdict::Wait { reason, until: cx.now }.into()
+            }
+            Gathered::Ended(items, done) if items.len() == done => {
+                Verdict::said(format!("{done} members are removed")).into()
+            }
+            Gathered::Ended(items, _) => {
+                Verdict::Refused { reason: "some_failed", message: failures(&items) }.into()
+            }
+        })
+    })
+}
+
+async fn component_of(cx: &StepCx<'_>, member: &Member) -> Result<Option<Component>> {
+    let instance = cx.store.instance_lookup(member.instance_id).await?;
+    let instance = instance.ok_or(StoreError::Gone("instance".to_owned()))?;
+    let manifest = cx.releases.manifest(cx.store, instance.app_version_id).await?;
+    Ok(manifest.component(&member.component_key).cloned())
+}
+
+/// The members that were counted out for this.
+async fn named(cx: &StepCx<'_>) -> Result<Vec<Member>> {
+    let output =
+        cx.operation.step(ENSURE_RELEASABLE.name).map(|step| step.output.clone()).unwrap_or_default();
+    let mut members = Vec::new();
+    for id in output["members"].as_array().into_iter().flatten() {
+        let id: Option<MemberId> = id.as_str().and_then(|id| id.parse().ok());
+        let id = id.ok_or(StoreError::Corrupt("a member of a release"))?;
+        members.push(cx.store.member_lookup(id).await?.ok_or(StoreError::Gone("member".to_owned()))?);
+    }
+    Ok(members)
+}
+
+/// Those whose component is next in its instance, and those that went before: a component begins when the ones that count on it
+/// are removed.
+async fn of_this_turn(
+    cx: &StepCx<'_>,
+    members: Vec<Member>,
+    order_of: impl Fn(MemberId) -> u32,
+) -> Result<Vec<Member>> {
+    let children = cx.store.operation_children(cx.operation.id).await?;
+    let is_removed = |member: &Member| {
+        let prefix = format!("{}/{} {}/", cx.step, REMOVE.kind, member.id);
+        let last = children.iter().rfind(|child| child.opened_for.starts_with(&prefix));
+        last.is_some_and(|child| child.state == OperationState::Succeeded)
+    };
+    let mut waits: BTreeSet<(InstanceId, u32)> = BTreeSet::new();
+    for member in members.iter().filter(|member| !is_removed(member)) {
+        waits.insert((member.instance_id, order_of(member.id)));
+    }
+    let last = |instance: InstanceId| {
+        waits.iter().filter(|(of, _)| *of == instance).map(|(_, order)| *order).max().unwrap_or(0)
+    };
+    Ok(members.into_iter().filter(|member| order_of(member.id) >= last(member.instance_id)).collect())
+}
+
+async fn node_is_lost(cx: &StepCx<'_>, node: Option<muster_ids::NodeId>) -> Result<bool> {
+    let Some(node) = node else { return Ok(false) };
+    Ok(cx.store.node_lookup(node).await?.is_some_and(|node| node.unreachable_since.is_some()))
+}
+
+/// Whether every removal has verified that nothing counts on its member. What is left of them goes with the place.
+async fn all_withdrawn(cx: &StepCx<'_>, members: &[Member]) -> Result<bool> {
+    let children = cx.store.operation_children(cx.operation.id).await?;
+    for member in members {
+        let prefix = format!("{}/{} {}/", cx.step, REMOVE.kind, member.id);
+        let Some(child) = children.iter().rfind(|child| child.opened_for.starts_with(&prefix)) else {
+            return Ok(false);
+        };
+        let Some(child) = cx.store.operation_lookup(child.id).await? else { return Ok(false) };
+        if child.step(VERIFY_WITHDRAWN.name).is_none_or(|step| step.state != StepState::Done) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The members are children, and no items: an operation with items can be accepted as done in part, and a release cannot.
+pub(super) fn without_items(act: Act) -> Act {
+    match act {
+        Act::Say(verdict) => Act::Say(verdict),
+        Act::Write(write) => Act::write(move |tx, told| {
+            Box::pin(async move {
+                let verdict = write(tx, told).await?;
+                told.items = None;
+                Ok(verdict)
+            })
+        }),
+    }
+}

@@ -1,0 +1,73 @@
+//! Wipe what a smaller size leaves over, see that it is wiped, and give it back.
+
+use futures::future::BoxFuture;
+use muster_db::{Result, StoreError};
+use muster_model::allocation::{Allocation, FailureReason};
+use muster_model::task::TaskKind;
+use muster_wire::task::Details;
+
+use super::grow::{change, growth};
+use super::subject::subject;
+use crate::definition::{Step, StepCx, Undo};
+use crate::task::{Ask, Asked, ask};
+use crate::{Act, Verdict};
+
+pub(super) const SHRINK: Step = Step {
+    name: "shrink",
+    does: "wipes and gives back what the smaller size leaves over",
+    verifies: false,
+    run,
+    undo: Undo::None("what was given back may belong to somebody else already"),
+};
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let allocation = subject(cx).await?;
+        let node = allocation.node_id.ok_or(StoreError::Corrupt("a node"))?;
+        let change = change(cx)?.ok_or(StoreError::Corrupt("the journal of a resize"))?;
+        if allocation.held == change.target && allocation.capacity == change.target {
+            return Ok(Verdict::said("nothing is left over").into());
+        }
+        let devices: Vec<String> =
+            change.devices_before.iter().filter(|device| !change.devices.contains(device)).cloned().collect();
+        if !devices.is_empty() {
+            for (kind, purpose) in [(TaskKind::Wipe, "wipe"), (TaskKind::Inspect, "inspect")] {
+                let details = Details { devices: devices.clone(), ..Details::default() };
+                let (id, incarnation) = (Some(allocation.id), allocation.incarnation);
+                match ask(
+                    cx,
+                    &Ask { node, kind, purpose: purpose.into(), allocation: id, incarnation, details },
+                )
+                .await?
+                {
+                    Asked::Pending(act) => return Ok(act),
+                    Asked::Done(_, found) if kind == TaskKind::Inspect && !found.residue.is_empty() => {
+                        return Ok(refused(format!("not wiped: {:?}", found.residue)));
+                    }
+                    Asked::Done(..) => {}
+                    Asked::Failed(message) => return Ok(refused(message)),
+                }
+            }
+        }
+        let now = cx.now;
+        Ok(Act::write(move |tx, _| {
+            Box::pin(async move {
+                // The opposite of growth: what is less in the target than before.
+                let less = growth(&change.target, &change.before);
+                tx.node_lock(node).await?;
+                tx.unhold_some(node, allocation.id, &change.removed, &less, now).await?;
+                tx.node_recount(node).await?;
+                tx.quota_take(allocation.project_id, 0, less.to(&muster_model::node::Capacity::default()))
+                    .await?;
+                let after = Allocation { held: change.target, capacity: change.target, ..allocation.clone() };
+                tx.allocation_move(&allocation, &after, now).await?;
+                tx.operation_wake_in_line(now, 8).await?;
+                Ok(Verdict::done())
+            })
+        }))
+    })
+}
+
+fn refused(message: String) -> Act {
+    Verdict::Refused { reason: FailureReason::WipeFailed.as_str(), message }.into()
+}

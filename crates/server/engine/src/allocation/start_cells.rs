@@ -1,0 +1,202 @@
+//! Start the cells again that were stopped in the same operation: cells by themselves each by a restart of its own, members as a
+//! recovery would, in the order in which they count on each other. Each is verified by its own operation.
+
+use futures::future::BoxFuture;
+use muster_db::{Result, StoreError};
+use muster_ids::{MemberId, TypedId as _};
+use muster_manifest::Verb;
+use muster_model::allocation::Allocation;
+use muster_model::cell::Cell;
+use muster_model::member::{Member, MemberState};
+use muster_model::operation::{ItemState, OperationState};
+use serde_json::json;
+
+use super::remove_members::without_items;
+use super::stop_cells::{Occupied, Stopped, occupied, stopped};
+use super::subject::subject;
+use crate::cell::RESTART;
+use crate::child::{self, Part};
+use crate::definition::{Step, StepCx, Undo};
+use crate::gather::{Gathered, Planned, TakesOver, failures, gather_sharing};
+use crate::member::{DRAIN, RECOVER, RESUME};
+use crate::{Act, Definition, Verdict, supersede};
+
+pub(super) const START_CELLS: Step = Step {
+    name: "start_cells",
+    does: "starts the cells again that were stopped, and has their members join again",
+    verifies: false,
+    run,
+    undo: Undo::None("what runs again is what its owner wants"),
+};
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let Some(stopped) = stopped(cx)? else { return Ok(Verdict::said("no cell was stopped").into()) };
+        let allocation = subject(cx).await?;
+        start_again(cx, &allocation, stopped).await
+    })
+}
+
+/// Starts what was stopped; members that were only drained are put back to work.
+pub(super) async fn start_again(cx: &StepCx<'_>, allocation: &Allocation, stopped: Stopped) -> Result<Act> {
+    let all = occupied(cx, allocation).await?;
+    let was_stopped = |of: &&Occupied| stopped.cells.contains(&of.cell.id);
+    let bare: Vec<&Cell> =
+        all.iter().filter(was_stopped).filter(|of| of.member.is_none()).map(|of| &of.cell).collect();
+    if let Some(act) = restart(cx, &bare).await? {
+        return Ok(act);
+    }
+    let members: Vec<Member> = all.iter().filter(was_stopped).filter_map(|of| of.member.clone()).collect();
+    if let Some(act) = recover(cx, members).await? {
+        return Ok(act);
+    }
+    if let Some(act) = put_back(cx, &all, &stopped).await? {
+        return Ok(act);
+    }
+    match follow(cx, &stopped.rested, &DRAIN).await? {
+        Some(act) => Ok(act),
+        None => Ok(Verdict::said(format!("{} cells run again", stopped.cells.len())).into()),
+    }
+}
+
+/// Restarts cells that are no member's. Nothing, when all of them run.
+async fn restart(cx: &StepCx<'_>, cells: &[&Cell]) -> Result<Option<Act>> {
+    let (mut due, mut waits) = (Vec::new(), None);
+    for cell in cells {
+        let purpose = format!("{} {}", RESTART.kind, cell.id);
+        match child::standing(cx, &purpose).await? {
+            Some(child) if child.state == OperationState::Succeeded => {}
+            Some(child) if !child.state.is_final() => waits = Some(child),
+            Some(child) => {
+                let message = format!("{}: {}", cell.name, child::why(&child));
+                return Ok(Some(Verdict::Refused { reason: "some_failed", message }.into()));
+            }
+            None => {
+                let part = Part {
+                    definition: &RESTART,
+                    subject_kind: "cell",
+                    subject_id: cell.id.uuid(),
+                    subject_name: cell.name.clone(),
+                    input: json!({}),
+                    deadline_at: cx.operation.deadline_at,
+                };
+                let under_way = cx.store.operation_open_on(cell.id.uuid()).await?;
+                due.push((child::make(cx, &purpose, part), under_way));
+            }
+        }
+    }
+    if due.is_empty() {
+        return Ok(waits.map(|child| child::wait(cx, &child)));
+    }
+    let (now, look, world) = (cx.now, cx.timing.look, cx.world.clone());
+    Ok(Some(Act::write(move |tx, _| {
+        Box::pin(async move {
+            let count = due.len();
+            for (mut part, under_way) in due {
+                for old in under_way {
+                    supersede(tx, &world, &old, &mut part, now).await?;
+                }
+                tx.operation_open(&part).await?;
+            }
+            Ok(Verdict::Wait { reason: format!("{count} cells are started"), until: now + look })
+        })
+    })))
+}
+
+/// Has members join again, those first that others count on. Nothing, when all of them have.
+async fn recover(cx: &StepCx<'_>, members: Vec<Member>) -> Result<Option<Act>> {
+    let children = cx.store.operation_children(cx.operation.id).await?;
+    let has_joined = |member: &Member| {
+        let prefix = format!("{}/{} {}/", cx.step, RECOVER.kind, member.id);
+        let last = children.iter().rfind(|child| child.opened_for.starts_with(&prefix));
+        last.is_some_and(|child| child.state == OperationState::Succeeded)
+    };
+    let mut due = Vec::new();
+    for member in members {
+        if has_joined(&member) || matches!(member.state, MemberState::Removing | MemberState::Removed) {
+            continue;
+        }
+        let (order, _) = update_order(cx, &member).await?;
+        due.push((order, member));
+    }
+    let Some(first) = due.iter().map(|(order, _)| *order).min() else { return Ok(None) };
+    let due: Vec<Member> =
+        due.into_iter().filter(|(order, _)| *order == first).map(|(_, member)| member).collect();
+    let drained: Vec<Member> =
+        due.iter().filter(|member| member.state == MemberState::Drained).cloned().collect();
+    if !drained.is_empty() {
+        let (now, operation_id) = (cx.now, cx.operation.id);
+        return Ok(Some(Act::write(move |tx, _| {
+            Box::pin(async move {
+                for member in drained {
+                    let state = MemberState::Provisioning;
+                    let after = Member { state, operation_id: Some(operation_id), ..member.clone() };
+                    tx.member_move(&member, &after, now).await?;
+                }
+                Ok(Verdict::Wait { reason: "its state is written down".to_owned(), until: now })
+            })
+        })));
+    }
+    run_each(cx, due, &RECOVER).await
+}
+
+/// Puts members back to work that were drained for this and whose cells were not stopped after all.
+async fn put_back(cx: &StepCx<'_>, all: &[Occupied], stopped: &Stopped) -> Result<Option<Act>> {
+    let children = cx.store.operation_children(cx.operation.id).await?;
+    let drained_here = |member: &Member| {
+        children.iter().any(|child| child.kind == DRAIN.kind && child.subject_id == member.id.uuid())
+    };
+    let ids: Vec<MemberId> = all
+        .iter()
+        .filter(|of| !stopped.cells.contains(&of.cell.id))
+        .filter_map(|of| of.member.as_ref())
+        .filter(|member| drained_here(member))
+        .map(|member| member.id)
+        .collect();
+    follow(cx, &ids, &RESUME).await
+}
+
+/// Does something more with these members. Nothing, when it is done.
+async fn follow(cx: &StepCx<'_>, ids: &[MemberId], definition: &'static Definition) -> Result<Option<Act>> {
+    let mut members = Vec::new();
+    for id in ids {
+        let member = cx.store.member_lookup(*id).await?.ok_or(StoreError::Gone("member".to_owned()))?;
+        if !matches!(member.state, MemberState::Removing | MemberState::Removed) {
+            members.push(member);
+        }
+    }
+    run_each(cx, members, definition).await
+}
+
+async fn run_each(
+    cx: &StepCx<'_>,
+    members: Vec<Member>,
+    definition: &'static Definition,
+) -> Result<Option<Act>> {
+    if members.is_empty() {
+        return Ok(None);
+    }
+    let input = json!({"reason": "its cell was restarted"});
+    let planned =
+        members.into_iter().map(|member| Planned { member, definition, input: input.clone() }).collect();
+    Ok(match gather_sharing(cx, planned, usize::MAX, TakesOver::Nothing).await? {
+        Gathered::Pending(act) => Some(without_items(act)),
+        Gathered::Ended(items, _) if items.iter().any(|item| item.state != ItemState::Succeeded) => {
+            Some(Verdict::Refused { reason: "some_failed", message: failures(&items) }.into())
+        }
+        Gathered::Ended(..) if definition.kind == RECOVER.kind => Some(
+            Verdict::Wait { reason: "the members that count on them follow".to_owned(), until: cx.now }
+                .into(),
+        ),
+        Gathered::Ended(..) => None,
+    })
+}
+
+/// The place of a member's component among the others, and whether its app can drain it.
+pub(super) async fn update_order(cx: &StepCx<'_>, member: &Member) -> Result<(u32, bool)> {
+    let instance = cx.store.instance_lookup(member.instance_id).await?;
+    let instance = instance.ok_or(StoreError::Gone("instance".to_owned()))?;
+    let manifest = cx.releases.manifest(cx.store, instance.app_version_id).await?;
+    let order = manifest.component(&member.component_key).map_or(0, |component| component.update_order);
+    Ok((order, manifest.supports(Verb::Drain)))
+}

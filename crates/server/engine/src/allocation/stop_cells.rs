@@ -1,0 +1,288 @@
+//! Stop every cell in an allocation, to be started again in the same operation: members are drained, logs are kept, the cells are
+//! destroyed without their state directories, and that is verified. The undo starts them again.
+
+use futures::future::BoxFuture;
+use muster_db::{OperationChild, Result, StoreError};
+use muster_ids::{CellId, MemberId, TypedId as _};
+use muster_model::allocation::{Allocation, FailureReason};
+use muster_model::cell::{Cell, CellState};
+use muster_model::event::EventType;
+use muster_model::member::{Member, MemberState};
+use muster_model::operation::OperationState;
+use muster_model::task::TaskKind;
+use muster_model::witness::{Transition, Witness, WitnessKind};
+use muster_wire::task::Findings;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::remove_members::without_items;
+use super::start_cells::{start_again, update_order};
+use super::subject::subject;
+use crate::cell::{RESTART, keep, order, path, seen};
+use crate::definition::{Step, StepCx, Undo};
+use crate::gather::{Gathered, Planned, TakesOver, failures, gather_sharing};
+use crate::member::{DRAIN, RECOVER};
+use crate::task::{Ask, Asked, ask};
+use crate::{Act, Verdict};
+
+pub(super) const STOP_CELLS: Step = Step {
+    name: "stop_cells",
+    does: "drains the members in it, stops all cells and verifies that; their state stays",
+    verifies: false,
+    run,
+    undo: Undo::Run(undo),
+};
+
+/// What was stopped, for the step that starts it again.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct Stopped {
+    /// The cells.
+    pub(super) cells: Vec<CellId>,
+    /// Members that were out of work before: they are taken out of work again.
+    pub(super) rested: Vec<MemberId>,
+}
+
+/// What this operation stopped, as the journal has it.
+pub(super) fn stopped(cx: &StepCx<'_>) -> Result<Option<Stopped>> {
+    let output = cx.operation.step(STOP_CELLS.name).map(|step| step.output.clone()).unwrap_or_default();
+    if output.is_null() {
+        return Ok(None);
+    }
+    serde_json::from_value(output).map(Some).map_err(|_| StoreError::Corrupt("the journal of a restart"))
+}
+
+/// A cell that is stopped and started again, with its member if it is one's.
+pub(super) struct Occupied {
+    pub(super) cell: Cell,
+    pub(super) member: Option<Member>,
+}
+
+/// The living cells in an allocation.
+pub(super) async fn occupied(cx: &StepCx<'_>, allocation: &Allocation) -> Result<Vec<Occupied>> {
+    let mut found = Vec::new();
+    for cell in cx.store.cell_live_in(allocation.id).await? {
+        let member = match cell.member_id {
+            Some(id) => cx.store.member_lookup(id).await?,
+            None => None,
+        };
+        found.push(Occupied { cell, member });
+    }
+    Ok(found)
+}
+
+/// A resize restarts cells only where that was asked for, because of its GPUs.
+fn is_asked_for(cx: &StepCx<'_>) -> bool {
+    cx.operation.kind == "allocation.restart" || cx.operation.input["restart"] == json!(true)
+}
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        if !is_asked_for(cx) {
+            return Ok(Verdict::said("no cell has to be restarted for it").into());
+        }
+        let allocation = subject(cx).await?;
+        let all = occupied(cx, &allocation).await?;
+        if all.is_empty() {
+            return Ok(Verdict::said("it holds no cells").into());
+        }
+        if let Some(reason) = in_the_way(cx, &all).await? {
+            return Ok(Verdict::Wait { reason, until: cx.now + cx.timing.look }.into());
+        }
+        if let Some(act) = drain(cx, &all).await? {
+            return Ok(act);
+        }
+        let mine =
+            |cell: &Cell| cell.state == CellState::Destroying && cell.operation_id == Some(cx.operation.id);
+        let due: Vec<Cell> = all.iter().filter(|of| !mine(&of.cell)).map(|of| of.cell.clone()).collect();
+        if !due.is_empty() {
+            let (now, operation_id) = (cx.now, cx.operation.id);
+            return Ok(Act::write(move |tx, told| {
+                Box::pin(async move {
+                    for cell in due {
+                        let state = CellState::Destroying;
+                        let after = Cell { state, operation_id: Some(operation_id), ..cell.clone() };
+                        tx.cell_move(&cell, &after, now).await?;
+                        told.events.push((EventType::CellDestroying, path(&after), json!({})));
+                    }
+                    Ok(Verdict::Wait { reason: "its state is written down".to_owned(), until: now })
+                })
+            }));
+        }
+        take_down(cx, &allocation, all).await
+    })
+}
+
+/// What has to end before anything is stopped, if something has to.
+async fn in_the_way(cx: &StepCx<'_>, all: &[Occupied]) -> Result<Option<String>> {
+    for Occupied { cell, member } in all {
+        if let Some(member) = member.as_ref().filter(|member| member.state == MemberState::Removing) {
+            return Ok(Some(format!("{} is on its way out, and has to be gone first", member.name)));
+        }
+        // What is blocked is superseded when the cell is started again.
+        let open = cx.store.operation_open_on(cell.id.uuid()).await?;
+        if let Some(other) = open.iter().find(|other| other.state != OperationState::Parked) {
+            return Ok(Some(format!("{} of {} is under way ({})", other.kind, cell.name, other.id)));
+        }
+    }
+    Ok(None)
+}
+
+/// Has the members drained that work and can be: those that count on others first. Nothing, when they are.
+async fn drain(cx: &StepCx<'_>, all: &[Occupied]) -> Result<Option<Act>> {
+    if cx.operation.input["force"] == json!(true) {
+        return Ok(None);
+    }
+    let children = cx.store.operation_children(cx.operation.id).await?;
+    let mut due = Vec::new();
+    for member in all.iter().filter_map(|of| of.member.as_ref()) {
+        let (order, drains) = update_order(cx, member).await?;
+        let begun =
+            children.iter().any(|child| child.kind == DRAIN.kind && child.subject_id == member.id.uuid());
+        if drains && (begun || matches!(member.state, MemberState::Active | MemberState::Draining)) {
+            due.push((order, member.clone()));
+        }
+    }
+    due.sort_by_key(|(order, _)| std::cmp::Reverse(*order));
+    let is_out = |member: &Member| !matches!(member.state, MemberState::Active | MemberState::Draining);
+    let Some(last) = due.iter().find(|(_, member)| !is_out(member)).map(|(order, _)| *order) else {
+        return Ok(None);
+    };
+    let planned = due
+        .into_iter()
+        .filter(|(order, _)| *order >= last)
+        .map(|(_, member)| Planned {
+            member,
+            definition: &DRAIN,
+            input: json!({"reason": "its cell is restarted"}),
+        })
+        .collect();
+    Ok(Some(match gather_sharing(cx, planned, usize::MAX, TakesOver::Nothing).await? {
+        Gathered::Pending(act) => without_items(act),
+        Gathered::Ended(items, done) if items.len() == done => {
+            let reason = "the members that others count on follow".to_owned();
+            Verdict::Wait { reason, until: cx.now + cx.timing.look }.into()
+        }
+        Gathered::Ended(items, _) => {
+            Verdict::Refused { reason: "some_failed", message: failures(&items) }.into()
+        }
+    }))
+}
+
+/// Keeps the logs of each cell, destroys it and verifies that it is gone; all of them at once.
+async fn take_down(cx: &StepCx<'_>, allocation: &Allocation, all: Vec<Occupied>) -> Result<Act> {
+    let (mut pending, mut gone) = (Vec::new(), Vec::new());
+    for Occupied { cell, .. } in &all {
+        let purpose = |what: &str| format!("{what} {}", cell.id);
+        let asks = |kind, what: &str| order(cx, cell, allocation, kind, purpose(what));
+        let logs = match ask(cx, &asks(TaskKind::KeepLogs, "keep logs").await?).await? {
+            Asked::Pending(act) => {
+                pending.push(act);
+                continue;
+            }
+            Asked::Done(_, found) => found.logs,
+            // A log that cannot be read keeps no cell alive.
+            Asked::Failed(_) => Vec::new(),
+        };
+        match ask(cx, &asks(TaskKind::CellDestroy, "destroy").await?).await? {
+            Asked::Pending(act) => {
+                pending.push(act);
+                continue;
+            }
+            Asked::Done(..) => {}
+            Asked::Failed(why) => return Ok(refused(FailureReason::DestroyFailed, cell, &why)),
+        }
+        let wanted: Ask = asks(TaskKind::CellInspect, "inspect").await?;
+        let (task, found) = match ask(cx, &wanted).await? {
+            Asked::Pending(act) => {
+                pending.push(act);
+                continue;
+            }
+            Asked::Done(task, found) => (task, found),
+            Asked::Failed(why) => return Ok(refused(FailureReason::VerifyFailed, cell, &why)),
+        };
+        if let Some(left) = left_of(&found) {
+            return Ok(refused(FailureReason::VerifyFailed, cell, &left));
+        }
+        let witness = Witness {
+            id: cx.world.id(),
+            subject_id: cell.id.uuid(),
+            transition: Transition::Gone,
+            kind: WitnessKind::Witnessed,
+            incarnation: cell.incarnation,
+            operation_id: Some(cx.operation.id),
+            node_id: Some(task.node_id),
+            task_id: Some(task.id),
+            actor_id: None,
+            checked: json!(seen(&found).checked),
+            result: task.result.clone().unwrap_or_else(|| json!({})),
+            at: cx.now,
+        };
+        gone.push((cell.clone(), logs, witness));
+    }
+    if let Some(act) = Act::together(pending) {
+        return Ok(act);
+    }
+    let stopped =
+        Stopped { cells: all.iter().map(|of| of.cell.id).collect(), rested: rested(cx, &all).await? };
+    let now = cx.now;
+    Ok(Act::write(move |tx, _| {
+        Box::pin(async move {
+            for (cell, logs, witness) in gone {
+                keep(tx, &cell, &logs, now).await?;
+                tx.witness_insert(&witness).await?;
+            }
+            Ok(Verdict::with(json!(stopped)))
+        })
+    }))
+}
+
+/// The members that were out of work before this.
+pub(super) async fn rested(cx: &StepCx<'_>, all: &[Occupied]) -> Result<Vec<MemberId>> {
+    let children = cx.store.operation_children(cx.operation.id).await?;
+    let drained_here = |member: &Member| {
+        children.iter().any(|child| child.kind == DRAIN.kind && child.subject_id == member.id.uuid())
+    };
+    let members = all.iter().filter_map(|of| of.member.as_ref());
+    let rests = |member: &&Member| member.state == MemberState::Drained && !drained_here(member);
+    Ok(members.filter(rests).map(|member| member.id).collect())
+}
+
+fn left_of(found: &Findings) -> Option<String> {
+    let found = seen(found);
+    match (found.present, found.left.is_empty()) {
+        (true, _) => Some("it still runs".to_owned()),
+        (false, false) => Some(found.left.join("; ")),
+        (false, true) => None,
+    }
+}
+
+fn refused(reason: FailureReason, cell: &Cell, why: &str) -> Act {
+    let message = format!("the cell {} could not be stopped: {why}", cell.name);
+    Verdict::Refused { reason: reason.as_str(), message }.into()
+}
+
+fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let allocation = subject(cx).await?;
+        let all = occupied(cx, &allocation).await?;
+        let stopped = match stopped(cx)? {
+            Some(stopped) => stopped,
+            // It was refused half way: what it had begun to stop is started again.
+            None => {
+                let children = cx.store.operation_children(cx.operation.id).await?;
+                let begun = |of: &&Occupied| {
+                    let mine = of.cell.operation_id == Some(cx.operation.id);
+                    let started = |child: &OperationChild| {
+                        child.kind == RESTART.kind && child.subject_id == of.cell.id.uuid()
+                            || child.kind == RECOVER.kind
+                                && of.cell.member_id.is_some_and(|id| id.uuid() == child.subject_id)
+                    };
+                    mine && of.cell.state == CellState::Destroying || children.iter().any(started)
+                };
+                let cells = all.iter().filter(begun).map(|of| of.cell.id).collect();
+                Stopped { cells, rested: rested(cx, &all).await? }
+            }
+        };
+        start_again(cx, &allocation, stopped).await
+    })
+}

@@ -1,0 +1,34 @@
+//! The slots were seen to be clean: they can be claimed again.
+
+use futures::future::BoxFuture;
+use muster_db::{Result, StoreError};
+use serde_json::json;
+
+use super::subject::subject;
+use crate::definition::{Step, StepCx, Undo};
+use crate::{Act, Verdict};
+
+pub(super) const UNQUARANTINE: Step = Step {
+    name: "unquarantine",
+    does: "lets its slots be claimed again",
+    verifies: false,
+    run,
+    undo: Undo::None("a slot that is free may belong to somebody else already"),
+};
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let allocation = subject(cx).await?;
+        let node = allocation.node_id.ok_or(StoreError::Corrupt("a node"))?;
+        let now = cx.now;
+        Ok(Act::write(move |tx, _| {
+            Box::pin(async move {
+                tx.node_lock(node).await?;
+                let slots = tx.slot_clean_of(allocation.id, now).await?;
+                tx.node_recount(node).await?;
+                tx.operation_wake_in_line(now, 8).await?;
+                Ok(Verdict::with(json!({"slots": slots})))
+            })
+        }))
+    })
+}

@@ -1,0 +1,101 @@
+//! See for ourselves that nothing of the place is left.
+
+use futures::future::BoxFuture;
+use muster_db::Result;
+use muster_model::allocation::{Allocation, AllocationState, FailureReason};
+use muster_model::cell::Cell;
+use muster_model::node::Capacity;
+use muster_model::task::TaskKind;
+use muster_model::witness::Transition;
+use muster_wire::task::{Thing, ThingKind};
+use serde_json::json;
+
+use super::cells::gone;
+use super::stop_cells::stopped;
+use super::subject::{attested, details, devices, evidence, on_word, subject};
+use crate::definition::{Step, StepCx, Undo};
+use crate::task::{Ask, Asked, ask};
+use crate::{Act, Verdict};
+
+pub(super) const VERIFY_GONE: Step = Step {
+    name: "verify_gone",
+    does: "looks whether anything of the place is left",
+    verifies: true,
+    run,
+    undo: Undo::None("looking changes nothing"),
+};
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let allocation = subject(cx).await?;
+        let placed = allocation.held != Capacity::default() || cx.operation.kind == "allocation.clean";
+        let Some(node) = allocation.node_id.filter(|_| placed) else {
+            return Ok(Verdict::said("it never had a place").into());
+        };
+        let cells = cx.store.cell_live_in(allocation.id).await?;
+        // Cells that were stopped to be started again stay what they are, and have evidence of their own.
+        let kept = stopped(cx)?.unwrap_or_default().cells;
+        let (now, world) = (cx.now, cx.world.clone());
+        if let Some(word) = attested(cx, &allocation).await? {
+            return Ok(Act::write(move |tx, told| {
+                Box::pin(async move {
+                    gone(tx, told, &world, &cells, &word, now).await?;
+                    Ok(on_word(&word))
+                })
+            }));
+        }
+        // Each of its cells is looked for by itself: what is left of one may name the cell and not the allocation.
+        let mut details = details(&allocation, devices(cx, &allocation).await?);
+        details.things = cells.iter().map(thing).collect();
+        let wanted = Ask {
+            node,
+            kind: TaskKind::Inspect,
+            purpose: "inspect".into(),
+            allocation: Some(allocation.id),
+            incarnation: allocation.incarnation,
+            details,
+        };
+        let (task, found) = match ask(cx, &wanted).await? {
+            Asked::Pending(act) => return Ok(act),
+            Asked::Done(task, found) => (task, found),
+            Asked::Failed(message) => {
+                let reason = FailureReason::VerifyFailed.as_str();
+                return Ok(Verdict::Refused { reason, message }.into());
+            }
+        };
+        if found.present {
+            let message = "the node says that it destroyed the place, but it is still there".to_owned();
+            return Ok(Verdict::Refused { reason: FailureReason::VerifyFailed.as_str(), message }.into());
+        }
+        if !found.left.is_empty() {
+            let message =
+                format!("the place is gone, but something of it is left: {}", found.left.join("; "));
+            return Ok(Verdict::Refused { reason: FailureReason::VerifyFailed.as_str(), message }.into());
+        }
+        let checked =
+            if found.checked.is_empty() { json!(["the place is gone"]) } else { json!(found.checked) };
+        let witness = evidence(cx, &allocation, Transition::Gone, &task, checked);
+        let cells: Vec<Cell> = cells.into_iter().filter(|cell| !kept.contains(&cell.id)).collect();
+        Ok(Act::write(move |tx, told| {
+            Box::pin(async move {
+                tx.witness_insert(&witness).await?;
+                gone(tx, told, &world, &cells, &witness, now).await?;
+                if allocation.state == AllocationState::Releasing {
+                    let after = Allocation { state: AllocationState::Wiping, ..allocation.clone() };
+                    tx.allocation_move(&allocation, &after, now).await?;
+                }
+                Ok(Verdict::witnessed(witness.id, json!(null)))
+            })
+        }))
+    })
+}
+
+fn thing(cell: &Cell) -> Thing {
+    Thing {
+        kind: ThingKind::Cell,
+        name: cell.name.clone(),
+        allocation_id: Some(cell.allocation_id),
+        cell_id: Some(cell.id),
+        network_id: None,
+    }
+}

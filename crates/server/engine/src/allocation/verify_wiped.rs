@@ -1,0 +1,73 @@
+//! See for ourselves that what the allocation held is wiped.
+
+use futures::future::BoxFuture;
+use muster_db::Result;
+use muster_ids::TypedId as _;
+use muster_model::allocation::FailureReason;
+use muster_model::node::Capacity;
+use muster_model::task::TaskKind;
+use muster_model::witness::{Transition, Witness, WitnessKind};
+use serde_json::json;
+
+use super::subject::{ask_node, attested, evidence, subject};
+use crate::definition::{Step, StepCx, Undo};
+use crate::task::Asked;
+use crate::{Act, Verdict};
+
+pub(super) const VERIFY_WIPED: Step = Step {
+    name: "verify_wiped",
+    does: "looks whether anything is left on its devices and disk",
+    verifies: true,
+    run,
+    undo: Undo::None("looking changes nothing"),
+};
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let allocation = subject(cx).await?;
+        let cleaning = cx.operation.kind == "allocation.clean";
+        if let Some(word) = attested(cx, &allocation).await? {
+            return Ok(Verdict::witnessed(word.id, json!({"attested": true})).into());
+        }
+        let placed = allocation.held != Capacity::default() || cleaning;
+        let witness = match allocation.node_id.filter(|_| placed) {
+            // Nothing was ever claimed, and the claims' table is the platform's own: that is what was looked at.
+            None => Witness {
+                id: cx.world.id(),
+                subject_id: allocation.id.uuid(),
+                transition: Transition::Wiped,
+                kind: WitnessKind::Witnessed,
+                incarnation: allocation.incarnation,
+                operation_id: Some(cx.operation.id),
+                node_id: None,
+                task_id: None,
+                actor_id: None,
+                checked: json!(["nothing was claimed for it"]),
+                result: json!({"claims": cx.store.claims_of(allocation.id).await?.len()}),
+                at: cx.now,
+            },
+            Some(node) => match ask_node(cx, &allocation, node, TaskKind::Inspect, "inspect").await? {
+                Asked::Pending(act) => return Ok(act),
+                Asked::Failed(message) => return Ok(refused(message)),
+                Asked::Done(_, found) if found.present || !found.residue.is_empty() => {
+                    return Ok(refused(format!("not wiped: {:?}", found.residue)));
+                }
+                Asked::Done(task, _) => {
+                    let checked = json!(["the place is gone", "its devices and disk are wiped"]);
+                    evidence(cx, &allocation, Transition::Wiped, &task, checked)
+                }
+            },
+        };
+        Ok(Act::write(move |tx, _| {
+            Box::pin(async move {
+                tx.witness_insert(&witness).await?;
+                Ok(Verdict::witnessed(witness.id, json!({"attested": false})))
+            })
+        }))
+    })
+}
+
+/// A wipe that cannot be verified is not repeated silently: somebody has to look, and the slots stay claimed meanwhile.
+fn refused(message: String) -> Act {
+    Verdict::Refused { reason: FailureReason::WipeFailed.as_str(), message }.into()
+}

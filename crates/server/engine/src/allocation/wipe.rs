@@ -1,0 +1,40 @@
+//! Have the node wipe what the allocation held.
+
+use futures::future::BoxFuture;
+use muster_db::Result;
+use muster_model::allocation::FailureReason;
+use muster_model::node::Capacity;
+use muster_model::task::TaskKind;
+
+use super::subject::{ask_node, attested, on_word, subject};
+use crate::definition::{Step, StepCx, Undo};
+use crate::task::Asked;
+use crate::{Act, Verdict};
+
+pub(super) const WIPE: Step = Step {
+    name: "wipe",
+    does: "has the node wipe its devices and disk",
+    verifies: false,
+    run,
+    undo: Undo::None("what is wiped is gone"),
+};
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let allocation = subject(cx).await?;
+        let placed = allocation.held != Capacity::default() || cx.operation.kind == "allocation.clean";
+        let Some(node) = allocation.node_id.filter(|_| placed) else {
+            return Ok(Verdict::said("it never held anything").into());
+        };
+        if let Some(word) = attested(cx, &allocation).await? {
+            return Ok(on_word(&word).into());
+        }
+        Ok(match ask_node(cx, &allocation, node, TaskKind::Wipe, "wipe").await? {
+            Asked::Pending(act) => act,
+            Asked::Done(..) => Verdict::done().into(),
+            Asked::Failed(message) => {
+                Verdict::Refused { reason: FailureReason::WipeFailed.as_str(), message }.into()
+            }
+        })
+    })
+}

@@ -1,0 +1,44 @@
+//! Wait until the other nodes of its network know the cell, so that its neighbours find it from the first moment on.
+//!
+//! A node that does not follow in time is named and not waited for: it follows by itself when it can, and a cell must not
+//! depend on the health of machines that it is not on.
+
+use futures::future::BoxFuture;
+use jiff::SignedDuration;
+use muster_db::Result;
+use serde_json::json;
+
+use super::subject::subject;
+use crate::definition::{Step, StepCx, Undo};
+use crate::{Act, Verdict};
+
+pub(super) const CONNECT: Step = Step {
+    name: "connect",
+    does: "waits until the nodes of its network know it",
+    verifies: false,
+    run,
+    undo: Undo::None("what nodes should know follows the cell's own state"),
+};
+
+const PATIENCE: SignedDuration = SignedDuration::from_secs(10);
+const LOOK: SignedDuration = SignedDuration::from_millis(50);
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let cell = subject(cx).await?;
+        let behind = cx.store.wanted_behind(cell.network_id).await?;
+        if behind.is_empty() {
+            return Ok(Verdict::done().into());
+        }
+        let began = cx.operation.step(cx.step).and_then(|step| step.started_at).unwrap_or(cx.now);
+        if cx.now < began + PATIENCE {
+            let reason = format!("these nodes do not know it yet: {}", behind.join(", "));
+            return Ok(Verdict::Wait { reason, until: cx.now + LOOK }.into());
+        }
+        let message = format!(
+            "these nodes had not heard of it in time, and follow when they can: {}",
+            behind.join(", ")
+        );
+        Ok(Verdict::Done { output: json!({"behind": behind}), message: Some(message), witness: None }.into())
+    })
+}

@@ -1,0 +1,71 @@
+//! Making a cell: provision (−destroy) · connect · verify that everything in it is ready.
+
+use futures::future::BoxFuture;
+use muster_db::Result;
+use muster_model::cell::{Cell, CellFailure, CellState};
+use muster_model::event::EventType;
+use muster_model::operation::OperationState;
+use serde_json::json;
+
+use super::connect::CONNECT;
+use super::provision::PROVISION;
+use super::subject::{path, subject};
+use super::verify_running::VERIFY_RUNNING;
+use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, StepCx};
+use crate::{Act, Verdict};
+
+/// `cell.create`.
+pub const CREATE: Definition = Definition {
+    kind: "cell.create",
+    steps: &[PROVISION, CONNECT, VERIFY_RUNNING],
+    on_failure: OnFailure::Undo,
+    at_deadline: AtDeadline::Undo,
+    cancellable: true,
+    no_return: None,
+    abandon: Abandon::Undo,
+    unblock_by: "tenant",
+    settle,
+};
+
+/// What did not come to be is failed, with the reason; its address and its ports are free again.
+fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let cell = subject(cx).await?;
+        if state == OperationState::Succeeded || cell.state.is_final() {
+            return Ok(Verdict::done().into());
+        }
+        let reason = match state {
+            OperationState::Cancelled => CellFailure::Cancelled,
+            _ => why(cx, &cell).await?,
+        };
+        let message = cx.operation.message.clone();
+        let now = cx.now;
+        Ok(Act::write(move |tx, told| {
+            Box::pin(async move {
+                let after = Cell { state: CellState::Failed, reason: Some(reason), message, ..cell.clone() };
+                tx.cell_move(&cell, &after, now).await?;
+                tx.wanted_raise(cell.network_id, cell.node_id).await?;
+                told.tasks_for.push(cell.node_id);
+                let data = json!({"reason": reason, "advice": reason.advice()});
+                told.events.push((EventType::CellFailed, path(&after), data));
+                Ok(Verdict::done())
+            })
+        }))
+    })
+}
+
+/// The operation's reason, and for a deadline the one that its owner can do something about.
+async fn why(cx: &StepCx<'_>, cell: &Cell) -> Result<CellFailure> {
+    let given = cx.operation.reason.as_deref().and_then(CellFailure::parse);
+    let given = given.unwrap_or(CellFailure::MakeFailed);
+    if given != CellFailure::DeadlinePassed {
+        return Ok(given);
+    }
+    let node = cx.store.node_lookup(cell.node_id).await?;
+    let made = cx.operation.step("provision").is_some_and(|step| step.ended_at.is_some());
+    Ok(match node {
+        Some(node) if node.unreachable_since.is_some() => CellFailure::NodeUnreachable,
+        _ if made => CellFailure::NotReady,
+        _ => CellFailure::DeadlinePassed,
+    })
+}

@@ -1,0 +1,26 @@
+//! Something to be done in a cell that is there, outside of any step of the engine: what an adapter asks for.
+
+use muster_db::{Result, Store};
+use muster_model::allocation::Allocation;
+use muster_model::cell::Cell;
+use muster_wire::cell::CellOrder;
+use muster_wire::task::{CellAct, Details};
+
+use crate::allocation::details;
+
+/// What the node's agent has to know to do it: the same as for every task about a cell, and nothing of what the cell is made of.
+pub async fn errand(store: &Store, cell: &Cell, allocation: &Allocation, act: CellAct) -> Result<Details> {
+    let mut devices: Vec<String> =
+        store.claims_of(allocation.id).await?.into_iter().map(|(_, device)| device).collect();
+    devices.sort();
+    let order = CellOrder {
+        cell_id: cell.id,
+        name: cell.name.clone(),
+        incarnation: cell.incarnation,
+        keep_state: false,
+        spec: None,
+        attachment: None,
+        pull: None,
+    };
+    Ok(Details { cell: Some(order), act: Some(act), ..details(allocation, devices) })
+}

@@ -1,0 +1,82 @@
+//! Have the node say the last of what the cell's services wrote, before the cell goes.
+
+use futures::future::BoxFuture;
+use muster_db::{Result, Tx};
+use muster_model::allocation::AllocationState;
+use muster_model::cell::{Cell, CellLog, CellState};
+use muster_model::event::EventType;
+use muster_model::task::TaskKind;
+use serde_json::json;
+
+use super::subject::{allocation, order, path, subject};
+use crate::definition::{Step, StepCx, Undo};
+use crate::task::{Asked, ask};
+use crate::{Act, Verdict};
+
+pub(super) const KEEP_LOGS: Step = Step {
+    name: "keep_logs",
+    does: "keeps the last of what its services wrote",
+    verifies: false,
+    run,
+    undo: Undo::None("what was kept does no harm"),
+};
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let cell = subject(cx).await?;
+        let allocation = allocation(cx, &cell).await?;
+        if cell.state.is_final() || cell.incarnation == 0 || allocation.state != AllocationState::Active {
+            return Ok(Verdict::said("there is nothing to keep").into());
+        }
+        if cell.state != CellState::Destroying {
+            let (now, operation_id) = (cx.now, cx.operation.id);
+            return Ok(Act::write(move |tx, told| {
+                Box::pin(async move {
+                    let after = Cell {
+                        state: CellState::Destroying,
+                        operation_id: Some(operation_id),
+                        ..cell.clone()
+                    };
+                    tx.cell_move(&cell, &after, now).await?;
+                    told.events.push((EventType::CellDestroying, path(&after), json!({})));
+                    Ok(Verdict::Wait { reason: "its state is written down".to_owned(), until: now })
+                })
+            }));
+        }
+        let wanted = order(cx, &cell, &allocation, TaskKind::KeepLogs, "keep logs").await?;
+        let found = match ask(cx, &wanted).await? {
+            Asked::Pending(act) => return Ok(act),
+            Asked::Done(_, found) => found,
+            // A log that cannot be read must not keep its cell alive.
+            Asked::Failed(why) => return Ok(Verdict::said(format!("they could not be kept: {why}")).into()),
+        };
+        let now = cx.now;
+        Ok(Act::write(move |tx, _| {
+            Box::pin(async move {
+                keep(tx, &cell, &found.logs, now).await?;
+                Ok(Verdict::said(format!("of {} services", found.logs.len())))
+            })
+        }))
+    })
+}
+
+/// Keeps what an agent said of this cell's logs.
+pub(crate) async fn keep(
+    tx: &mut Tx,
+    cell: &Cell,
+    logs: &[muster_wire::task::KeptLog],
+    now: jiff::Timestamp,
+) -> Result<()> {
+    for log in logs.iter().filter(|log| log.cell_id == cell.id) {
+        let kept = CellLog {
+            incarnation: cell.incarnation,
+            service: log.service.clone(),
+            // A database's text holds no NUL, and a service writes what it likes.
+            text: log.text.replace('\0', "\u{fffd}"),
+            truncated: log.truncated,
+            kept_at: now,
+        };
+        tx.cell_log_keep(cell.id, &kept).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,129 @@
+//! Have the node make the cell, and start what runs in it. The undo destroys it, and looks.
+
+use futures::future::BoxFuture;
+use muster_db::Result;
+use muster_model::allocation::AllocationState;
+use muster_model::cell::{Cell, CellFailure, CellState};
+use muster_model::event::EventType;
+use muster_model::task::TaskKind;
+use muster_model::witness::Transition;
+use muster_wire::task::Refusal;
+use serde_json::json;
+
+use super::keep_logs::keep;
+use super::subject::{allocation, evidence, order, refused, seen, subject};
+use crate::definition::{Step, StepCx, Undo};
+use crate::task::{Asked, ask, refusal};
+use crate::{Act, Verdict};
+
+pub(super) const PROVISION: Step = Step {
+    name: "provision",
+    does: "has the node make the cell and start what runs in it",
+    verifies: false,
+    run,
+    undo: Undo::Run(undo),
+};
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let cell = subject(cx).await?;
+        let allocation = allocation(cx, &cell).await?;
+        if allocation.state != AllocationState::Active {
+            let why = format!("its allocation {} is {}", allocation.name, allocation.state);
+            return Ok(refused(CellFailure::AllocationEnded, why).into());
+        }
+        // Each making of it is an incarnation of its own, written down before anything is asked for; also where one that was
+        // taken over from had begun to make it.
+        if cell.state != CellState::Provisioning || cell.operation_id != Some(cx.operation.id) {
+            let (now, operation_id) = (cx.now, cx.operation.id);
+            return Ok(Act::write(move |tx, _| {
+                Box::pin(async move {
+                    let after = Cell {
+                        state: CellState::Provisioning,
+                        incarnation: cell.incarnation + 1,
+                        operation_id: Some(operation_id),
+                        ..cell.clone()
+                    };
+                    tx.cell_move(&cell, &after, now).await?;
+                    Ok(Verdict::Wait { reason: "its incarnation is written down".to_owned(), until: now })
+                })
+            }));
+        }
+        let wanted = order(cx, &cell, &allocation, TaskKind::CellCreate, "create").await?;
+        Ok(match ask(cx, &wanted).await? {
+            Asked::Pending(act) => act,
+            Asked::Done(..) => Verdict::with(json!({"incarnation": cell.incarnation})).into(),
+            Asked::Failed(why) => return not_made(&cell, why, refusal(cx, &wanted).await?),
+        })
+    })
+}
+
+/// The node did not make it. Why, it said in a word where that is about what it should have run.
+fn not_made(cell: &Cell, why: String, refusal: Option<Refusal>) -> Result<Act> {
+    let reason = match refusal {
+        None | Some(Refusal::Unsupported | Refusal::CellDead) => CellFailure::MakeFailed,
+        Some(Refusal::ArtifactPull) => CellFailure::ArtifactPull,
+        Some(Refusal::ArtifactDamaged) => CellFailure::ArtifactDamaged,
+        Some(Refusal::ArtifactUntrusted) => CellFailure::ArtifactUntrusted,
+        Some(Refusal::Secret) => CellFailure::SecretRefused,
+    };
+    let verdict = refused(reason, why.clone());
+    let about_it = matches!(reason, CellFailure::ArtifactDamaged | CellFailure::ArtifactUntrusted);
+    let Some(artifact_id) = cell.artifact_id.filter(|_| about_it) else { return Ok(verdict.into()) };
+    let path = format!("/v1/projects/{}/artifacts/{artifact_id}", cell.project_id);
+    let data = json!({"cell_id": cell.id, "node_id": cell.node_id, "reason": reason.as_str(), "says": why});
+    Ok(Act::write(move |_, told| {
+        Box::pin(async move {
+            told.events.push((EventType::ArtifactRefused, path, data));
+            Ok(verdict)
+        })
+    }))
+}
+
+fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let cell = subject(cx).await?;
+        if cell.incarnation == 0 {
+            return Ok(Verdict::said("it was never made").into());
+        }
+        let allocation = allocation(cx, &cell).await?;
+        // Whatever ends the allocation destroys all of its cells, and looks for itself.
+        if cell.state.is_final() || allocation.state != AllocationState::Active {
+            return Ok(
+                Verdict::said(format!("its allocation is {}, and takes it along", allocation.state)).into()
+            );
+        }
+        // What its services said is why it is taken down, as a rule.
+        let wanted = order(cx, &cell, &allocation, TaskKind::KeepLogs, "undo keep logs").await?;
+        let logs = match ask(cx, &wanted).await? {
+            Asked::Pending(act) => return Ok(act),
+            Asked::Done(_, found) => found.logs,
+            Asked::Failed(_) => Vec::new(),
+        };
+        let wanted = order(cx, &cell, &allocation, TaskKind::CellDestroy, "undo destroy").await?;
+        match ask(cx, &wanted).await? {
+            Asked::Pending(act) => return Ok(act),
+            Asked::Done(..) => {}
+            Asked::Failed(why) => return Ok(refused(CellFailure::DestroyFailed, why).into()),
+        }
+        let wanted = order(cx, &cell, &allocation, TaskKind::CellInspect, "undo inspect").await?;
+        let (task, found) = match ask(cx, &wanted).await? {
+            Asked::Pending(act) => return Ok(act),
+            Asked::Done(task, found) => (task, seen(&found)),
+            Asked::Failed(why) => return Ok(refused(CellFailure::VerifyFailed, why).into()),
+        };
+        if found.present || !found.left.is_empty() {
+            let why = format!("something is left: {}", found.left.join("; "));
+            return Ok(refused(CellFailure::VerifyFailed, why).into());
+        }
+        let witness = evidence(cx, &cell, Transition::Gone, &task, json!(found.checked));
+        let now = cx.now;
+        Ok(Act::write(move |tx, _| {
+            Box::pin(async move {
+                keep(tx, &cell, &logs, now).await?;
+                tx.witness_insert(&witness).await?;
+                Ok(Verdict::witnessed(witness.id, json!(null)))
+            })
+        }))
+    })
+}

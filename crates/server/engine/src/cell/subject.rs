@@ -1,0 +1,182 @@
+//! What every step on a cell needs to know of it.
+
+use muster_db::{Result, StoreError};
+use muster_ids::{CellId, Digest, ProjectId, TypedId as _};
+use muster_model::allocation::Allocation;
+use muster_model::cell::{Cell, CellFailure};
+use muster_model::task::TaskKind;
+use muster_model::witness::{Transition, Witness, WitnessKind};
+use muster_wire::cell::{Attachment, CellFindings, CellOrder, CellSpec, Pull, Trust, TrustKey};
+use muster_wire::task::Findings;
+use serde_json::{Value, json};
+
+use crate::allocation::{details, devices};
+use crate::task::Ask;
+use crate::{StepCx, Verdict};
+
+/// The cell that the operation works on.
+pub(crate) async fn subject(cx: &StepCx<'_>) -> Result<Cell> {
+    let id = CellId::from_uuid(cx.operation.subject_id);
+    cx.store.cell_lookup(id).await?.ok_or(StoreError::Gone("cell".to_owned()))
+}
+
+/// Its path.
+pub(crate) fn path(cell: &Cell) -> String {
+    format!("/v1/projects/{}/cells/{}", cell.project_id, cell.id)
+}
+
+/// The allocation it is in.
+pub(crate) async fn allocation(cx: &StepCx<'_>, cell: &Cell) -> Result<Allocation> {
+    let found = cx.store.allocation_lookup(cell.allocation_id).await?;
+    found.ok_or(StoreError::Gone("allocation".to_owned()))
+}
+
+/// What is asked of its node. What it is made of goes along only where it is made.
+pub(crate) async fn order(
+    cx: &StepCx<'_>,
+    cell: &Cell,
+    allocation: &Allocation,
+    kind: TaskKind,
+    purpose: impl Into<std::borrow::Cow<'static, str>>,
+) -> Result<Ask> {
+    let mut details = details(allocation, devices(cx, allocation).await?);
+    let (mut spec, mut attachment, mut pulled) = (None, None, None);
+    if kind == TaskKind::CellCreate {
+        let network = cx.store.network_lookup(cell.network_id).await?;
+        let network = network.ok_or(StoreError::Gone("network".to_owned()))?;
+        let address = network.address(cell.host).ok_or(StoreError::Corrupt("a network's addresses"))?;
+        let vni = u32::try_from(network.vni).map_err(|_| StoreError::Corrupt("a network's number"))?;
+        let (network_id, subnet) = (network.id, network.subnet);
+        attachment = Some(Attachment { network_id, vni, subnet, address: address.to_string() });
+        spec = Some(with_ports(cx, cell).await?);
+        pulled = pull(cx, cell).await?;
+    }
+    if kind == TaskKind::ImagePull {
+        let corrupt = |_| StoreError::Corrupt("what a cell is made of");
+        spec = Some(serde_json::from_value(cell.spec.clone()).map_err(corrupt)?);
+        pulled = pull(cx, cell).await?;
+    }
+    let keep_state =
+        matches!(cx.operation.kind.as_str(), "cell.restart" | "allocation.restart" | "allocation.resize");
+    let (cell_id, name, incarnation) = (cell.id, cell.name.clone(), cell.incarnation);
+    details.cell = Some(CellOrder { cell_id, name, incarnation, keep_state, spec, attachment, pull: pulled });
+    Ok(Ask {
+        node: cell.node_id,
+        kind,
+        purpose: purpose.into(),
+        allocation: Some(allocation.id),
+        incarnation: allocation.incarnation,
+        details,
+    })
+}
+
+/// Where its image comes from, and whose signatures count on it as things stand now.
+async fn pull(cx: &StepCx<'_>, cell: &Cell) -> Result<Option<Pull>> {
+    let Some(id) = cell.artifact_id else { return Ok(None) };
+    let artifact = cx.store.artifact_lookup(id).await?.ok_or(StoreError::Gone("artifact".to_owned()))?;
+    // Whoever publishes it says whose signatures count on it: that is its own project, or that of the app it is a part of.
+    let policy = cx.store.trust_policy_lookup(artifact.project_id).await?.unwrap_or_default();
+    let keys = cx.store.key_of_project(artifact.project_id).await?;
+    let found = artifact.verdict.as_ref().map(|verdict| verdict.trust.as_str()).unwrap_or_default();
+    let mut keys: Vec<TrustKey> = keys
+        .into_iter()
+        .map(|key| TrustKey {
+            id: key.id.to_string(),
+            public_key: key.public_key,
+            revoked: key.revoked_at.is_some(),
+        })
+        .collect();
+    keys.sort_by(|one, other| one.id.cmp(&other.id));
+    let required = !policy.lets_unsigned(artifact.state);
+    let name = policy_name(artifact.project_id, policy.policy, required, found, &keys);
+    Ok(Some(Pull {
+        repository: format!("{}/{}", artifact.project_id, artifact.repository),
+        digest: artifact.digest.clone(),
+        trust: Trust { required, policy: name, keys },
+    }))
+}
+
+/// The name under which a node remembers that an image may run: everything that the decision rests on, hashed. The project is
+/// part of it, because editions are numbered in each project by itself and another project's keys say nothing here. What was
+/// found on the server is part of it too: a node that remembers "unsigned" must look again when that has changed.
+fn policy_name(project: ProjectId, edition: i64, required: bool, found: &str, keys: &[TrustKey]) -> String {
+    let keys: Vec<_> = keys.iter().map(|key| (&key.id, &key.public_key, key.revoked)).collect();
+    Digest::of(json!([project, edition, required, found, keys]).to_string().as_bytes()).to_string()
+}
+
+/// What it is made of, with the ports that were chosen for it.
+async fn with_ports(cx: &StepCx<'_>, cell: &Cell) -> Result<CellSpec> {
+    let corrupt = || StoreError::Corrupt("what a cell is made of");
+    let mut spec: CellSpec = serde_json::from_value(cell.spec.clone()).map_err(|_| corrupt())?;
+    let ports = cx.store.node_port_of(cell.id).await?;
+    for ingress in &mut spec.ingress {
+        let protocol = json!(ingress.protocol);
+        let chosen = ports.iter().find(|port| {
+            port.cell_port == i64::from(ingress.port) && protocol.as_str() == Some(port.protocol.as_str())
+        });
+        let port = chosen.ok_or_else(corrupt)?.port;
+        ingress.node_port = Some(u16::try_from(port).map_err(|_| corrupt())?);
+    }
+    Ok(spec)
+}
+
+/// What the agent saw of the cell.
+pub(crate) fn seen(found: &Findings) -> CellFindings {
+    found.cell.clone().unwrap_or_default()
+}
+
+pub(crate) fn refused(reason: CellFailure, message: impl Into<String>) -> Verdict {
+    Verdict::Refused { reason: reason.as_str(), message: message.into() }
+}
+
+/// Evidence that this step collected by a task.
+pub(crate) fn evidence(
+    cx: &StepCx<'_>,
+    cell: &Cell,
+    transition: Transition,
+    task: &muster_model::task::Task,
+    checked: Value,
+) -> Witness {
+    Witness {
+        id: cx.world.id(),
+        subject_id: cell.id.uuid(),
+        transition,
+        kind: WitnessKind::Witnessed,
+        incarnation: cell.incarnation,
+        operation_id: Some(cx.operation.id),
+        node_id: Some(task.node_id),
+        task_id: Some(task.id),
+        actor_id: None,
+        checked,
+        result: task.result.clone().unwrap_or_else(|| json!({})),
+        at: cx.now,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_ids::World;
+
+    use super::*;
+
+    #[test]
+    fn a_policy_has_another_name_in_each_project_and_with_each_key() {
+        let world = World::for_tests(1);
+        let (one, other): (ProjectId, ProjectId) = (world.id(), world.id());
+        let key = |id: &str, revoked| TrustKey { id: id.to_owned(), public_key: "pem".to_owned(), revoked };
+        let (good, revoked) = ([key("a", false)], [key("a", true)]);
+        let names = [
+            policy_name(one, 2, true, "trusted", &good),
+            policy_name(other, 2, true, "trusted", &good),
+            policy_name(one, 3, true, "trusted", &good),
+            policy_name(one, 2, false, "trusted", &good),
+            policy_name(one, 2, true, "unsigned", &good),
+            policy_name(one, 2, true, "trusted", &revoked),
+            policy_name(one, 2, true, "trusted", &[]),
+            policy_name(one, 2, true, "trusted", &[key("a", false), key("b", false)]),
+        ];
+        let different: std::collections::BTreeSet<&String> = names.iter().collect();
+        assert_eq!(different.len(), names.len(), "{names:#?}");
+        assert_eq!(names[0], policy_name(one, 2, true, "trusted", &good));
+    }
+}

@@ -1,0 +1,41 @@
+//! Have the node destroy the cell.
+
+use futures::future::BoxFuture;
+use muster_db::Result;
+use muster_model::allocation::AllocationState;
+use muster_model::cell::CellFailure;
+use muster_model::task::TaskKind;
+
+use super::subject::{allocation, order, refused, subject};
+use crate::definition::{Step, StepCx, Undo};
+use crate::task::{Asked, ask};
+use crate::{Act, Verdict};
+
+pub(super) const TAKE_DOWN: Step = Step {
+    name: "take_down",
+    does: "has the node destroy it",
+    verifies: false,
+    run,
+    undo: Undo::None("what was destroyed is not made again behind its owner's back"),
+};
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let cell = subject(cx).await?;
+        let allocation = allocation(cx, &cell).await?;
+        if cell.state.is_final() || cell.incarnation == 0 {
+            return Ok(Verdict::said("it is not there").into());
+        }
+        if allocation.state != AllocationState::Active {
+            return Ok(
+                Verdict::said(format!("its allocation is {}, and takes it along", allocation.state)).into()
+            );
+        }
+        let wanted = order(cx, &cell, &allocation, TaskKind::CellDestroy, "destroy").await?;
+        Ok(match ask(cx, &wanted).await? {
+            Asked::Pending(act) => act,
+            Asked::Done(..) => Verdict::done().into(),
+            Asked::Failed(why) => refused(CellFailure::DestroyFailed, why).into(),
+        })
+    })
+}

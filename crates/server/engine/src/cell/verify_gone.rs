@@ -1,0 +1,70 @@
+//! See for ourselves that nothing of the cell is left: no process, mount, namespace, link, rule, control group or file.
+
+use futures::future::BoxFuture;
+use muster_db::Result;
+use muster_model::allocation::AllocationState;
+use muster_model::cell::{Cell, CellFailure, CellState};
+use muster_model::event::EventType;
+use muster_model::task::TaskKind;
+use muster_model::witness::Transition;
+use serde_json::json;
+
+use super::subject::{allocation, evidence, order, path, refused, seen, subject};
+use crate::definition::{Step, StepCx, Undo};
+use crate::task::{Asked, ask};
+use crate::{Act, Verdict};
+
+pub(super) const VERIFY_GONE: Step = Step {
+    name: "verify_gone",
+    does: "looks whether anything of it is left on the node",
+    verifies: true,
+    run,
+    undo: Undo::None("looking changes nothing"),
+};
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let cell = subject(cx).await?;
+        if cell.state.is_final() {
+            return Ok(Verdict::said(format!("it is {} already", cell.state)).into());
+        }
+        let allocation = allocation(cx, &cell).await?;
+        if allocation.state != AllocationState::Active {
+            // The allocation's own end looks at everything, this cell included, and says so of it.
+            let reason = format!("its allocation is {}, and takes it along", allocation.state);
+            return Ok(Verdict::Wait { reason, until: cx.now + cx.timing.look }.into());
+        }
+        let wanted = order(cx, &cell, &allocation, TaskKind::CellInspect, "inspect").await?;
+        let (task, found) = match ask(cx, &wanted).await? {
+            Asked::Pending(act) => return Ok(act),
+            Asked::Done(task, found) => (task, seen(&found)),
+            Asked::Failed(why) => return Ok(refused(CellFailure::VerifyFailed, why).into()),
+        };
+        if found.present || !found.left.is_empty() {
+            let what = if found.present { vec!["it still runs".to_owned()] } else { found.left };
+            let why = format!("the node says that it destroyed it, but: {}", what.join("; "));
+            return Ok(refused(CellFailure::VerifyFailed, why).into());
+        }
+        let witness = evidence(cx, &cell, Transition::Gone, &task, json!(found.checked));
+        let (now, operation_id) = (cx.now, cx.operation.id);
+        let again = cx.operation.kind == "cell.restart";
+        Ok(Act::write(move |tx, told| {
+            Box::pin(async move {
+                tx.witness_insert(&witness).await?;
+                if !again {
+                    let after = Cell {
+                        state: CellState::Gone,
+                        gone_witness_id: Some(witness.id),
+                        operation_id: Some(operation_id),
+                        ..cell.clone()
+                    };
+                    tx.cell_move(&cell, &after, now).await?;
+                    told.tasks_for.extend(tx.wanted_raise(cell.network_id, cell.node_id).await?);
+                    let data = json!({"incarnation": cell.incarnation, "witness_id": witness.id});
+                    told.events.push((EventType::CellGone, path(&after), data));
+                }
+                Ok(Verdict::witnessed(witness.id, json!(null)))
+            })
+        }))
+    })
+}

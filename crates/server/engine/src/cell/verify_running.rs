@@ -1,0 +1,229 @@
+//! See for ourselves that the cell is there, is what was asked for, and that everything in it is ready.
+
+use futures::future::BoxFuture;
+use jiff::SignedDuration;
+use muster_db::{Result, StoreError};
+use muster_model::allocation::AllocationState;
+use muster_model::cell::{Cell, CellFailure, CellState};
+use muster_model::event::EventType;
+use muster_model::task::TaskKind;
+use muster_model::witness::Transition;
+use muster_wire::cell::{CellFindings, CellSpec, Restart, ServiceState, Start};
+use serde_json::json;
+
+use super::subject::{allocation, evidence, order, path, refused, seen, subject};
+use crate::definition::{Step, StepCx, Undo};
+use crate::task::{Asked, ask, ask_anew};
+use crate::{Act, Verdict};
+
+pub(super) const VERIFY_RUNNING: Step = Step {
+    name: "verify_running",
+    does: "looks at it on the node until everything in it is ready",
+    verifies: true,
+    run,
+    undo: Undo::None("looking changes nothing"),
+};
+
+/// The agent itself waits a little for what is not ready yet, so this is only the pause between two of its looks.
+const PAUSE: SignedDuration = SignedDuration::from_millis(200);
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let cell = subject(cx).await?;
+        let allocation = allocation(cx, &cell).await?;
+        if allocation.state != AllocationState::Active || cell.state.is_final() {
+            let why = format!("its allocation {} is {}", allocation.name, allocation.state);
+            return Ok(refused(CellFailure::AllocationEnded, why).into());
+        }
+        let wanted = order(cx, &cell, &allocation, TaskKind::CellInspect, "inspect").await?;
+        let (task, found) = match ask(cx, &wanted).await? {
+            Asked::Pending(act) => return Ok(act),
+            Asked::Done(task, found) => (task, seen(&found)),
+            Asked::Failed(why) => return Ok(refused(CellFailure::VerifyFailed, why).into()),
+        };
+        let spec: CellSpec = serde_json::from_value(cell.spec.clone())
+            .map_err(|_| StoreError::Corrupt("what a cell is made of"))?;
+        match judge(&cell, &spec, &found) {
+            Judged::Ready => {}
+            Judged::Not(reason, why) => return Ok(refused(reason, why).into()),
+            Judged::Later(why) => {
+                let until = task.finished_at.unwrap_or(cx.now) + PAUSE;
+                if cx.now < until {
+                    return Ok(Verdict::Wait { reason: why, until }.into());
+                }
+                return ask_anew(cx, &wanted, &task);
+            }
+        }
+        let checked = json!({"present": true, "incarnation": cell.incarnation, "address": found.address,
+                             "services_ready": found.services.iter().map(|service| &service.name).collect::<Vec<_>>()});
+        let witness = evidence(cx, &cell, Transition::Active, &task, checked);
+        let (now, operation_id) = (cx.now, cx.operation.id);
+        Ok(Act::write(move |tx, told| {
+            Box::pin(async move {
+                tx.witness_insert(&witness).await?;
+                let after = Cell {
+                    state: CellState::Running,
+                    running_witness_id: Some(witness.id),
+                    operation_id: Some(operation_id),
+                    reason: None,
+                    message: None,
+                    ..cell.clone()
+                };
+                tx.cell_move(&cell, &after, now).await?;
+                let data = json!({"incarnation": cell.incarnation, "witness_id": witness.id});
+                told.events.push((EventType::CellRunning, path(&after), data));
+                Ok(Verdict::witnessed(witness.id, json!(null)))
+            })
+        }))
+    })
+}
+
+/// What is to be thought of what the agent saw.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Judged {
+    /// Everything is as it should be.
+    Ready,
+    /// Not yet, and why.
+    Later(String),
+    /// And it will not be.
+    Not(CellFailure, String),
+}
+
+/// Compares what the agent saw with what was asked for.
+pub(crate) fn judge(cell: &Cell, spec: &CellSpec, found: &CellFindings) -> Judged {
+    if !found.present {
+        return Judged::Not(
+            CellFailure::VerifyFailed,
+            "the node says that it made it, but it is not there".to_owned(),
+        );
+    }
+    if found.incarnation != cell.incarnation {
+        let why = format!("it is of incarnation {}, not {}", found.incarnation, cell.incarnation);
+        return Judged::Not(CellFailure::VerifyFailed, why);
+    }
+    // What waits for somebody to ask for it is no part of the cell's being whole.
+    for service in spec.services.iter().filter(|service| service.start == Start::WithCell) {
+        let name = &service.name;
+        let Some(seen) = found.services.iter().find(|seen| seen.name == *name) else {
+            return Judged::Later(format!("the service {name} has not been started"));
+        };
+        let said = seen.message.as_deref().map(|message| format!(": {message}")).unwrap_or_default();
+        match (seen.state, seen.ready, seen.exit) {
+            // A service that is to run once and did is as ready as it will be.
+            (ServiceState::Ended, _, Some(0)) if service.restart != Restart::Always => {}
+            (ServiceState::Ended, _, exit) => {
+                let exit = exit.map_or_else(|| "an unknown status".to_owned(), |exit| exit.to_string());
+                return Judged::Not(
+                    CellFailure::ServiceEnded,
+                    format!("the service {name} ended with {exit}{said}"),
+                );
+            }
+            (ServiceState::Running, true, _) => {}
+            (ServiceState::Running, false, _) => return Judged::Later(format!("{name} is not ready{said}")),
+            (ServiceState::Idle, ..) => return Judged::Later(format!("{name} was stopped{said}")),
+            (ServiceState::Waiting, ..) => return Judged::Later(format!("{name} waits for others{said}")),
+            (ServiceState::Restarting, ..) => {
+                return Judged::Later(format!("{name} ended and is started again{said}"));
+            }
+        }
+    }
+    Judged::Ready
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use muster_ids::World;
+    use muster_model::Labels;
+    use muster_wire::cell::ServiceFindings;
+
+    use super::*;
+
+    /// A cell for tests of pure functions.
+    pub(crate) fn cell(world: &World) -> Cell {
+        Cell {
+            id: world.id(),
+            tenant_id: world.id(),
+            project_id: world.id(),
+            allocation_id: world.id(),
+            node_id: world.id(),
+            network_id: world.id(),
+            name: "shell".to_owned(),
+            labels: Labels::new(),
+            spec: json!({}),
+            people: false,
+            artifact_id: None,
+            member_id: None,
+            fenced: false,
+            host: 2,
+            state: CellState::Provisioning,
+            incarnation: 2,
+            reason: None,
+            message: None,
+            running_witness_id: None,
+            gone_witness_id: None,
+            operation_id: None,
+            created_at: world.now(),
+            updated_at: world.now(),
+            version: 1,
+        }
+    }
+
+    /// What is thought of a cell with one service, of which this was seen.
+    fn of_service(restart: Restart, state: ServiceState, ready: bool, exit: Option<i32>) -> Judged {
+        let spec = json!({"root": {"host": ["/usr"]},
+                          "services": [{"name": "web", "command": ["/web"], "restart": restart}]});
+        let service = ServiceFindings {
+            name: "web".to_owned(),
+            state,
+            pid: 1,
+            ready,
+            restarts: 0,
+            exit,
+            message: None,
+        };
+        let found = CellFindings {
+            present: true,
+            incarnation: 2,
+            services: vec![service],
+            ..CellFindings::default()
+        };
+        judge(&cell(&World::for_tests(1)), &serde_json::from_value(spec).unwrap(), &found)
+    }
+
+    #[test]
+    fn what_is_not_there_or_is_another_incarnation_is_not_what_was_asked_for() {
+        let world = World::for_tests(1);
+        let spec = serde_json::from_value(json!({"root": {"host": ["/usr"]}})).unwrap();
+        let seen = |present, incarnation| CellFindings { present, incarnation, ..CellFindings::default() };
+        assert_eq!(judge(&cell(&world), &spec, &seen(true, 2)), Judged::Ready);
+        for other in [seen(false, 2), seen(true, 1), seen(true, 3), CellFindings::default()] {
+            let judged = judge(&cell(&world), &spec, &other);
+            assert!(matches!(judged, Judged::Not(CellFailure::VerifyFailed, _)), "{judged:?}");
+        }
+    }
+
+    #[test]
+    fn a_service_is_ready_by_its_probe_or_by_having_ended_well_where_that_is_its_purpose() {
+        use Restart::{Always, Never, OnFailure};
+        use ServiceState::{Ended, Restarting, Running, Waiting};
+        assert_eq!(of_service(OnFailure, Running, true, None), Judged::Ready);
+        assert_eq!(of_service(Never, Ended, false, Some(0)), Judged::Ready);
+        assert_eq!(of_service(OnFailure, Ended, false, Some(0)), Judged::Ready);
+        for (restart, exit) in [(Never, Some(1)), (Always, Some(0)), (Never, None)] {
+            let judged = of_service(restart, Ended, true, exit);
+            assert!(matches!(judged, Judged::Not(CellFailure::ServiceEnded, _)), "{judged:?}");
+        }
+        for state in [Running, Waiting, Restarting] {
+            assert!(matches!(of_service(OnFailure, state, false, None), Judged::Later(_)), "{state:?}");
+        }
+        assert!(matches!(of_service(OnFailure, Waiting, true, None), Judged::Later(_)));
+    }
+
+    #[test]
+    fn a_service_that_nobody_saw_is_waited_for() {
+        let spec = json!({"root": {"host": ["/usr"]}, "services": [{"name": "web", "command": ["/web"]}]});
+        let found = CellFindings { present: true, incarnation: 2, ..CellFindings::default() };
+        let judged = judge(&cell(&World::for_tests(1)), &serde_json::from_value(spec).unwrap(), &found);
+        assert!(matches!(judged, Judged::Later(_)), "{judged:?}");
+    }
+}

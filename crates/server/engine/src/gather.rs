@@ -1,0 +1,355 @@
+//! Many members, one operation: each has an operation of its own, so many at once, and the whole waits for all of them.
+
+use muster_db::{OperationChild, Result};
+use muster_ids::TypedId as _;
+use muster_model::member::Member;
+use muster_model::operation::{Item, ItemState, OperationState};
+use serde_json::Value;
+
+use crate::child::{self, Part};
+use crate::{Act, Definition, StepCx, Verdict, supersede};
+
+/// What is to be done with one member.
+pub(crate) struct Planned {
+    /// Which.
+    pub(crate) member: Member,
+    /// By which operation.
+    pub(crate) definition: &'static Definition,
+    /// With what.
+    pub(crate) input: Value,
+}
+
+/// How it stands with all of them.
+pub(crate) enum Gathered {
+    /// Some are under way; this is what the step does meanwhile.
+    Pending(Act),
+    /// All of them have ended: the items, and how many did what they were for.
+    Ended(Vec<Item>, usize),
+}
+
+/// From what a part takes over that is under way on its member. Everything else it waits for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TakesOver {
+    /// From nothing.
+    Nothing,
+    /// From what an upgrade has left under way, and not from what people have ordered.
+    Upgrades,
+    /// From all of it: its member goes.
+    All,
+}
+
+impl TakesOver {
+    fn from(self, kind: &str) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Upgrades => kind == "member.upgrade",
+            Self::All => true,
+        }
+    }
+}
+
+/// Opens what is not open yet, `at_once` at a time, and looks how the rest stands. A newer operation takes over from one that
+/// is under way on the same member where `takes_over` says so.
+pub(crate) async fn gather(
+    cx: &StepCx<'_>,
+    planned: Vec<Planned>,
+    at_once: usize,
+    takes_over: TakesOver,
+) -> Result<Gathered> {
+    gather_all(cx, planned, at_once, takes_over, false).await
+}
+
+/// The same for a parent that does not hold the instances of the members: each child shares its member's instance, so that
+/// whatever is done with the instance as a whole waits for it, and the other way round.
+pub(crate) async fn gather_sharing(
+    cx: &StepCx<'_>,
+    planned: Vec<Planned>,
+    at_once: usize,
+    takes_over: TakesOver,
+) -> Result<Gathered> {
+    gather_all(cx, planned, at_once, takes_over, true).await
+}
+
+async fn gather_all(
+    cx: &StepCx<'_>,
+    planned: Vec<Planned>,
+    at_once: usize,
+    takes_over: TakesOver,
+    shares_instance: bool,
+) -> Result<Gathered> {
+    let round = cx.operation.input["round"].as_i64().unwrap_or(0);
+    let children = cx.store.operation_children(cx.operation.id).await?;
+    let purposes: Vec<String> =
+        planned.iter().map(|plan| format!("{} {}", plan.definition.kind, plan.member.id)).collect();
+    let prefixes: Vec<String> = purposes.iter().map(|purpose| format!("{}/{purpose}/", cx.step)).collect();
+    let Tally { last, opens, succeeded, open, pending } = tally(&prefixes, &children, round, at_once);
+    let mut items: Vec<Item> =
+        planned.iter().zip(&last).map(|(plan, child)| item(&plan.member, *child)).collect();
+    let fresh: Vec<(String, Planned)> = purposes
+        .into_iter()
+        .zip(planned)
+        .enumerate()
+        .filter(|(place, _)| opens.contains(place))
+        .map(|(_, fresh)| fresh)
+        .collect();
+    let (now, look) = (cx.now, cx.timing.look);
+    if !fresh.is_empty() {
+        let mut opened = Vec::new();
+        for (purpose, plan) in fresh {
+            let mut part = child::make(
+                cx,
+                &purpose,
+                Part {
+                    definition: plan.definition,
+                    subject_kind: "member",
+                    subject_id: plan.member.id.uuid(),
+                    subject_name: plan.member.name.clone(),
+                    input: plan.input,
+                    deadline_at: cx.operation.deadline_at,
+                },
+            );
+            let mut under_way = match takes_over {
+                TakesOver::Nothing => Vec::new(),
+                _ => cx.store.operation_open_on(plan.member.id.uuid()).await?,
+            };
+            under_way.retain(|other| takes_over.from(&other.kind));
+            if let Some(item) = items.iter_mut().find(|item| item.id == plan.member.id.to_string()) {
+                item.state = ItemState::Running;
+                item.operation_id = Some(part.id);
+            }
+            part.due_at = now;
+            if shares_instance {
+                part.shares = vec![plan.member.instance_id.uuid()];
+            }
+            opened.push((part, under_way));
+        }
+        let (count, world) = (opened.len(), cx.world.clone());
+        return Ok(Gathered::Pending(Act::write(move |tx, told| {
+            Box::pin(async move {
+                for (mut part, under_way) in opened {
+                    for old in under_way {
+                        supersede(tx, &world, &old, &mut part, now).await?;
+                    }
+                    tx.operation_open(&part).await?;
+                }
+                told.items = Some(items);
+                Ok(Verdict::Wait { reason: format!("{count} more are under way"), until: now + look })
+            })
+        })));
+    }
+    if open > 0 || pending > 0 {
+        let all = items.len();
+        let parked: Vec<String> = children
+            .iter()
+            .filter(|child| child.state == OperationState::Parked)
+            .map(|child| format!("{}: {}", child.id, child.says.as_deref().unwrap_or_default()))
+            .collect();
+        let reason = match parked.first() {
+            None if open == 0 => {
+                format!(
+                    "{succeeded} of {all} are done, and none of the rest can be missed: too few others work"
+                )
+            }
+            None => format!("{succeeded} of {all} are done, {open} are under way"),
+            Some(first) => format!(
+                "{succeeded} of {all} are done, {open} are under way, of which {} are parked ({first})",
+                parked.len()
+            ),
+        };
+        if items == cx.operation.items && cx.operation.waiting.as_deref() == Some(&reason) {
+            return Ok(Gathered::Pending(Verdict::Wait { reason, until: now + look }.into()));
+        }
+        return Ok(Gathered::Pending(Act::write(move |_, told| {
+            Box::pin(async move {
+                told.items = Some(items);
+                Ok(Verdict::Wait { reason, until: now + look })
+            })
+        })));
+    }
+    Ok(Gathered::Ended(items, succeeded))
+}
+
+/// How each of those that are planned stands.
+#[derive(Debug)]
+struct Tally<'c> {
+    /// The part that speaks for each, if there is one.
+    last: Vec<Option<&'c OperationChild>>,
+    /// Those for which a part is opened now, by their place.
+    opens: Vec<usize>,
+    /// So many did what they were for.
+    succeeded: usize,
+    /// So many are under way.
+    open: usize,
+    /// So many have no part yet.
+    pending: usize,
+}
+
+/// Counts how those stand whose parts are named so, and says for which of the rest the time has come: never more are under way
+/// than `at_once` because of it. What failed in an earlier round is tried again in this one; what was done then stays done.
+fn tally<'c>(prefixes: &[String], children: &'c [OperationChild], round: i64, at_once: usize) -> Tally<'c> {
+    let last: Vec<Option<&OperationChild>> = prefixes
+        .iter()
+        .map(|prefix| {
+            let last = children.iter().rfind(|child| child.opened_for.starts_with(prefix.as_str()));
+            last.filter(|child| {
+                child.state == OperationState::Succeeded
+                    || !child.state.is_final()
+                    || child.opened_for == format!("{prefix}{round}")
+            })
+        })
+        .collect();
+    let count =
+        |such: fn(OperationState) -> bool| last.iter().flatten().filter(|child| such(child.state)).count();
+    let succeeded = count(|state| state == OperationState::Succeeded);
+    let open = count(|state| !state.is_final());
+    let waiting: Vec<usize> =
+        last.iter().enumerate().filter(|(_, child)| child.is_none()).map(|(place, _)| place).collect();
+    let pending = waiting.len();
+    let opens = waiting.into_iter().take(at_once.saturating_sub(open)).collect();
+    Tally { last, opens, succeeded, open, pending }
+}
+
+fn item(member: &Member, child: Option<&OperationChild>) -> Item {
+    let state = match child.map(|child| child.state) {
+        None => ItemState::Pending,
+        Some(OperationState::Succeeded) => ItemState::Succeeded,
+        Some(OperationState::Parked) => ItemState::Parked,
+        Some(state) if state.is_final() => ItemState::Failed,
+        Some(_) => ItemState::Running,
+    };
+    Item {
+        id: member.id.to_string(),
+        name: member.name.clone(),
+        state,
+        operation_id: child.map(|child| child.id),
+        message: child
+            .filter(|child| child.state != OperationState::Succeeded)
+            .and_then(|child| child.says.clone()),
+    }
+}
+
+/// What the failures say, the first few of them.
+pub(crate) fn failures(items: &[Item]) -> String {
+    let failed: Vec<String> = items
+        .iter()
+        .filter(|item| item.state == ItemState::Failed)
+        .map(|item| format!("{}: {}", item.name, item.message.as_deref().unwrap_or("it gave no reason")))
+        .collect();
+    let shown = failed.iter().take(3).cloned().collect::<Vec<_>>().join("; ");
+    match failed.len() {
+        0..=3 => shown,
+        all => format!("{shown}; and {} more", all - 3),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use muster_ids::World;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const STATES: [OperationState; 6] = [
+        OperationState::Running,
+        OperationState::Parked,
+        OperationState::Succeeded,
+        OperationState::Failed,
+        OperationState::Cancelled,
+        OperationState::Superseded,
+    ];
+
+    fn child(world: &World, prefix: &str, round: i64, state: OperationState) -> OperationChild {
+        OperationChild {
+            id: world.id(),
+            kind: "member.add".to_owned(),
+            subject_id: world.uuid(),
+            state,
+            opened_for: format!("{prefix}{round}"),
+            reason: None,
+            says: None,
+        }
+    }
+
+    proptest! {
+        /// Whatever became of the parts so far: the pace is kept, nothing is done twice, and something goes on until all ended.
+        #[test]
+        fn the_pace_is_kept_and_all_come_to_their_end(
+            members in 1usize..20,
+            at_once in 1usize..6,
+            rounds in 0i64..3,
+            outcomes in prop::collection::vec(0usize..6, 1..200),
+        ) {
+            let world = World::for_tests(1);
+            let prefixes: Vec<String> = (0..members).map(|n| format!("each/member.add m{n:03}/")).collect();
+            let mut children: Vec<OperationChild> = Vec::new();
+            let mut done: BTreeMap<usize, usize> = BTreeMap::new();
+            let mut outcome = outcomes.iter().cycle();
+            for round in 0..=rounds {
+                for _ in 0..500 {
+                    let found = tally(&prefixes, &children, round, at_once);
+                    prop_assert!(found.open + found.opens.len() <= at_once.max(found.open));
+                    prop_assert!(found.succeeded + found.open + found.pending <= members);
+                    let ended = found.open == 0 && found.pending == 0;
+                    // As long as anything is left there is something to do or to wait for.
+                    prop_assert!(ended || found.open > 0 || !found.opens.is_empty());
+                    if ended {
+                        break;
+                    }
+                    let opens = found.opens.clone();
+                    for place in opens {
+                        prop_assert!(!done.contains_key(&place), "it was done already");
+                        children.push(child(&world, &prefixes[place], round, OperationState::Running));
+                    }
+                    // One that is under way ends, or is parked and then ends.
+                    let next = STATES[*outcome.next().unwrap()];
+                    if let Some(under_way) = children.iter_mut().find(|child| !child.state.is_final()) {
+                        let stuck = under_way.state == OperationState::Parked && !next.is_final();
+                        let stays = next == OperationState::Running;
+                        under_way.state = if stuck || stays { OperationState::Failed } else { next };
+                        if next == OperationState::Succeeded {
+                            let name = under_way.opened_for.clone();
+                            let place = prefixes.iter().position(|prefix| name.starts_with(prefix.as_str())).unwrap();
+                            *done.entry(place).or_default() += 1;
+                        }
+                    }
+                }
+                let found = tally(&prefixes, &children, round, at_once);
+                prop_assert_eq!((found.open, found.pending), (0, 0), "it came to no end");
+                prop_assert_eq!(found.succeeded, done.len());
+            }
+            prop_assert!(done.values().all(|times| *times == 1));
+        }
+    }
+
+    #[test]
+    fn those_that_are_under_way_count_wherever_they_stand() {
+        let world = World::for_tests(1);
+        let prefixes: Vec<String> = (0..3).map(|n| format!("each/member.drain m{n}/")).collect();
+        let children = [
+            child(&world, &prefixes[0], 0, OperationState::Failed),
+            child(&world, &prefixes[1], 0, OperationState::Running),
+            child(&world, &prefixes[2], 0, OperationState::Running),
+        ];
+        let found = tally(&prefixes, &children, 1, 2);
+        assert_eq!((found.opens, found.open, found.pending), (Vec::new(), 2, 1));
+    }
+
+    #[test]
+    fn a_few_failures_are_named_and_the_rest_counted() {
+        let item = |n: usize, state: ItemState| Item {
+            id: n.to_string(),
+            name: format!("m{n}"),
+            state,
+            operation_id: None,
+            message: (n != 2).then(|| "no".to_owned()),
+        };
+        let mut items = vec![item(0, ItemState::Succeeded)];
+        assert_eq!(failures(&items), "");
+        items.extend((1..=3).map(|n| item(n, ItemState::Failed)));
+        assert_eq!(failures(&items), "m1: no; m2: it gave no reason; m3: no");
+        items.extend((4..=5).map(|n| item(n, ItemState::Failed)));
+        assert_eq!(failures(&items), "m1: no; m2: it gave no reason; m3: no; and 2 more");
+    }
+}

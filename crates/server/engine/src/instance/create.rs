@@ -1,0 +1,60 @@
+//! Launching an app: its members are added (−removed) · every component is seen to have what it needs.
+
+use futures::future::BoxFuture;
+use muster_db::Result;
+use muster_model::event::EventType;
+use muster_model::instance::{Instance, InstanceFailure, InstanceState};
+use muster_model::operation::OperationState;
+use serde_json::json;
+
+use super::start::START;
+use super::subject::{path, subject};
+use super::verify_running::VERIFY_RUNNING;
+use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, StepCx};
+use crate::{Act, Verdict};
+
+/// `instance.create`.
+pub const CREATE: Definition = Definition {
+    kind: "instance.create",
+    steps: &[START, VERIFY_RUNNING],
+    on_failure: OnFailure::Undo,
+    at_deadline: AtDeadline::Undo,
+    cancellable: true,
+    no_return: Some("verify_running"),
+    abandon: Abandon::Undo,
+    unblock_by: "tenant",
+    settle,
+};
+
+/// What did not come to run is failed, and is decommissioned like any other. If the undo left nothing of it, its name is free.
+fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let instance = subject(cx).await?;
+        let over = !matches!(instance.state, InstanceState::Created | InstanceState::Starting);
+        if state == OperationState::Succeeded || over {
+            return Ok(Verdict::done().into());
+        }
+        let reason = match (state, cx.operation.reason.as_deref()) {
+            (OperationState::Cancelled, _) => InstanceFailure::Cancelled,
+            (_, Some("deadline_passed")) => InstanceFailure::DeadlinePassed,
+            _ => InstanceFailure::BelowMinimum,
+        };
+        let message = cx.operation.message.clone();
+        let now = cx.now;
+        Ok(Act::write(move |tx, told| {
+            Box::pin(async move {
+                let after = Instance {
+                    state: InstanceState::Failed,
+                    reason: Some(reason),
+                    message,
+                    ..instance.clone()
+                };
+                tx.instance_move(&instance, &after, now).await?;
+                tx.instance_free_name(&instance, now).await?;
+                let data = json!({"name": instance.name, "reason": reason, "advice": reason.advice()});
+                told.events.push((EventType::InstanceFailed, path(&after), data));
+                Ok(Verdict::done())
+            })
+        }))
+    })
+}

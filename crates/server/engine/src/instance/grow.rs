@@ -1,0 +1,43 @@
+//! Add the members that an instance should have more of. The undo asks what is under way to end.
+
+use futures::future::BoxFuture;
+use muster_db::Result;
+
+use super::subject::{adding, named};
+use crate::definition::{Step, StepCx, Undo};
+use crate::gather::{Gathered, Planned, TakesOver, failures, gather};
+use crate::member::ADD;
+use crate::{Act, Verdict};
+
+pub(super) const GROW: Step = Step {
+    name: "grow",
+    does: "adds the members that are wanted more",
+    verifies: false,
+    run,
+    undo: Undo::None("those that came stay, and those that did not have taken themselves down"),
+};
+
+const AT_ONCE: usize = 64;
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let members = named(cx, "add").await?;
+        let planned: Vec<Planned> = members
+            .into_iter()
+            .map(|member| Planned { member, definition: &ADD, input: adding(cx) })
+            .collect();
+        if planned.is_empty() {
+            return Ok(Verdict::said("none").into());
+        }
+        Ok(match gather(cx, planned, AT_ONCE, TakesOver::Nothing).await? {
+            Gathered::Pending(act) => super::shrink::among_all(cx, act),
+            Gathered::Ended(items, done) if items.len() == done => {
+                super::shrink::ended(cx, items, Verdict::said(format!("{done} more work")))
+            }
+            Gathered::Ended(items, done) => {
+                let message = format!("{done} of {} work; {}", items.len(), failures(&items));
+                super::shrink::ended(cx, items, Verdict::Refused { reason: "some_failed", message })
+            }
+        })
+    })
+}

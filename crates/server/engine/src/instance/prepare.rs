@@ -1,0 +1,50 @@
+//! Write down which release an instance should run from now on and with what configuration, and what it ran before.
+
+use futures::future::BoxFuture;
+use muster_db::{Result, StoreError};
+use muster_ids::AppVersionId;
+use muster_model::instance::Instance;
+use serde_json::Value;
+
+use super::subject::subject;
+use crate::definition::{Step, StepCx, Undo};
+use crate::{Act, Verdict};
+
+pub(super) const PREPARE: Step = Step {
+    name: "prepare",
+    does: "writes down which release it should run",
+    verifies: false,
+    run,
+    undo: Undo::None("the way back is a rollback, which says so itself"),
+};
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let instance = subject(cx).await?;
+        let read = |name: &str| -> Option<AppVersionId> { cx.operation.input[name].as_str()?.parse().ok() };
+        let to = read("app_version_id").ok_or(StoreError::Corrupt("a release to go to"))?;
+        let from = read("from").unwrap_or(instance.app_version_id);
+        let config = match &cx.operation.input["config"] {
+            Value::Null => instance.config.clone(),
+            config => config.clone(),
+        };
+        if instance.app_version_id == to && instance.config == config {
+            return Ok(Verdict::said("it is written down").into());
+        }
+        let (now, operation_id) = (cx.now, cx.operation.id);
+        Ok(Act::write(move |tx, _| {
+            Box::pin(async move {
+                let after = Instance {
+                    app_version_id: to,
+                    previous_version_id: Some(from),
+                    previous_config: Some(instance.config.clone()),
+                    config,
+                    operation_id: Some(operation_id),
+                    ..instance.clone()
+                };
+                tx.instance_move(&instance, &after, now).await?;
+                Ok(Verdict::done())
+            })
+        }))
+    })
+}

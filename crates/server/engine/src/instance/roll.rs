@@ -1,0 +1,137 @@
+//! Have member after member run the release that the instance should run: in the order of the components, at their pace.
+
+use std::collections::BTreeSet;
+
+use futures::future::BoxFuture;
+use muster_db::Result;
+use muster_ids::{MemberId, OperationId, TypedId as _};
+use muster_manifest::Manifest;
+use muster_model::instance::Instance;
+use muster_model::member::{Member, MemberState};
+use muster_model::operation::ItemState;
+use muster_model::quorum::{Need, at_work, spare};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::shrink::{among_all, ended};
+use super::subject::{item_of, order, subject};
+use crate::definition::{Step, StepCx, Undo};
+use crate::gather::{Gathered, Planned, TakesOver, failures, gather};
+use crate::member::{UPGRADE, at_rest, manifest_of};
+use crate::{Act, Verdict};
+
+pub(super) const ROLL: Step = Step {
+    name: "roll",
+    does: "has member after member run that release",
+    verifies: false,
+    run,
+    undo: Undo::None("the way back is a rollback, which says so itself"),
+};
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let instance = subject(cx).await?;
+        let manifest = manifest_of(cx, instance.app_version_id).await?;
+        let version = instance.app_version_id;
+        let changed = cx.operation.input["config"].is_object();
+        let left = left_under_way(cx).await?;
+        let mut members = cx.store.member_living(instance.id).await?;
+        let mut resting = BTreeSet::new();
+        for member in &members {
+            if at_rest(cx.store, member).await? {
+                resting.insert(member.id);
+            }
+        }
+        members.retain(|member| {
+            let runs = member.app_version_id == Some(version) && member.state == MemberState::Active;
+            // Who was taken out of work stays out, with what it runs: it is for whoever did that to have it replaced.
+            let concerned =
+                !matches!(member.state, MemberState::Removing | MemberState::Failed | MemberState::Requested)
+                    && !resting.contains(&member.id);
+            match item_of(cx, member) {
+                Some(item) if item.state == ItemState::Succeeded => false,
+                // One whose part was opened is asked for until its item says how that ended.
+                Some(item) if item.operation_id.is_some() => true,
+                _ => concerned && (changed || !runs || left.contains(&member.id.uuid())),
+            }
+        });
+        let Some(wave) = members.iter().map(|member| order(&manifest, member)).min() else {
+            return Ok(Verdict::said("all of them run it").into());
+        };
+        members.retain(|member| order(&manifest, member) == wave);
+        let paces = members
+            .iter()
+            .filter_map(|member| manifest.component(&member.component_key))
+            .map(|component| component.drain_pace.at_once);
+        let pace = usize::try_from(paces.min().unwrap_or(1)).unwrap_or(1).max(1);
+        let spared = spared(cx, &instance, &manifest, &mut members).await?;
+        // The way back from a release that does not work stays open, one by one, also where few work: waiting mends nothing.
+        let pace = pace.min(if cx.operation.kind == "instance.rollback" { spared.max(1) } else { spared });
+        let input = json!({"app_version_id": version});
+        let planned: Vec<Planned> = members
+            .into_iter()
+            .map(|member| Planned { member, definition: &UPGRADE, input: input.clone() })
+            .collect();
+        // What an upgrade that was taken over from has left under way on a member is taken over too.
+        Ok(match gather(cx, planned, pace, TakesOver::Upgrades).await? {
+            Gathered::Pending(act) => among_all(cx, act),
+            Gathered::Ended(items, succeeded) if items.len() == succeeded => {
+                let until = cx.now;
+                ended(cx, items, Verdict::Wait { reason: "the next components follow".to_owned(), until })
+            }
+            Gathered::Ended(items, _) => {
+                let message = failures(&items);
+                ended(cx, items, Verdict::Refused { reason: "some_failed", message })
+            }
+        })
+    })
+}
+
+/// The members that an upgrade which was taken over from still works on, or was about to: those too are brought to this release,
+/// or they would be brought to the other one later.
+async fn left_under_way(cx: &StepCx<'_>) -> Result<BTreeSet<Uuid>> {
+    let before: Option<OperationId> =
+        cx.operation.input["inherited"]["operation"].as_str().and_then(|text| text.parse().ok());
+    let Some(before) = before else { return Ok(BTreeSet::new()) };
+    let children = cx.store.operation_children(before).await?;
+    let open = children.iter().filter(|child| child.kind == UPGRADE.kind && !child.state.is_final());
+    Ok(open.map(|child| child.subject_id).collect())
+}
+
+/// How many may be under way at once without breaking a quorum. Those that do not work anyway come first, and cost nothing.
+async fn spared(
+    cx: &StepCx<'_>,
+    instance: &Instance,
+    manifest: &Manifest,
+    members: &mut [Member],
+) -> Result<usize> {
+    let children = cx.store.operation_children(cx.operation.id).await?;
+    let open = |member: &Member| {
+        let id = member.id.uuid();
+        children.iter().any(|child| child.subject_id == id && !child.state.is_final())
+    };
+    let places = cx.store.member_places(instance.id).await?;
+    let lost = places.iter().filter(|place| place.unreachable_since.is_some());
+    let lost: BTreeSet<MemberId> = lost.map(|place| place.member_id).collect();
+    let living = cx.store.member_living(instance.id).await?;
+    let mut out = lost.clone();
+    out.extend(living.iter().filter(|member| open(member)).map(|member| member.id));
+    let ill = |member: &Member| !member.works() || lost.contains(&member.id);
+    members.sort_by_key(|member| !ill(member));
+    let under_way = members.iter().filter(|member| open(member)).count();
+    let mut free = members.len();
+    for component in cx.store.component_list(instance.id).await? {
+        let mine = || members.iter().filter(|member| member.component_key == component.key);
+        let said = manifest.component(&component.key).and_then(|said| said.quorum);
+        let Some(quorum) = said.filter(|_| component.desired > 0 && mine().any(|member| !open(member)))
+        else {
+            continue;
+        };
+        let need = Need { need: quorum.of(component.desired), desired: component.desired };
+        let working = at_work(&component.key, &living, &out).count();
+        let mine_open = mine().filter(|member| open(member)).count();
+        let cheap = mine().filter(|member| ill(member) && !open(member)).count();
+        free = free.min(cheap + spare(need, working, mine_open));
+    }
+    Ok(under_way + free)
+}

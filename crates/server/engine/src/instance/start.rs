@@ -1,0 +1,174 @@
+//! Add the members of a new instance, component after component in the order that the manifest says. The undo removes them.
+//!
+//! What takes its time and needs nobody else is done for all of them at once: room and cell of a member are there, where that
+//! is possible, before the components work that come before its own. It joins when they do, and never before (`member/join.rs`).
+
+use futures::future::BoxFuture;
+use muster_db::{Result, StoreError};
+use muster_ids::{MemberId, OperationId};
+use muster_manifest::{AppKind, Manifest};
+use muster_model::event::EventType;
+use muster_model::instance::{Instance, InstanceState};
+use muster_model::member::{Member, MemberState};
+use muster_model::operation::{Item, ItemState};
+use muster_wire::cell::Start;
+use serde_json::{Value, json};
+
+use super::shrink::{among_all, ended};
+use super::subject::{adding, order, path, subject};
+use crate::definition::{Step, StepCx, Undo};
+use crate::gather::{Gathered, Planned, TakesOver, failures, gather};
+use crate::member::{ADD, IN_ORDER, REMOVE, manifest_of};
+use crate::{Act, Verdict};
+
+pub(super) const START: Step = Step {
+    name: "start",
+    does: "adds its members, component after component",
+    verifies: false,
+    run,
+    undo: Undo::Run(undo),
+};
+
+const AT_ONCE: usize = 64;
+
+async fn members(cx: &StepCx<'_>) -> Result<Vec<Member>> {
+    let mut members = Vec::new();
+    for item in &cx.operation.items {
+        let id: MemberId = item.id.parse().map_err(|_| StoreError::Corrupt("a member of an operation"))?;
+        members.push(cx.store.member_lookup(id).await?.ok_or(StoreError::Gone("member".to_owned()))?);
+    }
+    Ok(members)
+}
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let instance = subject(cx).await?;
+        if instance.state == InstanceState::Created {
+            let now = cx.now;
+            return Ok(Act::write(move |tx, told| {
+                Box::pin(async move {
+                    let after = Instance { state: InstanceState::Starting, ..instance.clone() };
+                    tx.instance_move(&instance, &after, now).await?;
+                    told.events.push((
+                        EventType::InstanceStarting,
+                        path(&after),
+                        json!({"name": instance.name}),
+                    ));
+                    Ok(Verdict::Wait { reason: "its state is written down".to_owned(), until: now })
+                })
+            }));
+        }
+        let manifest = manifest_of(cx, instance.app_version_id).await?;
+        let members = members(cx).await?;
+        // The first wave that is not through: those after it wait for it, at the latest before they join.
+        let through = |item_of: &Member| {
+            let item = cx.operation.items.iter().find(|item| item.id == item_of.id.to_string());
+            item.is_some_and(|item| matches!(item.state, ItemState::Succeeded | ItemState::Failed))
+        };
+        let wave =
+            members.iter().filter(|member| !through(member)).map(|member| order(&manifest, member)).min();
+        let plan = |member: Member| Planned { member, definition: &ADD, input: adding_in_order(cx) };
+        let (now_due, later): (Vec<Member>, Vec<Member>) =
+            members.into_iter().partition(|member| wave.is_none_or(|wave| order(&manifest, member) <= wave));
+        let next = later.iter().map(|member| order(&manifest, member)).min();
+        let follows = |member: &&Member| Some(order(&manifest, member)) == next;
+        let following: Vec<String> =
+            later.iter().filter(follows).map(|member| member.id.to_string()).collect();
+        let early: Vec<Planned> =
+            later.into_iter().filter(|member| can_be_made_early(&manifest, member)).map(plan).collect();
+        let planned: Vec<Planned> = now_due.into_iter().map(plan).collect();
+        let (items, succeeded) = match gather(cx, planned, AT_ONCE, TakesOver::Nothing).await? {
+            Gathered::Pending(act) => {
+                let acts = match gather(cx, early, AT_ONCE, TakesOver::Nothing).await? {
+                    Gathered::Pending(meanwhile) => vec![among_all(cx, act), among_all(cx, meanwhile)],
+                    // There are none, or none of them could be had, which is said when their turn comes.
+                    Gathered::Ended(..) => vec![among_all(cx, act)],
+                };
+                return Ok(Act::together(acts).unwrap_or_else(|| Verdict::done().into()));
+            }
+            Gathered::Ended(items, succeeded) => (items, succeeded),
+        };
+        // A component whose members cannot be had is not waited for; what comes after it would not work either.
+        if succeeded < items.len() {
+            let message = failures(&items);
+            return Ok(ended(cx, items, Verdict::Refused { reason: "below_minimum", message }));
+        }
+        if next.is_none() {
+            return Ok(ended(cx, items, Verdict::said("all of its members work")));
+        }
+        let verdict = Verdict::Wait { reason: "the next components follow".to_owned(), until: cx.now };
+        Ok(waking(cx, &following, ended(cx, items, verdict)))
+    })
+}
+
+/// Has those of these members looked at that wait for what this act writes down.
+fn waking(cx: &StepCx<'_>, members: &[String], act: Act) -> Act {
+    let waits = |item: &&Item| members.contains(&item.id);
+    let parts: Vec<OperationId> =
+        cx.operation.items.iter().filter(waits).filter_map(|item| item.operation_id).collect();
+    let now = cx.now;
+    let wakes = Act::write(move |tx, _| {
+        Box::pin(async move {
+            for part in parts {
+                tx.operation_wake(part, now).await?;
+            }
+            Ok(Verdict::done())
+        })
+    });
+    Act::together(vec![act, wakes]).unwrap_or_else(|| Verdict::done().into())
+}
+
+/// What each new member is given: it joins in the order of the components.
+fn adding_in_order(cx: &StepCx<'_>) -> Value {
+    let mut input = adding(cx);
+    input[IN_ORDER] = json!(true);
+    input
+}
+
+/// Whether the cell of a member can be there before what its component needs works. Nothing runs in it then that would look for
+/// that, and it is given nothing that somebody else has to bring: all of it comes when the adapter takes it in.
+fn can_be_made_early(manifest: &Manifest, member: &Member) -> bool {
+    manifest.artifact_kind != AppKind::Launchable
+        && manifest.component(&member.component_key).is_some_and(|component| {
+            let runtime = &component.runtime;
+            runtime.secrets.is_empty()
+                && runtime.services.iter().all(|service| service.start == Start::OnRequest)
+        })
+}
+
+fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let mut planned: Vec<Planned> = Vec::new();
+        for member in members(cx).await? {
+            if member.state != MemberState::Removed {
+                planned.push(Planned { member, definition: &REMOVE, input: json!({"force": true}) });
+            }
+        }
+        if planned.is_empty() {
+            return Ok(Verdict::said("none of its members is left").into());
+        }
+        Ok(match gather(cx, planned, AT_ONCE, TakesOver::All).await? {
+            Gathered::Pending(act) => without_items(act),
+            Gathered::Ended(items, succeeded) if items.len() == succeeded => {
+                Verdict::said("its members are removed").into()
+            }
+            Gathered::Ended(items, _) => {
+                Verdict::Refused { reason: "below_minimum", message: failures(&items) }.into()
+            }
+        })
+    })
+}
+
+/// Undoing has items of its own, which must not take the place of what was asked for.
+fn without_items(act: Act) -> Act {
+    match act {
+        Act::Say(verdict) => Act::Say(verdict),
+        Act::Write(write) => Act::write(move |tx, told| {
+            Box::pin(async move {
+                let verdict = write(tx, told).await?;
+                told.items = None;
+                Ok(verdict)
+            })
+        }),
+    }
+}

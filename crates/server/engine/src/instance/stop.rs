@@ -1,0 +1,124 @@
+//! Remove all members of an instance: the components in the order opposite to their start.
+//!
+//! A component begins when nothing counts any more on those that come before it, and that was seen. That their cells are taken
+//! down and wiped by then matters to nobody but whoever waits.
+
+use futures::future::BoxFuture;
+use muster_db::{Result, StoreError};
+use muster_ids::MemberId;
+use muster_manifest::Manifest;
+use muster_model::event::EventType;
+use muster_model::instance::{Instance, InstanceState};
+use muster_model::member::Member;
+use muster_model::operation::{ItemState, OperationState, StepState};
+use serde_json::json;
+
+use super::shrink::{among_all, ended};
+use super::subject::{item_of, order, path, subject};
+use crate::definition::{Step, StepCx, Undo};
+use crate::gather::{Gathered, Planned, TakesOver, failures, gather};
+use crate::member::{REMOVE, VERIFY_WITHDRAWN, manifest_of};
+use crate::{Act, Verdict};
+
+pub(super) const STOP: Step = Step {
+    name: "stop",
+    does: "removes its members, component after component",
+    verifies: false,
+    run,
+    undo: Undo::None("what was removed is not brought back"),
+};
+
+const AT_ONCE: usize = 64;
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let instance = subject(cx).await?;
+        if !matches!(instance.state, InstanceState::Stopping | InstanceState::Stopped) {
+            let (now, operation_id) = (cx.now, cx.operation.id);
+            return Ok(Act::write(move |tx, told| {
+                Box::pin(async move {
+                    let after = Instance {
+                        state: InstanceState::Stopping,
+                        operation_id: Some(operation_id),
+                        reconcile_due_at: None,
+                        ..instance.clone()
+                    };
+                    tx.instance_move(&instance, &after, now).await?;
+                    told.events.push((
+                        EventType::InstanceStopping,
+                        path(&after),
+                        json!({"name": instance.name}),
+                    ));
+                    Ok(Verdict::Wait { reason: "its state is written down".to_owned(), until: now })
+                })
+            }));
+        }
+        let manifest = manifest_of(cx, instance.app_version_id).await?;
+        let mut members = cx.store.member_living(instance.id).await?;
+        // One that is gone is asked for until its item says so.
+        for item in cx.operation.items.iter().filter(|item| item.state != ItemState::Succeeded) {
+            let id: MemberId =
+                item.id.parse().map_err(|_| StoreError::Corrupt("a member of an operation"))?;
+            if !members.iter().any(|member| member.id == id) {
+                members.extend(cx.store.member_lookup(id).await?);
+            }
+        }
+        members.retain(|member| item_of(cx, member).is_none_or(|item| item.state != ItemState::Succeeded));
+        if members.is_empty() {
+            return Ok(Verdict::said("it has no members").into());
+        }
+        let last = begun(cx, &manifest, &members).await?;
+        members.retain(|member| order(&manifest, member) >= last);
+        // All of it goes: nobody has to take over the work of those that go first.
+        let force = json!({"force": is_forced(cx), "with_instance": true});
+        let planned: Vec<Planned> = members
+            .into_iter()
+            .map(|member| Planned { member, definition: &REMOVE, input: force.clone() })
+            .collect();
+        Ok(match gather(cx, planned, AT_ONCE, TakesOver::All).await? {
+            Gathered::Pending(act) => among_all(cx, act),
+            Gathered::Ended(items, done) if items.len() == done => {
+                let until = cx.now;
+                ended(cx, items, Verdict::Wait { reason: "the next components follow".to_owned(), until })
+            }
+            Gathered::Ended(items, _) => {
+                let message = failures(&items);
+                ended(cx, items, Verdict::Refused { reason: "some_failed", message })
+            }
+        })
+    })
+}
+
+/// The component whose turn it is: all that come before it in this are gone, or withdrawn and seen to be.
+async fn begun(cx: &StepCx<'_>, manifest: &Manifest, members: &[Member]) -> Result<u32> {
+    let mut waves: Vec<u32> = members.iter().map(|member| order(manifest, member)).collect();
+    waves.sort_unstable();
+    waves.dedup();
+    while let (Some(wave), true) = (waves.last().copied(), waves.len() > 1) {
+        for member in members.iter().filter(|member| order(manifest, member) == wave) {
+            if !withdrawn(cx, member).await? {
+                return Ok(wave);
+            }
+        }
+        waves.pop();
+    }
+    Ok(waves.first().copied().unwrap_or_default())
+}
+
+fn is_forced(cx: &StepCx<'_>) -> bool {
+    cx.operation.input["force"] == json!(true)
+}
+
+/// Whether the part that removes a member has seen that nothing counts on it any more. By force the next component does not wait
+/// for one that cannot see it: it may count on that very component, and sees it when that is removed.
+async fn withdrawn(cx: &StepCx<'_>, member: &Member) -> Result<bool> {
+    let Some(part) = item_of(cx, member).and_then(|item| item.operation_id) else { return Ok(false) };
+    let Some(part) = cx.store.operation_lookup(part).await?.filter(|part| part.kind == REMOVE.kind) else {
+        return Ok(false);
+    };
+    let Some(step) = part.step(VERIFY_WITHDRAWN.name) else { return Ok(false) };
+    let patience = cx.timing.task + cx.timing.task;
+    let held_up = part.state == OperationState::Parked
+        || step.started_at.is_some_and(|since| cx.now >= since + patience);
+    Ok(step.state == StepState::Done || is_forced(cx) && held_up)
+}

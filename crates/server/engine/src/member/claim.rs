@@ -1,0 +1,223 @@
+//! Find room for a member: in the allocation that its owner named, or in one that is made for it. The undo gives back what was made.
+
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use muster_db::{OperationChild, Result, StoreError};
+use muster_ids::{AllocationId, TypedId as _};
+use muster_model::allocation::{Allocation, AllocationShape, AllocationState};
+use muster_model::event::EventType;
+use muster_model::instance::Instance;
+use muster_model::member::{Member, MemberFailure, MemberState};
+use muster_model::node::Capacity;
+use muster_model::operation::OperationState;
+use serde_json::json;
+
+use super::subject::{instance, manifest_of, refused, subject, wanted_version};
+use crate::allocation::{CREATE, path as allocation_path};
+use crate::child::{self, Part};
+use crate::definition::{Step, StepCx, Undo};
+use crate::proof::component;
+use crate::{Act, Verdict};
+
+pub(super) const CLAIM: Step = Step {
+    name: "claim",
+    does: "finds room for it: in the allocation that was named, or in one that is made for it",
+    verifies: false,
+    run,
+    undo: Undo::Run(undo),
+};
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let member = subject(cx).await?;
+        if !can_begin(&cx.operation.kind, member.state) {
+            let why = format!("it is {}: there is nothing to find room for", member.state);
+            return Ok(refused(MemberFailure::ProvisionFailed, why).into());
+        }
+        if let Some(child) = child::find(cx, "allocation").await? {
+            return Ok(allocated(cx, &child));
+        }
+        if let Some(id) = member.allocation_id {
+            let held = cx.store.allocation_lookup(id).await?;
+            let held = held.filter(|held| held.state == AllocationState::Active);
+            if let Some(held) = held {
+                return Ok(bind(cx, member, &held));
+            }
+            if !member.allocation_made {
+                let why = "the allocation that was named is not active any more";
+                return Ok(refused(MemberFailure::AllocationEnded, why).into());
+            }
+        }
+        make(cx, member, MemberState::Provisioning, None).await
+    })
+}
+
+/// How far the making of an allocation for a member is.
+pub(super) fn allocated(cx: &StepCx<'_>, child: &OperationChild) -> Act {
+    match child.state {
+        OperationState::Succeeded => Verdict::said("its allocation is there").into(),
+        state if !state.is_final() => child::wait(cx, child),
+        _ => {
+            let reason = match child.reason.as_deref() {
+                Some("no_capacity" | "wait_expired") => MemberFailure::NoCapacity,
+                _ => MemberFailure::ProvisionFailed,
+            };
+            refused(reason, child::why(child)).into()
+        }
+    }
+}
+
+/// Whether a member in this state is one that is yet to come, or is to be made anew: nobody else is put back to work by this.
+fn can_begin(kind: &str, state: MemberState) -> bool {
+    match state {
+        MemberState::Requested | MemberState::Failed | MemberState::Provisioning => true,
+        MemberState::Active => kind == "member.recover",
+        _ => false,
+    }
+}
+
+/// Whether its component wants one more by this: an add that failed had lowered that, and is taken up again.
+fn counts_again(cx: &StepCx<'_>, member: &Member) -> bool {
+    let never_worked = member.active_witness_id.is_none();
+    member.state == MemberState::Failed && never_worked && cx.operation.input["replaces"].is_null()
+}
+
+/// It goes into an allocation that is there.
+fn bind(cx: &StepCx<'_>, member: Member, held: &Allocation) -> Act {
+    let (now, operation_id, shape) = (cx.now, cx.operation.id, held.shape);
+    let name = held.name.clone();
+    let counts_again = counts_again(cx, &member);
+    Act::write(move |tx, _| {
+        Box::pin(async move {
+            if counts_again {
+                tx.component_want(member.instance_id, &member.component_key, 1, 0).await?;
+            }
+            let after = Member {
+                state: MemberState::Provisioning,
+                bound_capacity_shape: Some(shape.as_str().to_owned()),
+                operation_id: Some(operation_id),
+                failure_reason: None,
+                message: None,
+                ..member.clone()
+            };
+            tx.member_move(&member, &after, now).await?;
+            Ok(Verdict::said(format!("it goes into {name}")))
+        })
+    })
+}
+
+/// Opens the making of an allocation for a member, which moves on to `state`. It waits in the queue for capacity until
+/// `wait_until`, if that is given.
+pub(super) async fn make(
+    cx: &StepCx<'_>,
+    member: Member,
+    state: MemberState,
+    wait_until: Option<Timestamp>,
+) -> Result<Act> {
+    let instance = instance(cx, &member).await?;
+    let capacity = capacity_of(cx, &instance, &member).await?;
+    // Who does not say which shape, as a recovery does not, means that of the instance.
+    let asked = cx.operation.input["shape"].as_str().unwrap_or(&instance.shape);
+    let shape = AllocationShape::parse(asked);
+    let taken = cx.store.allocation_by_name(member.project_id, &member.name).await?;
+    if taken.is_some_and(|taken| !taken.state.is_final()) {
+        let why =
+            format!("the project has an allocation called {} already: release or rename it", member.name);
+        return Ok(refused(MemberFailure::ProvisionFailed, why).into());
+    }
+    let id: AllocationId = cx.world.id();
+    let shape = shape.unwrap_or(AllocationShape::GpuSlice);
+    let mut allocation = Allocation {
+        shape,
+        wait_until,
+        ..Allocation::requested(id, member.tenant_id, member.project_id, &member.name, capacity, cx.now)
+    };
+    let opened = child::make(
+        cx,
+        "allocation",
+        Part {
+            definition: &CREATE,
+            subject_kind: "allocation",
+            subject_id: id.uuid(),
+            subject_name: member.name.clone(),
+            input: json!({}),
+            deadline_at: cx.operation.deadline_at,
+        },
+    );
+    allocation.operation_id = Some(opened.id);
+    let (now, look, operation_id) = (cx.now, cx.timing.look, cx.operation.id);
+    let counts_again = counts_again(cx, &member);
+    Ok(Act::write(move |tx, told| {
+        Box::pin(async move {
+            if !tx.quota_take(member.project_id, 1, capacity).await? {
+                let excess = tx.quota_excess(member.project_id, 1, &capacity).await?;
+                return Ok(refused(MemberFailure::NoCapacity, excess));
+            }
+            if counts_again {
+                tx.component_want(member.instance_id, &member.component_key, 1, 0).await?;
+            }
+            tx.allocation_request(&allocation).await?;
+            tx.operation_open(&opened).await?;
+            let after = Member {
+                state,
+                allocation_id: Some(id),
+                allocation_made: true,
+                bound_capacity_shape: Some(shape.as_str().to_owned()),
+                operation_id: Some(operation_id),
+                failure_reason: None,
+                message: None,
+                ..member.clone()
+            };
+            tx.member_move(&member, &after, now).await?;
+            let data =
+                json!({"name": allocation.name, "capacity": allocation.capacity, "member_id": member.id});
+            told.events.push((EventType::AllocationRequested, allocation_path(&allocation), data));
+            Ok(Verdict::Wait { reason: "its allocation is being made".to_owned(), until: now + look })
+        })
+    }))
+}
+
+/// What a member asks for: what the operation says, or else what its instance says of the component, or else the manifest.
+async fn capacity_of(cx: &StepCx<'_>, instance: &Instance, member: &Member) -> Result<Capacity> {
+    let asked = &cx.operation.input["capacity"];
+    let mut said = match asked.get(&member.component_key) {
+        Some(of_component) => of_component.clone(),
+        None => asked.clone(),
+    };
+    if said.is_null() {
+        let components = cx.store.component_list(instance.id).await?;
+        let of = components.into_iter().find(|component| component.key == member.component_key);
+        said = of.and_then(|component| component.capacity).unwrap_or_default();
+    }
+    if said.is_null() {
+        let manifest = manifest_of(cx, wanted_version(cx, instance)).await?;
+        said = json!(component(&manifest, member)?.capacity);
+    }
+    serde_json::from_value(said).map_err(|_| StoreError::Corrupt("a capacity"))
+}
+
+fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let member = subject(cx).await?;
+        // What was there before, with whatever its member keeps in it, is not this operation's to give back.
+        if !child::ever(cx, "allocation").await? {
+            return Ok(Verdict::said("it was given no other room").into());
+        }
+        super::release::give_back(cx, &member).await
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_who_works_or_went_is_begun_with() {
+        let begins = |kind: &str| {
+            let states = MemberState::ALL.iter().filter(|state| can_begin(kind, **state));
+            states.map(|state| state.as_str()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(begins("member.add"), "requested provisioning failed");
+        assert_eq!(begins("member.recover"), "requested provisioning active failed");
+    }
+}

@@ -1,0 +1,121 @@
+//! A member is removed: by the evidence that its cell is gone and its allocation wiped, or by an operator's word for it, and the
+//! two are told apart.
+
+use futures::future::BoxFuture;
+use muster_db::Result;
+use muster_ids::{NodeId, TypedId as _};
+use muster_model::allocation::AllocationState;
+use muster_model::cell::CellState;
+use muster_model::event::EventType;
+use muster_model::member::{Member, MemberFailure, MemberState};
+use muster_model::witness::{Transition, Witness, WitnessKind};
+use serde_json::json;
+
+use super::subject::{path, refused, subject};
+use crate::definition::{Step, StepCx, Undo};
+use crate::proof::cell_of;
+use crate::{Act, Verdict};
+
+pub(super) const CONCLUDE: Step = Step {
+    name: "conclude",
+    does: "sees that nothing is left of it",
+    verifies: true,
+    run,
+    undo: Undo::None("looking changes nothing"),
+};
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let member = subject(cx).await?;
+        if member.state == MemberState::Removed {
+            return Ok(Verdict::said("it is removed").into());
+        }
+        let mut evidence = Vec::new();
+        let mut checked = Vec::new();
+        if let Some(cell) = cell_of(cx, &member).await? {
+            match cell.state {
+                CellState::Gone => {}
+                // It never came to be; what was made of it was seen to be gone by whoever undid it.
+                CellState::Failed => {}
+                state => {
+                    let reason = format!("its cell is {state}, and goes with its allocation");
+                    return Ok(Verdict::Wait { reason, until: cx.now + cx.timing.look }.into());
+                }
+            }
+            checked.push(json!({"what": "its cell", "cell_id": cell.id, "state": cell.state,
+                                "witness_id": cell.gone_witness_id}));
+            if let Some(id) = cell.gone_witness_id {
+                evidence.extend(cx.store.witness_lookup(id).await?);
+            }
+        } else {
+            checked.push(json!({"what": "its cell", "state": "it never had one"}));
+        }
+        if let Some(id) = member.allocation_id.filter(|_| member.allocation_made)
+            && let Some(allocation) = cx.store.allocation_lookup(id).await?
+        {
+            let others = cx.store.member_in(id).await?.iter().any(|other| other.id != member.id);
+            let ended = matches!(allocation.state, AllocationState::Released | AllocationState::Failed);
+            if !ended && !others {
+                let why = format!("the allocation that was made for it is {}", allocation.state);
+                return Ok(refused(MemberFailure::ProvisionFailed, why).into());
+            }
+            checked.push(json!({"what": "its allocation", "allocation_id": id, "state": allocation.state,
+                                "witness_id": allocation.wiped_witness_id}));
+            if let Some(id) = allocation.wiped_witness_id {
+                evidence.extend(cx.store.witness_lookup(id).await?);
+            }
+        }
+        if let Some(step) = cx.operation.step("verify_withdrawn") {
+            checked.push(json!({"what": "that nothing counts on it", "found": step.output}));
+        }
+        let word = evidence.iter().find(|witness| witness.kind == WitnessKind::Attested);
+        let withdrawn =
+            cx.operation.step("verify_withdrawn").map(|step| step.output.clone()).unwrap_or_default();
+        let proved_on: Option<NodeId> = withdrawn["node_id"].as_str().and_then(|id| id.parse().ok());
+        let node_id = evidence.last().and_then(|seen| seen.node_id).or(proved_on);
+        // Where its own cell was dead, that answered what should have been checked in it.
+        let kind = match word {
+            Some(word) => word.kind,
+            None if withdrawn["lost"] == json!(true) && node_id.is_some() => WitnessKind::Lost,
+            None => WitnessKind::Witnessed,
+        };
+        let witness = Witness {
+            id: cx.world.id(),
+            subject_id: member.id.uuid(),
+            transition: Transition::Removed,
+            kind,
+            incarnation: member.incarnation,
+            operation_id: Some(cx.operation.id),
+            node_id,
+            task_id: evidence.last().and_then(|seen| seen.task_id),
+            actor_id: word.and_then(|word| word.actor_id.clone()),
+            checked: json!(checked),
+            result: json!({}),
+            at: cx.now,
+        };
+        Ok(write(cx, member, witness))
+    })
+}
+
+fn write(cx: &StepCx<'_>, member: Member, witness: Witness) -> Act {
+    let now = cx.now;
+    Act::write(move |tx, told| {
+        Box::pin(async move {
+            // The instance's row before the member's, as in a look.
+            if witness.kind == WitnessKind::Attested {
+                tx.instance_unwitnessed(member.instance_id, now).await?;
+            }
+            tx.witness_insert(&witness).await?;
+            let after = Member {
+                state: MemberState::Removed,
+                removed_witness_id: Some(witness.id),
+                ..member.clone()
+            };
+            tx.member_move(&member, &after, now).await?;
+            let data = json!({"name": member.name, "component_key": member.component_key,
+                              "witness_id": witness.id, "evidence": witness.kind});
+            told.events.push((EventType::MemberRemoved, path(&after), data));
+            Ok(Verdict::witnessed(witness.id, json!(null)))
+        })
+    })
+}

@@ -1,0 +1,95 @@
+//! Have the adapter take a member in. The undo has it leave again, unless no adapter ever began.
+
+use futures::future::BoxFuture;
+use muster_db::Result;
+use muster_model::adapter::AdapterVerb;
+use muster_model::event::EventType;
+use muster_model::instance::Instance;
+use muster_model::member::{Member, MemberFailure, MemberState};
+use serde_json::json;
+
+use super::subject::{instance, manifest_of, path, refused, subject, wanted_version};
+use crate::adapter::{Answered, LetGo, ask_adapter, ask_to_let_go, asked};
+use crate::definition::{Step, StepCx, Undo};
+use crate::proof::component;
+use crate::{Act, Verdict};
+
+pub(super) const JOIN: Step =
+    Step { name: "join", does: "has the adapter take it in", verifies: false, run, undo: Undo::Run(undo) };
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let member = subject(cx).await?;
+        let instance = instance(cx, &member).await?;
+        if let Some(reason) = comes_first(cx, &instance, &member).await? {
+            return Ok(Verdict::Wait { reason, until: cx.now + cx.timing.look }.into());
+        }
+        if member.state != MemberState::Joining {
+            let now = cx.now;
+            return Ok(Act::write(move |tx, told| {
+                Box::pin(async move {
+                    let after = Member { state: MemberState::Joining, ..member.clone() };
+                    tx.member_move(&member, &after, now).await?;
+                    let data = json!({"name": member.name, "incarnation": member.incarnation});
+                    told.events.push((EventType::MemberJoining, path(&after), data));
+                    Ok(Verdict::Wait { reason: "its state is written down".to_owned(), until: now })
+                })
+            }));
+        }
+        let manifest = manifest_of(cx, wanted_version(cx, &instance)).await?;
+        let input = asked(cx);
+        Ok(match ask_adapter(cx, &manifest, &instance, &member, AdapterVerb::Join, input).await? {
+            Answered::Pending(act) => act,
+            Answered::Done(message) => Verdict::Done { output: json!(null), message, witness: None }.into(),
+            Answered::Failed(why) => refused(MemberFailure::AdapterFailed, why).into(),
+        })
+    })
+}
+
+/// Asked of a member that is added together with others: it joins when all those work whose components come before its own.
+pub(crate) const IN_ORDER: &str = "in_order";
+
+/// Whoever has to work before this member joins, and does not, if anybody. One that failed or went does not either: then nobody
+/// is waited for in vain, because the whole that this is a part of takes all of them down.
+async fn comes_first(cx: &StepCx<'_>, instance: &Instance, member: &Member) -> Result<Option<String>> {
+    if cx.operation.input[IN_ORDER] != json!(true) {
+        return Ok(None);
+    }
+    let manifest = manifest_of(cx, wanted_version(cx, instance)).await?;
+    let own = component(&manifest, member)?.update_order;
+    for before in manifest.components.iter().filter(|other| other.update_order < own) {
+        if let Some((name, state)) = cx.store.member_not_active(instance.id, &before.key).await? {
+            return Ok(Some(format!("it joins when {name} works, which is {state}")));
+        }
+    }
+    Ok(None)
+}
+
+fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let steps = cx.store.adapter_step_of(cx.operation.id).await?;
+        let began = steps.iter().any(|step| step.verb == AdapterVerb::Join && step.attempts > 0);
+        if !began {
+            let (now, operation) = (cx.now, cx.operation.id);
+            return Ok(Act::write(move |tx, _| {
+                Box::pin(async move {
+                    // Between the look and this an adapter may have taken it: then it is looked at once more.
+                    if tx.adapter_step_cancel_of(operation, now).await? {
+                        return Ok(Verdict::Wait {
+                            reason: "an adapter began at this moment".to_owned(),
+                            until: now,
+                        });
+                    }
+                    Ok(Verdict::said("no adapter had begun"))
+                })
+            }));
+        }
+        let member = subject(cx).await?;
+        let instance = instance(cx, &member).await?;
+        let manifest = manifest_of(cx, wanted_version(cx, &instance)).await?;
+        Ok(match ask_to_let_go(cx, &manifest, &instance, &member, AdapterVerb::Leave).await? {
+            LetGo::Pending(act) | LetGo::Done(act) => act,
+            LetGo::Failed(why) => refused(MemberFailure::AdapterFailed, why).into(),
+        })
+    })
+}

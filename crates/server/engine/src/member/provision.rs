@@ -1,0 +1,329 @@
+//! Have a member's cell made, of what its release says. The undo has it destroyed, if it was made by this.
+
+use futures::future::BoxFuture;
+use muster_db::{OperationChild, Result, StoreError, Tx};
+use muster_ids::{AppVersionId, ArtifactId, CellId, TypedId as _};
+use muster_manifest::{Component, Expose, Manifest, RootFrom};
+use muster_model::Labels;
+use muster_model::cell::{Cell, CellState, NodePort, free_host};
+use muster_model::event::EventType;
+use muster_model::member::{Member, MemberFailure, MemberState};
+use muster_model::operation::OperationState;
+use muster_wire::cell::{CellSpec, Ingress, Protocol, Root};
+use serde_json::json;
+
+use super::subject::{instance, manifest_of, refused, subject, wanted_version};
+use super::{share, trust};
+use crate::cell::{CREATE, RESTART, path as cell_path};
+use crate::child::{self, Part};
+use crate::definition::{Step, StepCx, Undo};
+use crate::proof::{cell_of, component};
+use crate::{Act, Verdict, supersede};
+
+pub(super) const PROVISION: Step = Step {
+    name: "provision",
+    does: "has its cell made, of what the release says",
+    verifies: false,
+    run,
+    undo: Undo::Run(undo),
+};
+
+/// The ports of a node that may lead to cells.
+const NODE_PORTS: std::ops::RangeInclusive<i64> = 30_000..=32_767;
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let member = subject(cx).await?;
+        if let Some(child) = child::find(cx, "cell").await? {
+            return match child.state {
+                OperationState::Succeeded => made(cx, member).await,
+                state if !state.is_final() => Ok(child::wait(cx, &child)),
+                _ => Ok(refused(reason_of(&child), child::why(&child)).into()),
+            };
+        }
+        let instance = instance(cx, &member).await?;
+        let version = wanted_version(cx, &instance);
+        let manifest = manifest_of(cx, version).await?;
+        let component = component(&manifest, &member)?;
+        let spec = spec_of(&manifest, component, &member, &instance.name)?;
+        let artifact = artifact_of(cx, version, component).await?;
+        // Before a cell that runs is stopped to be made anew.
+        if let Some(id) = artifact
+            && let Some(why) = trust::refusal_of(cx, id).await?
+        {
+            return Ok(refused(MemberFailure::Permission, why).into());
+        }
+        let living = cell_of(cx, &member).await?.filter(|cell| !cell.state.is_final());
+        match living {
+            Some(cell) => remake(cx, member, cell, &spec, artifact).await,
+            None => make(cx, member, instance.network_id, spec, artifact).await,
+        }
+    })
+}
+
+/// The artifact of a release that a component's cells are made of, if any.
+pub(super) async fn artifact_of(
+    cx: &StepCx<'_>,
+    version: AppVersionId,
+    component: &Component,
+) -> Result<Option<ArtifactId>> {
+    let RootFrom::Artifact(name) = &component.runtime.root else { return Ok(None) };
+    let artifacts = cx.store.app_version_artifacts(version).await?;
+    Ok(artifacts.into_iter().find(|(of, _)| of == name).map(|(_, id)| id))
+}
+
+/// A cell that is there is made anew in its place: state directories, name and address stay. Whoever makes it anew already, or
+/// could not, is taken over from: the cell is held until then.
+async fn remake(
+    cx: &StepCx<'_>,
+    member: Member,
+    cell: Cell,
+    spec: &CellSpec,
+    artifact: Option<ArtifactId>,
+) -> Result<Act> {
+    let spec = spec.clone();
+    let node = share::node(cx, cell.node_id).await?;
+    let under_way = cx.store.operation_open_on(cell.id.uuid()).await?;
+    let mut opened = child::make(cx, "cell", part(cx, &RESTART, &cell));
+    let (now, look, operation_id, world) = (cx.now, cx.timing.look, cx.operation.id, cx.world.clone());
+    Ok(Act::write(move |tx, _| {
+        Box::pin(async move {
+            // Another release may have other ports; those that stay lead to it as before.
+            if let Some(refusal) = share::hold(tx, cell.network_id, node, &spec).await? {
+                return Ok(refusal);
+            }
+            let held = tx.node_port_of_now(cell.id).await?;
+            let Some(ports) = choose_ports(tx, &cell, &spec, &held).await? else { return Ok(no_port()) };
+            tx.node_port_free(cell.id).await?;
+            for port in &ports {
+                tx.node_port_insert(cell.node_id, cell.id, port).await?;
+            }
+            for old in &under_way {
+                supersede(tx, &world, old, &mut opened, now).await?;
+            }
+            tx.cell_remake(&cell, &json!(spec), artifact, now).await?;
+            tx.operation_open(&opened).await?;
+            let after = Member {
+                state: MemberState::Provisioning,
+                operation_id: Some(operation_id),
+                ..member.clone()
+            };
+            tx.member_move(&member, &after, now).await?;
+            Ok(Verdict::Wait { reason: "its cell is being made anew".to_owned(), until: now + look })
+        })
+    }))
+}
+
+async fn make(
+    cx: &StepCx<'_>,
+    member: Member,
+    network_id: muster_ids::NetworkId,
+    spec: CellSpec,
+    artifact_id: Option<ArtifactId>,
+) -> Result<Act> {
+    let allocation = match member.allocation_id {
+        Some(id) => cx.store.allocation_lookup(id).await?,
+        None => None,
+    };
+    let Some((allocation, node_id)) = allocation.and_then(|held| held.node_id.map(|node| (held, node)))
+    else {
+        return Ok(refused(MemberFailure::AllocationEnded, "it has no allocation").into());
+    };
+    let network = cx.store.network_lookup(network_id).await?.ok_or(StoreError::Gone("network".to_owned()))?;
+    let node = share::node(cx, node_id).await?;
+    let id: CellId = cx.world.id();
+    let mut cell = Cell {
+        id,
+        tenant_id: member.tenant_id,
+        project_id: member.project_id,
+        allocation_id: allocation.id,
+        node_id,
+        network_id,
+        name: member.name.clone(),
+        labels: Labels::new(),
+        spec: json!(spec),
+        artifact_id,
+        member_id: Some(member.id),
+        fenced: false,
+        people: spec.people,
+        host: 0,
+        state: CellState::Requested,
+        incarnation: 0,
+        reason: None,
+        message: None,
+        running_witness_id: None,
+        gone_witness_id: None,
+        operation_id: None,
+        created_at: cx.now,
+        updated_at: cx.now,
+        version: 1,
+    };
+    let opened = child::make(cx, "cell", part(cx, &CREATE, &cell));
+    cell.operation_id = Some(opened.id);
+    let (now, look, operation_id) = (cx.now, cx.timing.look, cx.operation.id);
+    Ok(Act::write(move |tx, told| {
+        Box::pin(async move {
+            // Also the lock under which an address is given out.
+            let network = tx
+                .network_ensure(network.id, network.tenant_id, network.project_id, &network.name, now)
+                .await?;
+            let Some(host) = free_host(&tx.cell_hosts(network.id).await?) else {
+                let why = "every address of the instance's network is taken: remove a member first";
+                return Ok(refused(MemberFailure::ProvisionFailed, why));
+            };
+            cell.host = host;
+            if let Some(refusal) = share::hold(tx, network.id, node, &spec).await? {
+                return Ok(refusal);
+            }
+            // Before anything is written: a refusal is committed too, with whatever was written by then.
+            let Some(ports) = choose_ports(tx, &cell, &spec, &[]).await? else { return Ok(no_port()) };
+            tx.cell_request(&cell).await?;
+            for port in &ports {
+                tx.node_port_insert(cell.node_id, cell.id, port).await?;
+            }
+            // Told at once, or they would hear of it when they are next looked at.
+            told.tasks_for.extend(tx.wanted_raise(network.id, node_id).await?);
+            tx.operation_open(&opened).await?;
+            let after = Member { cell_id: Some(id), operation_id: Some(operation_id), ..member.clone() };
+            tx.member_move(&member, &after, now).await?;
+            let data =
+                json!({"name": cell.name, "allocation_id": cell.allocation_id, "member_id": member.id});
+            told.events.push((EventType::CellRequested, cell_path(&cell), data));
+            Ok(Verdict::Wait { reason: "its cell is being made".to_owned(), until: now + look })
+        })
+    }))
+}
+
+fn part<'p>(cx: &StepCx<'_>, definition: &'p crate::Definition, cell: &Cell) -> Part<'p> {
+    Part {
+        definition,
+        subject_kind: "cell",
+        subject_id: cell.id.uuid(),
+        subject_name: cell.name.clone(),
+        input: json!({}),
+        deadline_at: cx.operation.deadline_at,
+    }
+}
+
+/// A port of its node for each that a cell exposes: those that it has, and free ones for the rest. Nothing if there are not enough.
+async fn choose_ports(
+    tx: &mut Tx,
+    cell: &Cell,
+    spec: &CellSpec,
+    held: &[NodePort],
+) -> Result<Option<Vec<NodePort>>> {
+    let mut chosen: Vec<NodePort> = Vec::new();
+    for ingress in &spec.ingress {
+        let protocol = match ingress.protocol {
+            Protocol::Tcp => "tcp",
+            Protocol::Udp => "udp",
+        };
+        let cell_port = i64::from(ingress.port);
+        if let Some(kept) = held.iter().find(|port| port.protocol == protocol && port.cell_port == cell_port)
+        {
+            chosen.push(kept.clone());
+            continue;
+        }
+        let taken = tx.node_port_taken(cell.node_id, protocol).await?;
+        let ours = |port: &i64| chosen.iter().any(|other| other.protocol == protocol && other.port == *port);
+        let free = NODE_PORTS.into_iter().find(|port| !taken.contains(port) && !ours(port));
+        let Some(port) = free else { return Ok(None) };
+        chosen.push(NodePort { protocol: protocol.to_owned(), port, cell_port });
+    }
+    Ok(Some(chosen))
+}
+
+fn no_port() -> Verdict {
+    refused(MemberFailure::ProvisionFailed, "every port of the node that can lead to cells is taken")
+}
+
+/// The cell is there: which incarnation of it, is written down.
+async fn made(cx: &StepCx<'_>, member: Member) -> Result<Act> {
+    let Some(cell) = cell_of(cx, &member).await? else {
+        return Err(StoreError::Corrupt("a cell of a member"));
+    };
+    if member.incarnation == cell.incarnation {
+        return Ok(Verdict::with(json!({"cell_id": cell.id, "incarnation": cell.incarnation})).into());
+    }
+    let now = cx.now;
+    Ok(Act::write(move |tx, _| {
+        Box::pin(async move {
+            let after = Member { incarnation: cell.incarnation, ..member.clone() };
+            tx.member_move(&member, &after, now).await?;
+            Ok(Verdict::with(json!({"cell_id": cell.id, "incarnation": cell.incarnation})))
+        })
+    }))
+}
+
+fn reason_of(child: &OperationChild) -> MemberFailure {
+    match child.reason.as_deref() {
+        Some("artifact_pull") => MemberFailure::ArtifactPull,
+        Some("artifact_untrusted" | "artifact_damaged" | "secret_refused") => MemberFailure::Permission,
+        Some("not_ready" | "deadline_passed") => MemberFailure::BootstrapTimeout,
+        Some("allocation_ended") => MemberFailure::AllocationEnded,
+        _ => MemberFailure::ProvisionFailed,
+    }
+}
+
+/// What a member's cell is made of: pure, from what the release says.
+pub(super) fn spec_of(
+    manifest: &Manifest,
+    component: &Component,
+    member: &Member,
+    instance: &str,
+) -> Result<CellSpec> {
+    let runtime = &component.runtime;
+    let root = match &runtime.root {
+        RootFrom::Host(directories) => Root::Host(directories.clone()),
+        RootFrom::Artifact(name) => {
+            let artifact = manifest.artifacts.iter().find(|artifact| artifact.name == *name);
+            Root::Image(artifact.ok_or(StoreError::Corrupt("an artifact of a manifest"))?.digest.clone())
+        }
+    };
+    let mut environment = runtime.environment.clone();
+    for (key, value) in
+        [("MUSTER_INSTANCE", instance), ("MUSTER_COMPONENT", &component.key), ("MUSTER_MEMBER", &member.name)]
+    {
+        environment.insert(key.to_owned(), value.to_owned());
+    }
+    let exposed = runtime.ports.iter().filter(|port| port.expose == Expose::Node);
+    Ok(CellSpec {
+        root,
+        services: runtime.services.clone(),
+        files: Vec::new(),
+        state: component.state.clone(),
+        environment,
+        gpus: None,
+        egress: runtime.egress,
+        ingress: exposed
+            .map(|port| Ingress { port: port.port, protocol: port.protocol, node_port: None })
+            .collect(),
+        shared: component.shared.clone(),
+        people: runtime.people,
+        secrets: runtime.secrets.clone(),
+        restart: component.restart,
+        stop_after_partition: component.stop_after_partition,
+    })
+}
+
+fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let member = subject(cx).await?;
+        // What was there before stays, with what its member keeps in it.
+        let children = cx.store.operation_children(cx.operation.id).await?;
+        let made = |child: &OperationChild| {
+            child.kind == CREATE.kind && member.cell_id.is_some_and(|cell| cell.uuid() == child.subject_id)
+        };
+        if !children.iter().any(made) {
+            // What is under way there comes to its end first. What cannot by itself is for whoever comes next to take over.
+            let moves =
+                |child: &&OperationChild| !child.state.is_final() && child.state != OperationState::Parked;
+            return Ok(match children.iter().find(moves) {
+                Some(child) => child::wait(cx, child),
+                None => Verdict::said("its cell was there before, and stays").into(),
+            });
+        }
+        // Whatever is still being made is taken over by its destruction, which looks for itself.
+        super::take_down::take_down(cx, &member).await
+    })
+}

@@ -1,0 +1,38 @@
+//! Let it be known that a member works: in the timeline, and to its adapter, which looks at the instance soon.
+
+use futures::future::BoxFuture;
+use muster_db::Result;
+use muster_model::event::EventType;
+use serde_json::json;
+
+use super::subject::{path, subject};
+use crate::definition::{Step, StepCx, Undo};
+use crate::{Act, Verdict};
+
+pub(super) const PUBLISH: Step = Step {
+    name: "publish",
+    does: "lets it be known",
+    verifies: false,
+    run,
+    undo: Undo::None("what was told was so"),
+};
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let member = subject(cx).await?;
+        let event = match cx.operation.kind.as_str() {
+            "member.resume" => EventType::MemberResumed,
+            _ => EventType::MemberAdded,
+        };
+        let now = cx.now;
+        Ok(Act::write(move |tx, told| {
+            Box::pin(async move {
+                tx.instance_suspect(member.instance_id, now).await?;
+                let data = json!({"name": member.name, "component_key": member.component_key,
+                                  "incarnation": member.incarnation, "witness_id": member.active_witness_id});
+                told.events.push((event, path(&member), data));
+                Ok(Verdict::done())
+            })
+        }))
+    })
+}

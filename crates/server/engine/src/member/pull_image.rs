@@ -1,0 +1,56 @@
+//! Fetch and unpack the image of a member's next release on its node while the old cell still works, so that the member is away
+//! for a start and not for a download. A node that cannot have the image, or allows a directory of the release to no cell, says so
+//! before anything is stopped.
+
+use futures::future::BoxFuture;
+use muster_db::Result;
+use muster_model::cell::Cell;
+use muster_model::member::MemberFailure;
+use muster_model::task::TaskKind;
+use muster_wire::task::Refusal;
+use serde_json::json;
+
+use super::provision::{artifact_of, spec_of};
+use super::subject::{instance, manifest_of, refused, subject, wanted_version};
+use crate::cell::{allocation, order};
+use crate::definition::{Step, StepCx, Undo};
+use crate::proof::{cell_of, component};
+use crate::task::{Asked, ask, refusal};
+use crate::{Act, Verdict};
+
+pub(super) const PULL_IMAGE: Step = Step {
+    name: "pull_image",
+    does: "fetches and unpacks the release's image on its node, while the old cell works",
+    verifies: false,
+    run,
+    undo: Undo::None("an image that is there changes nothing for the cell that runs"),
+};
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let member = subject(cx).await?;
+        let instance = instance(cx, &member).await?;
+        let version = wanted_version(cx, &instance);
+        let manifest = manifest_of(cx, version).await?;
+        let component = component(&manifest, &member)?;
+        let artifact_id = artifact_of(cx, version, component).await?;
+        let Some(cell) = cell_of(cx, &member).await?.filter(|cell| !cell.state.is_final()) else {
+            return Ok(Verdict::said("it has no cell whose work could go on meanwhile").into());
+        };
+        let spec = spec_of(&manifest, component, &member, &instance.name)?;
+        let next = Cell { spec: json!(spec), artifact_id, ..cell };
+        let allocation = allocation(cx, &next).await?;
+        let wanted = order(cx, &next, &allocation, TaskKind::ImagePull, "pull").await?;
+        Ok(match ask(cx, &wanted).await? {
+            Asked::Pending(act) => act,
+            Asked::Done(..) => Verdict::said("the image is on its node").into(),
+            Asked::Failed(why) => {
+                let reason = match refusal(cx, &wanted).await? {
+                    Some(Refusal::ArtifactUntrusted | Refusal::ArtifactDamaged) => MemberFailure::Permission,
+                    _ => MemberFailure::ArtifactPull,
+                };
+                refused(reason, why).into()
+            }
+        })
+    })
+}

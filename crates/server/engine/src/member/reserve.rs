@@ -1,0 +1,95 @@
+//! Reserve room for the successor before anything of the old member is touched. Where there is none, the replacement ends here
+//! and the old member is as it was.
+
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use muster_db::{Result, Tx};
+use muster_ids::World;
+use muster_model::allocation::AllocationState;
+use muster_model::member::{Member, MemberFailure, MemberState};
+use muster_model::operation::Operation;
+use serde_json::json;
+
+use super::claim::{allocated, make};
+use super::release::{give_back, keeps};
+use super::subject::refused;
+use super::swap::successor;
+use crate::allocation::open_release;
+use crate::child;
+use crate::definition::{Step, StepCx, Undo};
+use crate::{Act, Timing, Verdict};
+
+pub(super) const RESERVE: Step = Step {
+    name: "reserve",
+    does: "reserves room for the successor, before anything of the old one is touched",
+    verifies: false,
+    run,
+    undo: Undo::Run(undo),
+};
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let new = successor(cx).await?;
+        // A newer replacement goes on with a successor that an older one has brought.
+        if new.state != MemberState::Requested {
+            return Ok(Verdict::said(format!("{} has its room", new.name)).into());
+        }
+        if let Some(child) = child::find(cx, "allocation").await? {
+            return Ok(allocated(cx, &child));
+        }
+        match new.allocation_id {
+            Some(id) if !new.allocation_made => {
+                let held = cx.store.allocation_lookup(id).await?;
+                Ok(match held.filter(|held| held.state == AllocationState::Active) {
+                    Some(held) => Verdict::said(format!("it goes into {}", held.name)).into(),
+                    None => {
+                        let why = "the allocation that was named is not active any more";
+                        refused(MemberFailure::AllocationEnded, why).into()
+                    }
+                })
+            }
+            _ => make(cx, new, MemberState::Requested, wait_until(cx)).await,
+        }
+    })
+}
+
+/// How long to wait in the queue for capacity, where the operation says that it waits. It ends before the operation's deadline,
+/// so that the replacement fails with the reason and is not blocked by its deadline.
+fn wait_until(cx: &StepCx<'_>) -> Option<Timestamp> {
+    let waits = cx.operation.input["wait_for_room"] == json!(true);
+    let until = cx.operation.deadline_at - cx.timing.look * 2;
+    (waits && until > cx.now).then_some(until)
+}
+
+fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        if !child::ever(cx, "allocation").await? {
+            return Ok(Verdict::said("nothing was reserved").into());
+        }
+        let new = successor(cx).await?;
+        give_back(cx, &new).await
+    })
+}
+
+/// Releases what was reserved for a successor that does not come, where its replacement has ended and cannot undo that itself.
+pub(crate) async fn release_reserved(
+    tx: &mut Tx,
+    world: &World,
+    successor: &Member,
+    replace: &Operation,
+    timing: &Timing,
+    now: Timestamp,
+) -> Result<()> {
+    let Some(id) = successor.allocation_id.filter(|_| successor.allocation_made) else { return Ok(()) };
+    let Some(reserved) = tx.allocation_now(id).await?.filter(|held| !held.state.is_final()) else {
+        return Ok(());
+    };
+    let mut under_way = tx.operation_open_on_now(muster_ids::TypedId::uuid(id)).await?;
+    if under_way.iter().any(|operation| operation.kind == "allocation.release") {
+        return Ok(());
+    }
+    if keeps(tx, successor, id, now).await?.is_none() {
+        open_release(tx, world, &reserved, under_way.pop(), replace, timing, now).await?;
+    }
+    Ok(())
+}

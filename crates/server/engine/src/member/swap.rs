@@ -1,0 +1,287 @@
+//! One member takes another's place: the new one comes and the old one goes, in the order that the component declares. One that
+//! was cut off is never waited for: its removal goes on by itself until its node returns, or an operator attests.
+
+use futures::future::BoxFuture;
+use muster_db::{Result, StoreError};
+use muster_ids::{MemberId, TypedId as _};
+use muster_manifest::ReplaceOrder;
+use muster_model::member::{Member, MemberFailure, MemberState};
+use muster_model::operation::OperationState;
+use serde_json::json;
+
+use super::add::{ADD, never_came};
+use super::fence::{cut_off, let_in};
+use super::remove::REMOVE;
+use super::subject::{instance, manifest_of, refused, running_version, subject};
+use crate::child::{self, Part};
+use crate::definition::{Step, StepCx, Undo};
+use crate::proof::component;
+use crate::{Act, Verdict, supersede};
+
+pub(super) const FIRST: Step = Step {
+    name: "first",
+    does: "has the new one come, or the old one go, as its component says",
+    verifies: false,
+    run: first,
+    undo: Undo::Run(undo_first),
+};
+
+pub(super) const SECOND: Step = Step {
+    name: "second",
+    does: "has the old one go, or the new one come",
+    verifies: false,
+    run: second,
+    undo: Undo::None("what has come stays, and what has gone is gone"),
+};
+
+async fn new_first(cx: &StepCx<'_>, old: &Member) -> Result<bool> {
+    if old.fenced {
+        return Ok(true);
+    }
+    let instance = instance(cx, old).await?;
+    let manifest = manifest_of(cx, running_version(old, &instance)).await?;
+    Ok(component(&manifest, old)?.replace_order == ReplaceOrder::NewFirst)
+}
+
+pub(super) async fn successor(cx: &StepCx<'_>) -> Result<Member> {
+    let named = cx.operation.input["successor"].as_str();
+    let id: MemberId = named.and_then(|text| text.parse().ok()).ok_or(StoreError::Corrupt("a successor"))?;
+    cx.store.member_lookup(id).await?.ok_or(StoreError::Gone("member".to_owned()))
+}
+
+/// Which of the two a step does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Half {
+    Come,
+    Go,
+}
+
+impl Half {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Come => "come",
+            Self::Go => "go",
+        }
+    }
+
+    async fn run(self, cx: &StepCx<'_>, old: &Member) -> Result<Act> {
+        match self {
+            Self::Come => come(cx).await,
+            Self::Go => go(cx, old).await,
+        }
+    }
+}
+
+fn first<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let old = subject(cx).await?;
+        // What was begun goes on: neither a node that is heard again nor another release turns it round.
+        let half = match (child::ever(cx, "add").await?, child::ever(cx, "remove").await?) {
+            (true, _) => Half::Come,
+            (_, true) => Half::Go,
+            (false, false) => {
+                let goes = matches!(old.state, MemberState::Removing | MemberState::Removed);
+                if goes && cx.operation.input["inherited"].is_null() {
+                    let why =
+                        format!("{} is {} by another operation: nobody takes its place", old.name, old.state);
+                    return Ok(refused(MemberFailure::Cancelled, why).into());
+                }
+                match new_first(cx, &old).await? {
+                    true => Half::Come,
+                    false if cx.operation.input["successor_first"] == json!(true) => {
+                        let why = format!(
+                            "{} would stop before {} starts, which this operation does not allow",
+                            old.name,
+                            successor(cx).await?.name
+                        );
+                        return Ok(refused(MemberFailure::Cancelled, why).into());
+                    }
+                    false => Half::Go,
+                }
+            }
+        };
+        Ok(match half.run(cx, &old).await? {
+            Act::Say(Verdict::Done { message, witness, .. }) => {
+                Verdict::Done { output: json!({"done": half.as_str()}), message, witness }.into()
+            }
+            act => act,
+        })
+    })
+}
+
+fn second<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let old = subject(cx).await?;
+        // Which was first is what was done first, whatever has become of the new one since.
+        let done = cx.operation.step("first").map(|step| step.output["done"].clone());
+        let half = if done == Some(json!(Half::Go.as_str())) { Half::Come } else { Half::Go };
+        half.run(cx, &old).await
+    })
+}
+
+async fn come(cx: &StepCx<'_>) -> Result<Act> {
+    let new = successor(cx).await?;
+    if let Some(child) = child::standing(cx, "add").await? {
+        return Ok(match child.state {
+            OperationState::Succeeded => Verdict::said(format!("{} works", new.name)).into(),
+            state if !state.is_final() => child::wait(cx, &child),
+            _ => refused(MemberFailure::ProvisionFailed, child::why(&child)).into(),
+        });
+    }
+    if new.state == MemberState::Active {
+        return Ok(Verdict::said(format!("{} works", new.name)).into());
+    }
+    let asked = &cx.operation.input;
+    let mut input = json!({"app_version_id": asked["app_version_id"], "capacity": asked["capacity"],
+                           "shape": asked["shape"]});
+    input["replaces"] = json!(cx.operation.subject_name);
+    let opened = child::make(cx, "add", part(cx, &ADD, &new, input));
+    let (now, look) = (cx.now, cx.timing.look);
+    Ok(Act::write(move |tx, _| {
+        Box::pin(async move {
+            tx.operation_open(&opened).await?;
+            Ok(Verdict::Wait { reason: format!("{} takes its place", new.name), until: now + look })
+        })
+    }))
+}
+
+async fn go(cx: &StepCx<'_>, old: &Member) -> Result<Act> {
+    let fenced = old.fenced;
+    if old.state == MemberState::Removed {
+        return Ok(Verdict::said(format!("{} is removed", old.name)).into());
+    }
+    if let Some(child) = child::find(cx, "remove").await? {
+        return Ok(match child.state {
+            OperationState::Succeeded => Verdict::said(format!("{} is removed", old.name)).into(),
+            _ if fenced => {
+                let says =
+                    format!("{} is cut off, and is removed by {} when its node is heard", old.name, child.id);
+                Verdict::said(says).into()
+            }
+            state if !state.is_final() => child::wait(cx, &child),
+            _ => refused(MemberFailure::ProvisionFailed, child::why(&child)).into(),
+        });
+    }
+    let forced = fenced || cx.operation.input["force"] == json!(true);
+    let mut opened = child::make(cx, "remove", part(cx, &REMOVE, old, json!({"force": forced})));
+    opened.deadline_at = cx.now + cx.timing.release;
+    // This operation holds the member itself; its part works under that.
+    opened.touches.clear();
+    let under_way = cx.store.operation_open_on(old.id.uuid()).await?;
+    let under_way = under_way.into_iter().find(|other| other.kind == "member.remove");
+    let (now, look, name, world) = (cx.now, cx.timing.look, old.name.clone(), cx.world.clone());
+    Ok(Act::write(move |tx, _| {
+        Box::pin(async move {
+            if let Some(under_way) = under_way {
+                supersede(tx, &world, &under_way, &mut opened, now).await?;
+            }
+            tx.operation_open(&opened).await?;
+            Ok(Verdict::Wait { reason: format!("{name} is being removed"), until: now + look })
+        })
+    }))
+}
+
+fn part<'p>(
+    cx: &StepCx<'_>,
+    definition: &'p crate::Definition,
+    member: &Member,
+    input: serde_json::Value,
+) -> Part<'p> {
+    Part {
+        definition,
+        subject_kind: "member",
+        subject_id: member.id.uuid(),
+        subject_name: member.name.clone(),
+        input,
+        deadline_at: cx.operation.deadline_at,
+    }
+}
+
+/// The new one goes again, if it came first; an add that failed has taken itself down.
+fn undo_first<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let new = successor(cx).await?;
+        if child::ever(cx, "remove").await? {
+            return undo_removal(cx).await;
+        }
+        if let Some(child) = child::standing(cx, "add").await?.filter(|child| !child.state.is_final()) {
+            let (now, look) = (cx.now, cx.timing.look);
+            return Ok(Act::write(move |tx, _| {
+                Box::pin(async move {
+                    child::cancel(tx, child.id, now).await?;
+                    Ok(Verdict::Wait { reason: format!("{} has to end first", child.id), until: now + look })
+                })
+            }));
+        }
+        if matches!(new.state, MemberState::Removed | MemberState::Failed | MemberState::Requested) {
+            return Ok(Verdict::said(format!("{} is {}", new.name, new.state)).into());
+        }
+        if let Some(child) = child::find(cx, "undo remove").await? {
+            return Ok(match child.state {
+                OperationState::Succeeded => Verdict::said(format!("{} is removed", new.name)).into(),
+                state if !state.is_final() => child::wait(cx, &child),
+                _ => refused(MemberFailure::ProvisionFailed, child::why(&child)).into(),
+            });
+        }
+        let opened = child::make(cx, "undo remove", part(cx, &REMOVE, &new, json!({"force": true})));
+        let (now, look, name) = (cx.now, cx.timing.look, new.name);
+        Ok(Act::write(move |tx, _| {
+            Box::pin(async move {
+                tx.operation_open(&opened).await?;
+                Ok(Verdict::Wait { reason: format!("{name} is being removed"), until: now + look })
+            })
+        }))
+    })
+}
+
+/// The old one went first, and is not brought back: what is left of this is a removal, and its component wants one less.
+async fn undo_removal(cx: &StepCx<'_>) -> Result<Act> {
+    let old = subject(cx).await?;
+    if old.state != MemberState::Removed {
+        let reason = format!("{} is on its way out, and has to be gone first", old.name);
+        return Ok(Verdict::Wait { reason, until: cx.now + cx.timing.look }.into());
+    }
+    Ok(Act::write(move |tx, _| {
+        Box::pin(async move {
+            tx.component_want(old.instance_id, &old.component_key, -1, 0).await?;
+            Ok(Verdict::said(format!("{} is removed, and is not brought back", old.name)))
+        })
+    }))
+}
+
+/// Whether a new one has come, and counts among those that are wanted.
+pub(crate) fn stays(new: &Member) -> bool {
+    match new.state {
+        MemberState::Requested | MemberState::Removing | MemberState::Removed => false,
+        _ => !new.never_worked(),
+    }
+}
+
+/// One whose turn to come never came is failed, and never takes anybody's place. Whoever stays is let in again where it was cut
+/// off for that.
+pub(super) fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        if state == OperationState::Succeeded {
+            return Ok(Verdict::done().into());
+        }
+        let (new, old) = (successor(cx).await?, subject(cx).await?);
+        let cut_off = cut_off(cx, &old).await?;
+        // Parts are counted by what they are a part of.
+        let counted = cx.operation.parent_id.is_none() && old.never_worked() && !stays(&new);
+        let (now, message) = (cx.now, cx.operation.message.clone());
+        Ok(Act::write(move |tx, told| {
+            Box::pin(async move {
+                if counted {
+                    tx.component_want(old.instance_id, &old.component_key, -1, 0).await?;
+                }
+                if let Some(cell) = cut_off {
+                    let_in(tx, told, &old, &cell, now).await?;
+                }
+                if new.state == MemberState::Requested {
+                    never_came(tx, told, new, state, message, now).await?;
+                }
+                Ok(Verdict::done())
+            })
+        }))
+    })
+}

@@ -1,0 +1,82 @@
+//! Have the adapter take a member out of work. The undo has it put back, and looks.
+
+use futures::future::BoxFuture;
+use muster_db::Result;
+use muster_model::adapter::AdapterVerb;
+use muster_model::event::EventType;
+use muster_model::member::{Member, MemberFailure, MemberState};
+use serde_json::json;
+
+use super::subject::{instance, manifest_of, path, refused, running_version, subject};
+use super::verify_active::see_active;
+use crate::adapter::{Answered, LetGo, ask_adapter, ask_to_let_go, asked};
+use crate::definition::{Step, StepCx, Undo};
+use crate::{Act, Verdict};
+
+pub(super) const TAKE_OUT: Step = Step {
+    name: "take_out",
+    does: "has the adapter take it out of work",
+    verifies: false,
+    run,
+    undo: Undo::Run(undo),
+};
+
+/// Whether there is work to be taken off a member at all.
+pub(super) fn nothing_to_drain(cx: &StepCx<'_>, member: &Member) -> Option<&'static str> {
+    if cx.operation.input["force"] == json!(true) {
+        return Some("it is forced: nobody waits for its work to end");
+    }
+    match member.state {
+        MemberState::Active | MemberState::Draining => None,
+        MemberState::Drained => Some("it is drained"),
+        _ => Some("no work is on it"),
+    }
+}
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let member = subject(cx).await?;
+        if let Some(why) = nothing_to_drain(cx, &member) {
+            return Ok(Verdict::said(why).into());
+        }
+        if member.state != MemberState::Draining || member.operation_id != Some(cx.operation.id) {
+            let (now, operation_id) = (cx.now, cx.operation.id);
+            return Ok(Act::write(move |tx, told| {
+                Box::pin(async move {
+                    let after = Member {
+                        state: MemberState::Draining,
+                        operation_id: Some(operation_id),
+                        ..member.clone()
+                    };
+                    tx.member_move(&member, &after, now).await?;
+                    told.events.push((EventType::MemberDraining, path(&after), json!({"name": member.name})));
+                    Ok(Verdict::Wait { reason: "its state is written down".to_owned(), until: now })
+                })
+            }));
+        }
+        let instance = instance(cx, &member).await?;
+        let manifest = manifest_of(cx, running_version(&member, &instance)).await?;
+        Ok(match ask_to_let_go(cx, &manifest, &instance, &member, AdapterVerb::Drain).await? {
+            LetGo::Pending(act) | LetGo::Done(act) => act,
+            LetGo::Failed(why) => refused(MemberFailure::AdapterFailed, why).into(),
+        })
+    })
+}
+
+/// Back to work, and seen to be: a state that was left is not reached again on anybody's word.
+fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let member = subject(cx).await?;
+        if !matches!(member.state, MemberState::Draining | MemberState::Drained) {
+            return Ok(Verdict::said(format!("it is {}", member.state)).into());
+        }
+        let instance = instance(cx, &member).await?;
+        let manifest = manifest_of(cx, running_version(&member, &instance)).await?;
+        let input = asked(cx);
+        match ask_adapter(cx, &manifest, &instance, &member, AdapterVerb::Resume, input).await? {
+            Answered::Pending(act) => Ok(act),
+            Answered::Failed(why) => Ok(refused(MemberFailure::AdapterFailed, why).into()),
+            Answered::Done(_) => see_active(cx, member).await,
+        }
+    })
+}

@@ -1,0 +1,68 @@
+//! See for ourselves that a member works; only then is it active.
+
+use futures::future::BoxFuture;
+use muster_db::Result;
+use muster_model::instance::Health;
+use muster_model::member::{Member, MemberFailure, MemberState};
+use muster_model::witness::Transition;
+use serde_json::json;
+
+use super::subject::{instance, manifest_of, refused, running_version, subject, wanted_version};
+use crate::definition::{Step, StepCx, Undo};
+use crate::proof::{Claim, Proof, component, see};
+use crate::{Act, Verdict};
+
+pub(super) const VERIFY_ACTIVE: Step = Step {
+    name: "verify_active",
+    does: "looks at its cell, and runs the checks of its manifest",
+    verifies: true,
+    run,
+    undo: Undo::None("looking changes nothing"),
+};
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let member = subject(cx).await?;
+        see_active(cx, member).await
+    })
+}
+
+/// Looks, and makes a member active by what was seen.
+pub(super) async fn see_active(cx: &StepCx<'_>, member: Member) -> Result<Act> {
+    let instance = instance(cx, &member).await?;
+    let changes = matches!(cx.operation.kind.as_str(), "member.add" | "member.recover" | "member.upgrade");
+    let version = match changes {
+        true => wanted_version(cx, &instance),
+        false => running_version(&member, &instance),
+    };
+    let manifest = manifest_of(cx, version).await?;
+    let checks = &component(&manifest, &member)?.witnesses.active;
+    let evidence = match see(cx, Claim::Works, &manifest, &instance, &member, checks).await? {
+        Proof::Pending(act) => return Ok(act),
+        Proof::Not(why) => return Ok(refused(MemberFailure::NotWitnessed, why).into()),
+        Proof::Seen(evidence) => evidence,
+    };
+    let witness = evidence.witness(cx, &member, Transition::Active);
+    let (now, operation_id) = (cx.now, cx.operation.id);
+    Ok(Act::write(move |tx, _| {
+        Box::pin(async move {
+            tx.witness_insert(&witness).await?;
+            let after = Member {
+                state: MemberState::Active,
+                health: Health::Healthy,
+                health_message: None,
+                health_incarnation: member.incarnation,
+                health_reason: None,
+                health_since: Some(now),
+                app_version_id: Some(version),
+                active_witness_id: Some(witness.id),
+                operation_id: Some(operation_id),
+                failure_reason: None,
+                message: None,
+                ..member.clone()
+            };
+            tx.member_move(&member, &after, now).await?;
+            Ok(Verdict::witnessed(witness.id, json!(null)))
+        })
+    }))
+}

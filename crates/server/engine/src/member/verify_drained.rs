@@ -1,0 +1,56 @@
+//! See for ourselves that no work is on a member and none comes.
+
+use futures::future::BoxFuture;
+use muster_db::Result;
+use muster_model::event::EventType;
+use muster_model::member::{Member, MemberFailure, MemberState};
+use muster_model::witness::Transition;
+use serde_json::json;
+
+use super::subject::{instance, manifest_of, path, refused, running_version, subject};
+use super::take_out::nothing_to_drain;
+use crate::definition::{Step, StepCx, Undo};
+use crate::proof::{Claim, Proof, component, see};
+use crate::{Act, Verdict};
+
+pub(super) const VERIFY_DRAINED: Step = Step {
+    name: "verify_drained",
+    does: "runs the checks that say that no work is on it",
+    verifies: true,
+    run,
+    undo: Undo::None("looking changes nothing"),
+};
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let member = subject(cx).await?;
+        if let Some(why) = nothing_to_drain(cx, &member) {
+            return Ok(Verdict::said(why).into());
+        }
+        let instance = instance(cx, &member).await?;
+        let manifest = manifest_of(cx, running_version(&member, &instance)).await?;
+        let checks = &component(&manifest, &member)?.witnesses.drained;
+        let evidence = match see(cx, Claim::Leaves, &manifest, &instance, &member, checks).await? {
+            Proof::Pending(act) => return Ok(act),
+            Proof::Not(why) => return Ok(refused(MemberFailure::NotWitnessed, why).into()),
+            Proof::Seen(evidence) => evidence,
+        };
+        let witness = evidence.witness(cx, &member, Transition::Drained);
+        let (now, operation_id) = (cx.now, cx.operation.id);
+        Ok(Act::write(move |tx, told| {
+            Box::pin(async move {
+                tx.witness_insert(&witness).await?;
+                let after = Member {
+                    state: MemberState::Drained,
+                    drained_witness_id: Some(witness.id),
+                    operation_id: Some(operation_id),
+                    ..member.clone()
+                };
+                tx.member_move(&member, &after, now).await?;
+                let data = json!({"name": member.name, "witness_id": witness.id, "evidence": witness.kind});
+                told.events.push((EventType::MemberDrained, path(&after), data));
+                Ok(Verdict::witnessed(witness.id, json!(null)))
+            })
+        }))
+    })
+}

@@ -1,0 +1,127 @@
+//! See for ourselves that nothing counts on a member any more, before its cell goes. Where the manifest declares no `removed` checks there is
+//! nothing to run: the platform's own evidence that its cell is gone follows anyway. Running the `drained` checks once more was rejected,
+//! because an adapter's `remove` may stop what they ask.
+
+use futures::future::BoxFuture;
+use muster_db::Result;
+use muster_model::cell::CellState;
+use muster_model::member::{Member, MemberFailure, MemberState};
+use muster_model::witness::WitnessKind;
+use serde_json::json;
+
+use super::subject::{instance, manifest_of, refused, running_version, subject};
+use crate::definition::{Step, StepCx, Undo};
+use crate::proof::{Evidence, Proof, anybody, cell_of, not_checked, run_numbered};
+use crate::{Act, Verdict};
+
+pub(crate) const VERIFY_WITHDRAWN: Step = Step {
+    name: "verify_withdrawn",
+    does: "runs the checks that say that nothing counts on it any more",
+    verifies: true,
+    run,
+    undo: Undo::None("looking changes nothing"),
+};
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let member = subject(cx).await?;
+        if member.state == MemberState::Removed || member.incarnation == 0 {
+            return Ok(Verdict::said("nothing ever counted on it").into());
+        }
+        let instance = instance(cx, &member).await?;
+        let manifest = manifest_of(cx, running_version(&member, &instance)).await?;
+        let forced = cx.operation.input["force"] == json!(true);
+        let declared = match manifest.component(&member.component_key) {
+            // One that never worked is judged by the release that its instance runs by now, which may not know of its like.
+            None => Vec::new(),
+            Some(component) => component.witnesses.removed.clone(),
+        };
+        let nothing_declared = declared.is_empty();
+        let cell = cell_of(cx, &member).await?;
+        let node = match &cell {
+            Some(cell) => cx.store.node_lookup(cell.node_id).await?,
+            None => None,
+        };
+        let heard = node.is_some_and(|node| node.unreachable_since.is_none());
+        let runs = cell.is_some_and(|cell| cell.state == CellState::Running);
+        let inside = can_look_inside(runs, heard, member.fenced, forced);
+        let (mut own, mut others) = (Vec::new(), Vec::new());
+        let mut unasked = Vec::new();
+        for (number, check) in declared.into_iter().enumerate() {
+            if check.place == "self" {
+                own.extend(inside.then_some((number, check)));
+            // With the last of those who could say so gone too, there is nobody left who could count on it.
+            } else if anybody(cx, &instance, &member, &check).await? {
+                others.push((number, check));
+            } else {
+                let why = format!("no member of {} is left to ask", check.place);
+                unasked.push(not_checked(number, &check, &why, &[]));
+            }
+        }
+        let mut evidence = match run_numbered(cx, &manifest, &instance, &member, &own).await? {
+            Proof::Pending(act) => return Ok(act),
+            Proof::Seen(evidence) => evidence,
+            // By force its cell is destroyed whatever it says of itself; only what others say can keep it.
+            Proof::Not(why) if forced => {
+                let checked = json!({"what": "checks in its own cell", "does_not_hold": why, "forced": true});
+                Evidence { checked: vec![checked], ..Evidence::default() }
+            }
+            Proof::Not(why) => return Ok(refused(MemberFailure::NotWitnessed, why).into()),
+        };
+        let with_instance = cx.operation.input["with_instance"] == json!(true);
+        match run_numbered(cx, &manifest, &instance, &member, &others).await? {
+            Proof::Pending(act) => return Ok(act),
+            // By force the whole instance goes: what still counts on this member is removed after it, and then nothing does.
+            Proof::Not(why) if forced && with_instance => {
+                let reason = format!("{why}; waiting for the rest of the instance to be removed");
+                return Ok(Verdict::Wait { reason, until: cx.now + cx.timing.look }.into());
+            }
+            Proof::Not(why) => return Ok(refused(MemberFailure::NotWitnessed, why).into()),
+            Proof::Seen(seen) => evidence.extend(seen),
+        }
+        // Nothing is run that could find its cell dead; where that was proved when it was drained, it leaves as lost.
+        if nothing_declared && let Some(proof) = lost_when_drained(cx, &member).await? {
+            evidence.extend(proof);
+        }
+        let Evidence { mut checked, node, task, lost } = evidence;
+        checked.extend(unasked);
+        Ok(Verdict::with(json!({"checked": checked, "lost": lost, "node_id": node, "task_id": task})).into())
+    })
+}
+
+/// The evidence that this member's cell was dead already when it was drained.
+async fn lost_when_drained(cx: &StepCx<'_>, member: &Member) -> Result<Option<Evidence>> {
+    let Some(id) = member.drained_witness_id else { return Ok(None) };
+    let drained = cx
+        .store
+        .witness_lookup(id)
+        .await?
+        .filter(|drained| drained.kind == WitnessKind::Lost && drained.incarnation == member.incarnation);
+    Ok(drained.map(|drained| Evidence {
+        checked: vec![json!({"what": "its cell", "lost": true, "witness_id": drained.id})],
+        node: drained.node_id,
+        task: drained.task_id,
+        lost: true,
+    }))
+}
+
+/// Inside a cell that does not run, or that nobody can reach, nothing can be run; what others say of it still can. A node that
+/// is only not heard is waited for, unless that is forced.
+fn can_look_inside(runs: bool, heard: bool, fenced: bool, forced: bool) -> bool {
+    runs && !fenced && (heard || !forced)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_waits_for_what_cannot_be_seen_from_inside() {
+        assert!(can_look_inside(true, true, false, false));
+        assert!(can_look_inside(true, true, false, true));
+        assert!(can_look_inside(true, false, false, false), "its node may be heard again");
+        assert!(!can_look_inside(true, false, false, true));
+        assert!(!can_look_inside(false, true, false, false));
+        assert!(!can_look_inside(true, true, true, false));
+    }
+}

@@ -1,0 +1,55 @@
+//! Have the adapter forget a member, which goes. From here on it is being removed, whatever happens.
+
+use futures::future::BoxFuture;
+use muster_db::Result;
+use muster_model::adapter::AdapterVerb;
+use muster_model::event::EventType;
+use muster_model::member::{Member, MemberFailure, MemberState};
+use serde_json::json;
+
+use super::subject::{instance, manifest_of, path, refused, running_version, subject};
+use crate::adapter::{LetGo, ask_to_let_go};
+use crate::definition::{Step, StepCx, Undo};
+use crate::{Act, Verdict};
+
+pub(super) const WITHDRAW: Step = Step {
+    name: "withdraw",
+    does: "has the adapter forget it",
+    verifies: false,
+    run,
+    undo: Undo::None("what the others have forgotten is not brought back"),
+};
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let member = subject(cx).await?;
+        if member.state == MemberState::Removed {
+            return Ok(Verdict::said("it is removed").into());
+        }
+        if member.state != MemberState::Removing || member.operation_id != Some(cx.operation.id) {
+            let (now, operation_id) = (cx.now, cx.operation.id);
+            return Ok(Act::write(move |tx, told| {
+                Box::pin(async move {
+                    let after = Member {
+                        state: MemberState::Removing,
+                        operation_id: Some(operation_id),
+                        ..member.clone()
+                    };
+                    tx.member_move(&member, &after, now).await?;
+                    told.events.push((EventType::MemberRemoving, path(&after), json!({"name": member.name})));
+                    Ok(Verdict::Wait { reason: "its state is written down".to_owned(), until: now })
+                })
+            }));
+        }
+        // What no adapter ever took in, nobody has to forget.
+        if member.incarnation == 0 {
+            return Ok(Verdict::said("no adapter ever heard of it").into());
+        }
+        let instance = instance(cx, &member).await?;
+        let manifest = manifest_of(cx, running_version(&member, &instance)).await?;
+        Ok(match ask_to_let_go(cx, &manifest, &instance, &member, AdapterVerb::Remove).await? {
+            LetGo::Pending(act) | LetGo::Done(act) => act,
+            LetGo::Failed(why) => refused(MemberFailure::AdapterFailed, why).into(),
+        })
+    })
+}

@@ -1,0 +1,98 @@
+//! Do it with each of the members that were named. The undo asks what is under way to end; what was done stays, and is named.
+
+use futures::future::BoxFuture;
+use muster_db::{Result, StoreError};
+use muster_ids::{InstanceId, MemberId, TypedId as _};
+use muster_manifest::Verb;
+use serde_json::Value;
+
+use crate::child;
+use crate::definition::{Step, StepCx, Undo};
+use crate::gather::{Gathered, Planned, TakesOver, failures, gather};
+use crate::member::{manifest_of, of};
+use crate::{Act, Verdict};
+
+pub(super) const EACH: Step =
+    Step { name: "each", does: "does it with each of them", verifies: false, run, undo: Undo::Run(undo) };
+
+/// So many are under way at once where nothing says otherwise.
+const AT_ONCE: usize = 64;
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let verb = cx.operation.kind.strip_prefix("members.").unwrap_or_default();
+        let verb = Verb::ALL.into_iter().find(|known| known.as_str() == verb);
+        let verb = verb.ok_or(StoreError::Corrupt("a verb of members"))?;
+        let mut planned = Vec::new();
+        for item in &cx.operation.items {
+            let id: MemberId =
+                item.id.parse().map_err(|_| StoreError::Corrupt("a member of an operation"))?;
+            let member = cx.store.member_lookup(id).await?.ok_or(StoreError::Gone("member".to_owned()))?;
+            let mut input = cx.operation.input.clone();
+            // Each has its own successor, rounds and purpose.
+            if let Value::Object(object) = &mut input {
+                for key in ["round", "for", "inherited"] {
+                    object.remove(key);
+                }
+                if let Some(successors) = object.remove("successors") {
+                    object.insert("successor".to_owned(), successors[item.id.as_str()].clone());
+                }
+            }
+            planned.push(Planned { member, definition: of(verb).0, input });
+        }
+        let at_once = match verb {
+            Verb::Add | Verb::Resume | Verb::Recover => AT_ONCE,
+            Verb::Drain | Verb::Remove | Verb::Replace => pace(cx, &planned).await?,
+        };
+        let (items, succeeded) = match gather(cx, planned, at_once, TakesOver::Nothing).await? {
+            Gathered::Pending(act) => return Ok(act),
+            Gathered::Ended(items, succeeded) => (items, succeeded),
+        };
+        let all = items.len();
+        Ok(Act::write(move |_, told| {
+            Box::pin(async move {
+                let why = failures(&items);
+                told.items = Some(items);
+                Ok(match succeeded {
+                    done if done == all => Verdict::said(format!("all {all} of them")),
+                    0 => Verdict::Refused { reason: "all_failed", message: format!("none of {all}: {why}") },
+                    done => Verdict::Refused {
+                        reason: "some_failed",
+                        message: format!("{done} of {all} are done; {why}"),
+                    },
+                })
+            })
+        }))
+    })
+}
+
+/// How many may be out of work at once: the slowest pace of the components that are concerned.
+async fn pace(cx: &StepCx<'_>, planned: &[Planned]) -> Result<usize> {
+    let instance = cx.store.instance_lookup(InstanceId::from_uuid(cx.operation.subject_id)).await?;
+    let instance = instance.ok_or(StoreError::Gone("instance".to_owned()))?;
+    let manifest = manifest_of(cx, instance.app_version_id).await?;
+    let paces = planned
+        .iter()
+        .filter_map(|plan| manifest.component(&plan.member.component_key))
+        .map(|component| component.drain_pace.at_once);
+    Ok(usize::try_from(paces.min().unwrap_or(1)).unwrap_or(1).max(1))
+}
+
+fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let children = cx.store.operation_children(cx.operation.id).await?;
+        let open: Vec<_> = children.into_iter().filter(|child| !child.state.is_final()).collect();
+        if open.is_empty() {
+            return Ok(Verdict::said("nothing of it is under way").into());
+        }
+        let (now, look, left) = (cx.now, cx.timing.look, open.len());
+        Ok(Act::write(move |tx, _| {
+            Box::pin(async move {
+                for child in open {
+                    child::cancel(tx, child.id, now).await?;
+                }
+                Ok(Verdict::Wait { reason: format!("{left} of them have to end first"), until: now + look })
+            })
+        }))
+    })
+}

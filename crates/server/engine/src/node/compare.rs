@@ -1,0 +1,218 @@
+//! Have the node say everything of ours that it has, and compare that with what is written, both ways.
+
+use std::collections::BTreeSet;
+
+use futures::future::BoxFuture;
+use muster_db::Result;
+use muster_ids::{AllocationId, CellId, NetworkId};
+use muster_model::allocation::{Allocation, AllocationState};
+use muster_model::cell::{Cell, CellState};
+use muster_model::node::Node;
+use muster_model::task::TaskKind;
+use muster_wire::task::{Details, Findings, Thing, ThingKind};
+use serde_json::json;
+
+use super::subject;
+use crate::definition::{Step, StepCx, Undo};
+use crate::task::{Ask, Asked, ask};
+use crate::{Act, Verdict};
+
+pub(super) const COMPARE: Step = Step {
+    name: "compare",
+    does: "looks at everything of ours on the node, and compares it with what is written",
+    verifies: true,
+    run,
+    undo: Undo::None("looking changes nothing"),
+};
+
+/// So many differences are named in a message.
+const TOLD: usize = 20;
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let node = subject(cx).await?;
+        Ok(match found(cx, &node, "survey").await? {
+            Asked::Pending(act) => act,
+            Asked::Failed(message) => Verdict::Refused { reason: "verify_failed", message }.into(),
+            Asked::Done(_, found) => {
+                let differences = differences(cx, &node, &found).await?;
+                let output = json!({"things": found.things.len(), "orphans": differences.orphans,
+                                    "missing": differences.missing});
+                Verdict::Done { output, message: Some(differences.said(found.things.len())), witness: None }
+                    .into()
+            }
+        })
+    })
+}
+
+/// Asks the node for everything of ours that it has.
+pub(super) async fn found(cx: &StepCx<'_>, node: &Node, purpose: &'static str) -> Result<Asked> {
+    let details = Details::default();
+    ask(
+        cx,
+        &Ask {
+            node: node.id,
+            kind: TaskKind::Survey,
+            purpose: purpose.into(),
+            allocation: None,
+            incarnation: 0,
+            details,
+        },
+    )
+    .await
+}
+
+/// Where a node and what is written of it differ.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Differences {
+    /// Things without rows.
+    pub(super) orphans: Vec<Thing>,
+    /// Rows without things, and what only a person may remove, in words.
+    pub(super) missing: Vec<String>,
+}
+
+impl Differences {
+    pub(super) fn said(&self, things: usize) -> String {
+        if *self == Self::default() {
+            return format!("{things} things looked at: none without a row, and no row without its thing");
+        }
+        let orphans = self.orphans.iter().map(|thing| {
+            let kind = json!(thing.kind);
+            format!("{} {} belongs to nothing", kind.as_str().unwrap_or_default(), thing.name)
+        });
+        let all: Vec<String> = orphans.chain(self.missing.iter().cloned()).collect();
+        let more = all.len().saturating_sub(TOLD);
+        let mut said = all.into_iter().take(TOLD).collect::<Vec<_>>().join("; ");
+        if more > 0 {
+            said.push_str(&format!("; and {more} more"));
+        }
+        said
+    }
+}
+
+/// Reads what is written of the node now, and compares.
+pub(super) async fn differences(cx: &StepCx<'_>, node: &Node, found: &Findings) -> Result<Differences> {
+    let allocations = cx.store.allocation_live_on(node.id).await?;
+    let cells = cx.store.cell_live_on(node.id).await?;
+    let networks = cx.store.network_on_node(node.id).await?;
+    let mut differences =
+        compare(found, &allocations, &cells, &networks.iter().map(|network| network.id).collect());
+    for share in found.things.iter().filter(|thing| thing.kind == ThingKind::Share) {
+        let network = match share.network_id {
+            Some(id) => cx.store.network_lookup(id).await?,
+            None => None,
+        };
+        // Of a network that is not ours it may be another platform's on the same file system: that is not ours to judge. Nor is it swept
+        // away: by the time the node does that, a new instance of the same name may have its files there.
+        if network.is_some_and(|network| network.shared_files.is_none()) {
+            differences.missing.push(format!(
+                "what the cells of {} shared is there, and no row speaks of it: look, and remove it from the shared file system by hand",
+                share.name
+            ));
+        }
+    }
+    Ok(differences)
+}
+
+fn compare(
+    found: &Findings,
+    allocations: &[Allocation],
+    cells: &[Cell],
+    networks: &BTreeSet<NetworkId>,
+) -> Differences {
+    let known: BTreeSet<AllocationId> = allocations.iter().map(|allocation| allocation.id).collect();
+    let living: BTreeSet<CellId> = cells.iter().map(|cell| cell.id).collect();
+    let orphan = |thing: &&Thing| {
+        if thing.kind == ThingKind::Share {
+            return false;
+        }
+        // The innermost owner that a thing names decides.
+        match (thing.cell_id, thing.allocation_id, thing.network_id) {
+            (Some(cell), ..) => !living.contains(&cell),
+            (None, Some(allocation), _) => !known.contains(&allocation),
+            (None, None, Some(network)) => !networks.contains(&network),
+            (None, None, None) => true,
+        }
+    };
+    let orphans = found.things.iter().filter(orphan).cloned().collect();
+    let mut missing = Vec::new();
+    for allocation in allocations.iter().filter(|allocation| allocation.state == AllocationState::Active) {
+        let there = found
+            .places
+            .iter()
+            .any(|place| place.allocation_id == allocation.id && place.incarnation == allocation.incarnation);
+        if !there {
+            missing.push(format!(
+                "the place of allocation {} ({}) is not there: `muster allocation restart` makes it anew",
+                allocation.name, allocation.id
+            ));
+        }
+    }
+    for cell in cells.iter().filter(|cell| cell.state == CellState::Running) {
+        let there = |thing: &Thing| thing.kind == ThingKind::Cell && thing.cell_id == Some(cell.id);
+        // A simulated node has places and no things.
+        if !found.things.is_empty() && !found.things.iter().any(there) {
+            missing.push(format!(
+                "the cell {} ({}) is not there: `muster cell restart` makes it anew",
+                cell.name, cell.id
+            ));
+        }
+    }
+    Differences { orphans, missing }
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_ids::World;
+    use muster_wire::task::Place;
+
+    use super::*;
+    use crate::allocation::tests::allocation;
+    use crate::cell::tests::cell;
+
+    fn thing(allocation_id: Option<AllocationId>, network_id: Option<NetworkId>) -> Thing {
+        Thing { kind: ThingKind::Mount, name: "/m".to_owned(), allocation_id, cell_id: None, network_id }
+    }
+
+    #[test]
+    fn things_without_rows_and_rows_without_things_are_found() {
+        let world = World::for_tests(7);
+        let held = Allocation { state: AllocationState::Active, ..allocation(2) };
+        let place = Place { allocation_id: held.id, incarnation: 2 };
+        let network: NetworkId = world.id();
+        let things = vec![thing(Some(held.id), None), thing(None, Some(network))];
+        let found = Findings { places: vec![place.clone()], things: things.clone(), ..Findings::default() };
+        let rows = std::slice::from_ref(&held);
+        assert_eq!(compare(&found, rows, &[], &[network].into()), Differences::default());
+
+        let strange = vec![thing(Some(world.id()), None), thing(None, Some(world.id())), thing(None, None)];
+        let all = things.into_iter().chain(strange.clone()).collect();
+        let found = Findings { things: all, ..found };
+        assert_eq!(compare(&found, rows, &[], &[network].into()).orphans, strange);
+
+        let older = Findings { places: vec![Place { incarnation: 1, ..place }], ..Findings::default() };
+        assert_eq!(compare(&older, rows, &[], &[].into()).missing.len(), 1);
+    }
+
+    #[test]
+    fn what_a_cell_left_behind_belongs_to_nothing_although_its_allocation_lives() {
+        let world = World::for_tests(7);
+        let held = Allocation { state: AllocationState::Active, ..allocation(2) };
+        let places = vec![Place { allocation_id: held.id, incarnation: 2 }];
+        let living = Cell { allocation_id: held.id, state: CellState::Running, ..cell(&world) };
+        let of = |kind, cell_id| Thing { kind, cell_id: Some(cell_id), ..thing(Some(held.id), None) };
+        let left = of(ThingKind::Mount, world.id());
+        let things = vec![of(ThingKind::Cell, living.id), of(ThingKind::Mount, living.id), left.clone()];
+        let found = Findings { places: places.clone(), things, ..Findings::default() };
+        let rows = std::slice::from_ref(&held);
+        let differences = compare(&found, rows, std::slice::from_ref(&living), &[].into());
+        assert_eq!(differences, Differences { orphans: vec![left], missing: Vec::new() });
+
+        // Of one that should run, a mount is not enough; one that is still being made may have nothing yet.
+        let found = Findings { places, things: vec![of(ThingKind::Mount, living.id)], ..Findings::default() };
+        let missing = compare(&found, rows, std::slice::from_ref(&living), &[].into()).missing;
+        assert!(missing.len() == 1 && missing[0].contains("muster cell restart"), "{missing:?}");
+        let coming = Cell { state: CellState::Provisioning, ..living };
+        assert_eq!(compare(&found, rows, &[coming], &[].into()), Differences::default());
+    }
+}

@@ -1,0 +1,56 @@
+//! Keep new work away from a node that is being emptied.
+
+use futures::future::BoxFuture;
+use muster_db::Result;
+use muster_model::event::EventType;
+use serde_json::json;
+
+use super::subject;
+use crate::definition::{Step, StepCx, Undo};
+use crate::{Act, Verdict};
+
+pub(super) const CORDON: Step = Step {
+    name: "cordon",
+    does: "keeps new allocations away from the node",
+    verifies: false,
+    run,
+    undo: Undo::Run(undo),
+};
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let node = subject(cx).await?;
+        if node.draining {
+            return Ok(Verdict::said("it was kept away before").into());
+        }
+        let now = cx.now;
+        Ok(Act::write(move |tx, told| {
+            Box::pin(async move {
+                tx.node_set_draining(node.id, true, node.cordoned, now).await?;
+                told.events.push((
+                    EventType::NodeDraining,
+                    format!("/v1/nodes/{}", node.id),
+                    json!({"name": node.name}),
+                ));
+                Ok(Verdict::with(json!({"cordoned": node.cordoned})))
+            })
+        }))
+    })
+}
+
+fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let node = subject(cx).await?;
+        if !node.draining {
+            return Ok(Verdict::said("new work was let in before").into());
+        }
+        let now = cx.now;
+        Ok(Act::write(move |tx, _| {
+            Box::pin(async move {
+                tx.node_set_draining(node.id, false, node.cordoned, now).await?;
+                tx.operation_wake_in_line(now, 8).await?;
+                Ok(Verdict::said("new work is let in again"))
+            })
+        }))
+    })
+}

@@ -1,0 +1,157 @@
+//! Wait until nothing is left on the node. Its owners release what they hold; at the deadline, and only if the drain is forced,
+//! the platform does. A drain whose replacements have not ended is not over, however empty the node is.
+
+use futures::future::BoxFuture;
+use muster_db::{OperationChild, Result};
+use muster_ids::{AllocationId, TypedId as _};
+use muster_model::allocation::Allocation;
+use muster_model::event::EventType;
+use muster_model::operation::{Item, ItemState, Operation, OperationState};
+use serde_json::json;
+
+use super::move_members::{blocked, is_forced, member_items, open_moves};
+use super::subject;
+use crate::allocation::{is_kept, open_release, path};
+use crate::definition::{Step, StepCx, Undo};
+use crate::{Act, Verdict};
+
+pub(super) const EMPTY: Step = Step {
+    name: "empty",
+    does: "waits until nothing is left on the node, and releases it at the deadline if that was asked for",
+    verifies: true,
+    run,
+    undo: Undo::None("what its owners released stays released"),
+};
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let node = subject(cx).await?;
+        let living = cx.store.allocation_live_on(node.id).await?;
+        let mut open = Vec::new();
+        for allocation in &living {
+            open.push(cx.store.operation_open_on(allocation.id.uuid()).await?.pop());
+        }
+        let members = cx.store.member_on(node.id).await?;
+        let children = cx.store.operation_children(cx.operation.id).await?;
+        let members = member_items(cx, &members, &children);
+        let items = items(members, &cx.operation.items, &living, &open);
+        let (now, look) = (cx.now, cx.timing.look);
+        let moves: Vec<&OperationChild> = open_moves(&children).collect();
+        // An empty node is no success while a successor of one that was on it is not there.
+        if living.is_empty()
+            && let Some(first) = moves.first()
+        {
+            let why = match first.state {
+                OperationState::Parked => blocked(first),
+                _ => format!("{} ({}) has not ended", first.id, first.kind),
+            };
+            let message =
+                format!("nothing is left on it, but {} members are not replaced yet: {why}", moves.len());
+            let late = now >= cx.operation.deadline_at;
+            return Ok(Act::write(move |_, told| {
+                Box::pin(async move {
+                    told.items = Some(items);
+                    Ok(match late {
+                        true => Verdict::Refused { reason: "deadline_passed", message },
+                        false => Verdict::Wait { reason: message, until: now + look },
+                    })
+                })
+            }));
+        }
+        if living.is_empty() {
+            return Ok(Act::write(move |tx, told| {
+                Box::pin(async move {
+                    // Empty it stays: it is cordoned until an operator says otherwise.
+                    tx.node_set_draining(node.id, false, true, now).await?;
+                    told.items = Some(items);
+                    let data = json!({"name": node.name});
+                    told.events.push((EventType::NodeDrained, format!("/v1/nodes/{}", node.id), data));
+                    Ok(Verdict::said("nothing is left on it"))
+                })
+            }));
+        }
+        let left = living.len();
+        let force = is_forced(cx);
+        if now < cx.operation.deadline_at {
+            return Ok(Act::write(move |_, told| {
+                Box::pin(async move {
+                    told.items = Some(items);
+                    let reason = format!("{left} allocations are still on it");
+                    Ok(Verdict::Wait { reason, until: now + look })
+                })
+            }));
+        }
+        let too_long = now >= cx.operation.deadline_at + cx.timing.release;
+        if !force || too_long {
+            let message = format!("its deadline has passed and {left} allocations are still on it");
+            return Ok(Act::write(move |_, told| {
+                Box::pin(async move {
+                    told.items = Some(items);
+                    Ok(Verdict::Refused { reason: "deadline_passed", message })
+                })
+            }));
+        }
+        let releasing = |operation: &Option<Operation>| {
+            // A release that is blocked before it took anything is superseded: this one asks about no member.
+            operation
+                .as_ref()
+                .is_some_and(|operation| operation.kind == "allocation.release" && !is_kept(operation))
+        };
+        let due: Vec<(Allocation, Option<Operation>)> =
+            living.into_iter().zip(open).filter(|(_, operation)| !releasing(operation)).collect();
+        let (parent, timing, world) = (cx.operation.clone(), *cx.timing, cx.world.clone());
+        Ok(Act::write(move |tx, told| {
+            Box::pin(async move {
+                for (allocation, open) in due {
+                    let opened = open_release(tx, &world, &allocation, open, &parent, &timing, now).await?;
+                    let data = json!({"kind": "allocation.release", "release_id": opened.id, "name": allocation.name,
+                                      "reason": "the node is being emptied"});
+                    told.events.push((EventType::OperationAccepted, path(&allocation), data));
+                }
+                told.items = Some(items);
+                let reason = format!("its deadline has passed: {left} allocations are being released");
+                Ok(Verdict::Wait { reason, until: now + look })
+            })
+        }))
+    })
+}
+
+/// The items of a drain: members first, then allocations. Pure. An allocation that was on the node and is not any more has
+/// succeeded.
+fn items(
+    members: Vec<Item>,
+    before: &[Item],
+    living: &[Allocation],
+    open: &[Option<Operation>],
+) -> Vec<Item> {
+    let mut items = members;
+    // A member that stays keeps the reason that the step before gave.
+    for item in items.iter_mut().filter(|item| item.state == ItemState::Pending) {
+        item.message =
+            before.iter().find(|known| known.id == item.id).and_then(|known| known.message.clone());
+    }
+    for known in before.iter().filter(|item| item.id.parse::<AllocationId>().is_ok()) {
+        items.push(Item { state: ItemState::Succeeded, message: None, ..known.clone() });
+    }
+    for (allocation, operation) in living.iter().zip(open) {
+        let item = Item {
+            id: allocation.id.to_string(),
+            name: allocation.name.clone(),
+            state: match operation.as_ref().map(|operation| operation.state) {
+                None => ItemState::Pending,
+                Some(OperationState::Parked) => ItemState::Parked,
+                Some(_) => ItemState::Running,
+            },
+            operation_id: operation.as_ref().map(|operation| operation.id),
+            message: operation.as_ref().and_then(|operation| {
+                let parked = operation.parked.as_ref().map(|parked| parked.reason.clone());
+                parked.or_else(|| operation.waiting.clone())
+            }),
+        };
+        match items.iter_mut().find(|known| known.id == item.id) {
+            Some(known) => *known = item,
+            None => items.push(item),
+        }
+    }
+    items
+}

@@ -1,0 +1,89 @@
+//! Have the node sweep away what belongs to nothing, if that was asked for, and look again. What is missing is not made behind
+//! its owner's back.
+
+use futures::future::BoxFuture;
+use muster_db::{Result, StoreError};
+use muster_model::event::EventType;
+use muster_model::task::TaskKind;
+use muster_wire::task::{Details, Thing};
+use serde_json::json;
+
+use super::compare::{Differences, differences, found};
+use super::subject;
+use crate::definition::{Step, StepCx, Undo};
+use crate::task::{Ask, Asked, ask};
+use crate::{Act, Verdict};
+
+pub(super) const MEND: Step = Step {
+    name: "mend",
+    does: "has the node remove what belongs to nothing, if that was asked for",
+    verifies: true,
+    run,
+    undo: Undo::None("what belonged to nobody is not missed by anybody"),
+};
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let node = subject(cx).await?;
+        let corrupt = || StoreError::Corrupt("what an audit found");
+        let seen = cx.operation.step("compare").map(|step| step.output.clone()).unwrap_or_default();
+        let orphans: Vec<Thing> = serde_json::from_value(seen["orphans"].clone()).map_err(|_| corrupt())?;
+        let missing: Vec<String> = serde_json::from_value(seen["missing"].clone()).map_err(|_| corrupt())?;
+        let things = seen["things"].as_u64().and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
+        let wanted = cx.operation.input["mend"].as_bool().unwrap_or(false);
+        let path = format!("/v1/nodes/{}", node.id);
+        let mut data =
+            json!({"name": node.name, "orphans": orphans.len(), "missing": missing.len(), "mended": false});
+        if orphans.is_empty() && missing.is_empty() {
+            return Ok(tell(path, data, "there is nothing to sweep away".to_owned()));
+        }
+        if orphans.is_empty() || !wanted {
+            // Who asks by a script wants to know by the end of it whether all is well.
+            let advice = if orphans.is_empty() {
+                ""
+            } else {
+                "; repeat with `--mend` to sweep away what belongs to nothing"
+            };
+            let message = format!("{}{advice}", Differences { orphans, missing }.said(things));
+            return Ok(Verdict::Refused { reason: "differences_found", message }.into());
+        }
+        let details = Details { things: orphans, ..Details::default() };
+        let sweep = Ask {
+            node: node.id,
+            kind: TaskKind::Sweep,
+            purpose: "sweep".into(),
+            allocation: None,
+            incarnation: 0,
+            details,
+        };
+        match ask(cx, &sweep).await? {
+            Asked::Pending(act) => return Ok(act),
+            Asked::Failed(message) => {
+                return Ok(Verdict::Refused { reason: "destroy_failed", message }.into());
+            }
+            Asked::Done(..) => {}
+        }
+        match found(cx, &node, "look again").await? {
+            Asked::Pending(act) => Ok(act),
+            Asked::Failed(message) => Ok(Verdict::Refused { reason: "verify_failed", message }.into()),
+            Asked::Done(_, found) => {
+                let left = differences(cx, &node, &found).await?;
+                if !left.orphans.is_empty() {
+                    let message = format!("swept, but still there: {}", left.said(found.things.len()));
+                    return Ok(Verdict::Refused { reason: "verify_failed", message }.into());
+                }
+                data["mended"] = json!(true);
+                Ok(tell(path, data, format!("swept away, and looked: {}", left.said(found.things.len()))))
+            }
+        }
+    })
+}
+
+fn tell(path: String, data: serde_json::Value, said: String) -> Act {
+    Act::write(move |_, told| {
+        Box::pin(async move {
+            told.events.push((EventType::NodeAudited, path, data));
+            Ok(Verdict::said(said))
+        })
+    })
+}

@@ -1,0 +1,388 @@
+//! Have members of apps that are on the node replaced elsewhere, or drained where they cannot be; one of a component at a time,
+//! so that no quorum is lost to it.
+//!
+//! Nothing is removed before its successor is active: a component that is replaced old-first waits with the reason, unless the
+//! drain is forced. The step ends when each replacement has ended. What could not be moved by the deadline blocks the drain, or
+//! is left to the next step, which releases it, if the drain is forced.
+
+use std::collections::BTreeSet;
+
+use futures::future::BoxFuture;
+use muster_db::{OperationChild, Result, StoreError, Tx};
+use muster_ids::{MemberId, OperationId, TypedId as _};
+use muster_manifest::{Manifest, Quorum, ReplaceOrder};
+use muster_model::event::EventType;
+use muster_model::instance::{Component, Health, Instance};
+use muster_model::member::{Member, MemberState};
+use muster_model::operation::{Item, ItemState, Operation, OperationState};
+use muster_model::quorum::{Need, fault, leaving, replacing};
+use serde_json::{Value, json};
+
+use super::fate::{DrainMode, MemberFate, member_fate};
+use super::subject;
+use crate::child::{self, Part};
+use crate::definition::{Step, StepCx, Undo};
+use crate::member::{DRAIN, REPLACE, manifest_of};
+use crate::{Act, Verdict};
+
+pub(super) const MOVE_MEMBERS: Step = Step {
+    name: "move_members",
+    does: "replaces the members of apps on it elsewhere, or drains them",
+    verifies: false,
+    run,
+    undo: Undo::Run(undo),
+};
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let node = subject(cx).await?;
+        let mut members = cx.store.member_on(node.id).await?;
+        // Members that do not work go first: they are not missed, and make room for those that do.
+        members.sort_by_key(Member::works);
+        let children = cx.store.operation_children(cx.operation.id).await?;
+        let mode = DrainMode { force: is_forced(cx), unreachable: node.unreachable_since.is_some() };
+        let mut items = member_items(cx, &members, &children);
+        let mut busy = BTreeSet::new();
+        for member in &members {
+            if latest(cx, &children, member.id).is_some_and(|child| !child.state.is_final()) {
+                busy.insert((member.instance_id, member.component_key.clone()));
+            }
+        }
+        let (mut due, mut waits) = (Vec::new(), Vec::new());
+        for member in &members {
+            if latest(cx, &children, member.id).is_some() {
+                continue;
+            }
+            let why = match plan(cx, member, mode).await? {
+                Planned::Open(moved) => {
+                    if busy.insert((member.instance_id, member.component_key.clone())) {
+                        due.push(*moved);
+                        continue;
+                    }
+                    format!("another {} is moved first", member.component_key)
+                }
+                Planned::Wait(why) => {
+                    waits.push(why.clone());
+                    why
+                }
+                Planned::Stay(why) => why,
+            };
+            if let Some(item) = items.iter_mut().find(|item| item.id == member.id.to_string()) {
+                item.message = Some(why);
+            }
+        }
+        let open: Vec<&OperationChild> = open_moves(&children).collect();
+        let (now, look) = (cx.now, cx.timing.look);
+        let late = now >= cx.operation.deadline_at;
+        if late || (due.is_empty() && open.is_empty() && waits.is_empty()) {
+            return Ok(conclude(items, mode.force, late));
+        }
+        let mut reasons: Vec<String> =
+            open.iter().filter(|child| is_blocked(child)).map(|child| blocked(child)).collect();
+        if let moving @ 1.. = open.len() - reasons.len() + due.len() {
+            reasons.push(format!("{moving} members are being moved"));
+        }
+        reasons.extend(waits);
+        Ok(Act::write(move |tx, told| {
+            Box::pin(async move {
+                for moved in due {
+                    let member = MemberId::from_uuid(moved.operation.subject_id).to_string();
+                    if let Some(why) = cannot_be_missed(tx, &moved).await? {
+                        if let Some(item) = items.iter_mut().find(|item| item.id == member) {
+                            item.message = Some(why.clone());
+                        }
+                        reasons.insert(0, why);
+                        continue;
+                    }
+                    let name = moved.operation.subject_name.clone();
+                    if let Some(successor) = moved.successor {
+                        let (id, instance) = successor;
+                        let (key, at) = (moved.component.key.as_str(), now);
+                        let component = tx.component_want(instance.id, key, 0, 1).await?;
+                        let fresh = requested(&instance, &component, id, &moved.operation, at);
+                        tx.member_request(&fresh).await?;
+                    }
+                    tx.operation_open(&moved.operation).await?;
+                    if let Some(item) = items.iter_mut().find(|item| item.id == member) {
+                        (item.state, item.operation_id) = (ItemState::Running, Some(moved.operation.id));
+                    }
+                    let data = json!({"kind": moved.operation.kind, "part_id": moved.operation.id, "name": name,
+                                      "reason": "its node is being emptied"});
+                    told.events.push((
+                        EventType::OperationAccepted,
+                        format!("/v1/operations/{}", moved.operation.id),
+                        data,
+                    ));
+                }
+                told.items = Some(items);
+                Ok(Verdict::Wait { reason: few(&reasons), until: now + look })
+            })
+        }))
+    })
+}
+
+pub(super) fn is_forced(cx: &StepCx<'_>) -> bool {
+    cx.operation.input["force"] == json!(true)
+}
+
+/// What the step comes to when nothing more is under way, or at the deadline. A drain that is not forced ends here if members
+/// could not be moved: nothing of theirs is released.
+fn conclude(items: Vec<Item>, force: bool, late: bool) -> Act {
+    let left: Vec<String> = items
+        .iter()
+        .filter(|item| item.state != ItemState::Succeeded)
+        .map(|item| match &item.message {
+            Some(message) => format!("{}: {message}", item.name),
+            None => item.name.clone(),
+        })
+        .collect();
+    // One that only its owner can do something about leaves an allocation, for which the next step waits.
+    let stuck =
+        |item: &Item| matches!(item.state, ItemState::Failed | ItemState::Parked | ItemState::Running);
+    let blocks = !force && (items.iter().any(stuck) || (late && !left.is_empty()));
+    let why = match left.len() {
+        0 => "no member of an app is left to be moved".to_owned(),
+        1 => format!("1 member could not be moved: {}", few(&left)),
+        many => format!("{many} members could not be moved: {}", few(&left)),
+    };
+    Act::write(move |_, told| {
+        Box::pin(async move {
+            told.items = Some(items);
+            Ok(match (blocks, late) {
+                (false, _) => Verdict::said(why),
+                (true, false) => Verdict::Refused { reason: "some_failed", message: why },
+                (true, true) => Verdict::Refused {
+                    reason: "deadline_passed",
+                    message: format!("its deadline has passed; {why}"),
+                },
+            })
+        })
+    })
+}
+
+/// The first few of several reasons.
+fn few(reasons: &[String]) -> String {
+    let shown = reasons.iter().take(3).cloned().collect::<Vec<_>>().join("; ");
+    match reasons.len() {
+        0..=3 => shown,
+        all => format!("{shown}; and {} more", all - 3),
+    }
+}
+
+/// A drain that is given up moves no more members. A replacement that has passed its point of no return goes on to its end.
+fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let children = cx.store.operation_children(cx.operation.id).await?;
+        let open: Vec<OperationId> = open_moves(&children).map(|child| child.id).collect();
+        if open.is_empty() {
+            return Ok(Verdict::said("what was moved works elsewhere, and stays there").into());
+        }
+        let now = cx.now;
+        Ok(Act::write(move |tx, _| {
+            Box::pin(async move {
+                for id in &open {
+                    child::cancel(tx, *id, now).await?;
+                }
+                Ok(Verdict::said(format!("{} replacements were asked to end", open.len())))
+            })
+        }))
+    })
+}
+
+/// The operations of a drain that move members and have not ended.
+pub(super) fn open_moves(children: &[OperationChild]) -> impl Iterator<Item = &OperationChild> {
+    children.iter().filter(|child| child.kind.starts_with("member.") && !child.state.is_final())
+}
+
+fn is_blocked(child: &OperationChild) -> bool {
+    child.state == OperationState::Parked
+}
+
+/// What a blocked child says, with its name.
+pub(super) fn blocked(child: &OperationChild) -> String {
+    let says = child.says.as_deref().unwrap_or("it gave no reason");
+    format!("{} ({}) is blocked: {says}", child.id, child.kind)
+}
+
+/// The latest child that moves a member: of this round, or of an earlier one that is under way or has succeeded.
+fn latest<'c>(
+    cx: &StepCx<'_>,
+    children: &'c [OperationChild],
+    member: MemberId,
+) -> Option<&'c OperationChild> {
+    let round = format!("/{}", cx.operation.input["round"].as_i64().unwrap_or(0));
+    let last = children.iter().rfind(|child| child.subject_id == member.uuid());
+    last.filter(|child| {
+        child.state == OperationState::Succeeded
+            || !child.state.is_final()
+            || child.opened_for.ends_with(&round)
+    })
+}
+
+/// The members as items of the drain: those that are on the node, and those that were and are not any more.
+pub(super) fn member_items(cx: &StepCx<'_>, members: &[Member], children: &[OperationChild]) -> Vec<Item> {
+    let on_node = |id: &str| members.iter().any(|member| member.id.to_string() == id);
+    let left = cx.operation.items.iter().filter(|item| !on_node(&item.id));
+    let left = left.filter_map(|item| Some((item.id.parse::<MemberId>().ok()?, item.name.clone(), false)));
+    let here = members.iter().map(|member| (member.id, member.name.clone(), true));
+    here.chain(left).map(|(id, name, on_node)| item(id, name, on_node, latest(cx, children, id))).collect()
+}
+
+fn item(id: MemberId, name: String, on_node: bool, child: Option<&OperationChild>) -> Item {
+    let state = match child.map(|child| child.state) {
+        None if on_node => ItemState::Pending,
+        // Its owner has moved or removed it.
+        None => ItemState::Succeeded,
+        Some(OperationState::Succeeded) => ItemState::Succeeded,
+        Some(OperationState::Parked) => ItemState::Parked,
+        Some(state) if state.is_final() && !on_node => ItemState::Succeeded,
+        Some(state) if state.is_final() => ItemState::Failed,
+        Some(_) => ItemState::Running,
+    };
+    Item {
+        id: id.to_string(),
+        name,
+        state,
+        operation_id: child.map(|child| child.id),
+        message: child.filter(|_| state != ItemState::Succeeded).and_then(|child| child.says.clone()),
+    }
+}
+
+/// What is done with a member that has not been moved.
+enum Planned {
+    Open(Box<Moved>),
+    Wait(String),
+    Stay(String),
+}
+
+/// A member that is about to be moved.
+struct Moved {
+    operation: Operation,
+    component: Component,
+    successor: Option<(MemberId, Instance)>,
+    /// How many of its component must stay at work, if it is out of work before its successor starts.
+    quorum: Option<Quorum>,
+    /// Members whose nodes are unreachable.
+    unheard: BTreeSet<MemberId>,
+}
+
+/// Why it is not moved now, if it is not. Checked inside the transaction, under the lock of its component.
+async fn cannot_be_missed(tx: &mut Tx, moved: &Moved) -> Result<Option<String>> {
+    let (instance, key) = (moved.component.instance_id, &moved.component.key);
+    let component = tx.component_want(instance, key, 0, 0).await?;
+    let operations = tx.operation_touching_now(instance.uuid()).await?;
+    let member = MemberId::from_uuid(moved.operation.subject_id);
+    if replacing(&operations, &BTreeSet::new()).contains(&member) {
+        return Ok(Some(format!("{} is to be replaced already", moved.operation.subject_name)));
+    }
+    let Some(quorum) = moved.quorum.filter(|_| component.desired > 0) else { return Ok(None) };
+    let living = tx.member_living_now(instance).await?;
+    let mut out = leaving(&operations);
+    out.extend(&moved.unheard);
+    let need = Need { need: quorum.of(component.desired), desired: component.desired };
+    Ok(fault(key, need, &living, &out, &BTreeSet::from([member])))
+}
+
+/// How a member is moved, or why it is not.
+async fn plan(cx: &StepCx<'_>, member: &Member, mode: DrainMode) -> Result<Planned> {
+    if let Some(other) = cx.store.operation_open_on(member.id.uuid()).await?.first() {
+        return Ok(Planned::Wait(format!("{} ({}) is under way on {}", other.id, other.kind, member.name)));
+    }
+    let instance = cx.store.instance_lookup(member.instance_id).await?;
+    let instance = instance.ok_or(StoreError::Gone("instance".to_owned()))?;
+    let manifest = manifest_of(cx, member.app_version_id.unwrap_or(instance.app_version_id)).await?;
+    let order = match member_fate(member, &manifest, mode) {
+        MemberFate::Wait(why) => return Ok(Planned::Wait(why)),
+        MemberFate::Stay(why) => return Ok(Planned::Stay(why)),
+        MemberFate::Drain => None,
+        MemberFate::Replace(order) => Some(order),
+    };
+    let components = cx.store.component_list(instance.id).await?;
+    let Some(component) = components.into_iter().find(|of| of.key == member.component_key) else {
+        return Ok(Planned::Stay(format!("its instance has no component {}", member.component_key)));
+    };
+    let successor: MemberId = cx.world.id();
+    let wanted = manifest_of(cx, instance.app_version_id).await?;
+    let (definition, input) = match order {
+        // The replacement itself holds to the order, whatever changes until it is its turn.
+        Some(order) => {
+            let input = json!({"force": false, "successor": successor, "app_version_id": instance.app_version_id,
+                               "capacity": capacity(&wanted, &component), "shape": instance.shape,
+                               "wait_for_room": true, "successor_first": order == ReplaceOrder::NewFirst && !mode.force});
+            (&REPLACE, input)
+        }
+        None => (&DRAIN, json!({})),
+    };
+    let mut operation = child::make(
+        cx,
+        &member.id.to_string(),
+        Part {
+            definition,
+            subject_kind: "member",
+            subject_id: member.id.uuid(),
+            subject_name: member.name.clone(),
+            input,
+            deadline_at: cx.operation.deadline_at,
+        },
+    );
+    // It belongs to those whose member it is, and waits for what they do with the whole.
+    (operation.tenant_id, operation.project_id) = (Some(member.tenant_id), Some(member.project_id));
+    operation.shares = vec![instance.id.uuid()];
+    let out_first = order != Some(ReplaceOrder::NewFirst);
+    let declared = manifest.component(&component.key);
+    let quorum = declared.and_then(|declared| declared.quorum).filter(|_| out_first);
+    let places = cx.store.member_places(instance.id).await?;
+    let unheard = places.iter().filter(|place| place.unreachable_since.is_some());
+    let unheard = unheard.map(|place| place.member_id).collect();
+    let successor = order.is_some().then_some((successor, instance));
+    Ok(Planned::Open(Box::new(Moved { operation, component, successor, quorum, unheard })))
+}
+
+/// What a new member of a component asks for.
+fn capacity(manifest: &Manifest, component: &Component) -> Value {
+    let declared = manifest.component(&component.key).map(|declared| json!(declared.capacity));
+    component.capacity.clone().or(declared).unwrap_or_default()
+}
+
+fn requested(
+    instance: &Instance,
+    component: &Component,
+    id: MemberId,
+    operation: &Operation,
+    at: jiff::Timestamp,
+) -> Member {
+    let operation_id: OperationId = operation.id;
+    Member {
+        id,
+        tenant_id: instance.tenant_id,
+        project_id: instance.project_id,
+        instance_id: instance.id,
+        component_key: component.key.clone(),
+        name: format!("{}-{}-{}", instance.name, component.key, component.last_ordinal),
+        state: MemberState::Requested,
+        health: Health::Unknown,
+        health_message: None,
+        health_incarnation: 0,
+        health_reason: None,
+        health_since: None,
+        free_at: None,
+        allocation_id: None,
+        allocation_made: false,
+        bound_capacity_shape: None,
+        cell_id: None,
+        incarnation: 0,
+        app_version_id: None,
+        adapter_detail: json!({}),
+        failure_reason: None,
+        message: None,
+        fenced: false,
+        active_witness_id: None,
+        drained_witness_id: None,
+        removed_witness_id: None,
+        operation_id: Some(operation_id),
+        correlation_id: operation.correlation_id.clone(),
+        created_at: at,
+        updated_at: at,
+        version: 1,
+    }
+}

@@ -1,0 +1,80 @@
+//! See for ourselves that nothing of ours is left on the node; or take the operator's word where it cannot be asked.
+
+use futures::future::BoxFuture;
+use muster_db::Result;
+use muster_ids::TypedId as _;
+use muster_model::witness::{Transition, Witness, WitnessKind};
+use serde_json::json;
+
+use super::compare::found;
+use super::subject;
+use crate::definition::{Step, StepCx, Undo};
+use crate::task::Asked;
+use crate::{Act, Verdict};
+
+pub(super) const SURVEY: Step = Step {
+    name: "survey",
+    does: "looks whether anything of ours is left on the node",
+    verifies: true,
+    run,
+    undo: Undo::None("looking changes nothing"),
+};
+
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+    Box::pin(async move {
+        let node = subject(cx).await?;
+        let word = cx.operation.input["attest"].as_str().map(str::to_owned);
+        let mut witness = Witness {
+            id: cx.world.id(),
+            subject_id: node.id.uuid(),
+            transition: Transition::Retired,
+            kind: WitnessKind::Witnessed,
+            incarnation: node.session,
+            operation_id: Some(cx.operation.id),
+            node_id: Some(node.id),
+            task_id: None,
+            actor_id: None,
+            checked: json!(["no place is left on the node", "nor anything else of ours"]),
+            result: json!({}),
+            at: cx.now,
+        };
+        match word {
+            Some(word) => {
+                witness.kind = WitnessKind::Attested;
+                witness.actor_id = Some(cx.operation.asked_by.id.clone());
+                witness.checked = json!([]);
+                witness.result = json!({"statement": word});
+            }
+            None => match found(cx, &node, "survey").await? {
+                Asked::Pending(act) => return Ok(act),
+                Asked::Failed(message) => {
+                    return Ok(Verdict::Refused { reason: "verify_failed", message }.into());
+                }
+                Asked::Done(_, found) if !found.places.is_empty() => {
+                    let message = format!("{} places are still on it", found.places.len());
+                    return Ok(Verdict::Refused { reason: "verify_failed", message }.into());
+                }
+                Asked::Done(_, found) if !found.things.is_empty() => {
+                    let named: Vec<&str> =
+                        found.things.iter().take(10).map(|thing| thing.name.as_str()).collect();
+                    let message = format!(
+                        "{} things of ours are still on it: {}",
+                        found.things.len(),
+                        named.join(", ")
+                    );
+                    return Ok(Verdict::Refused { reason: "verify_failed", message }.into());
+                }
+                Asked::Done(task, _) => {
+                    witness.task_id = Some(task.id);
+                    witness.result = task.result.unwrap_or_else(|| json!({}));
+                }
+            },
+        }
+        Ok(Act::write(move |tx, _| {
+            Box::pin(async move {
+                tx.witness_insert(&witness).await?;
+                Ok(Verdict::witnessed(witness.id, json!(null)))
+            })
+        }))
+    })
+}

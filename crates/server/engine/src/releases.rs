@@ -1,0 +1,35 @@
+//! The manifests of releases, read once: what is published never changes, and every step of a member asks for it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use muster_db::{Result, Store, StoreError};
+use muster_ids::AppVersionId;
+use muster_manifest::Manifest;
+
+/// More releases than this, and it starts over.
+const MOST: usize = 1_000;
+
+/// Those that were asked for so far.
+#[derive(Debug, Default)]
+pub struct Releases(Mutex<HashMap<AppVersionId, Arc<Manifest>>>);
+
+impl Releases {
+    /// The manifest of a release.
+    pub async fn manifest(&self, store: &Store, id: AppVersionId) -> Result<Arc<Manifest>> {
+        if let Some(known) = self.0.lock().expect("no holder of this lock can panic").get(&id) {
+            return Ok(known.clone());
+        }
+        let found = store.app_version_manifest(id).await?;
+        let (_, document) = found.ok_or(StoreError::Gone("app version".to_owned()))?;
+        let manifest: Manifest =
+            serde_json::from_value(document).map_err(|_| StoreError::Corrupt("a manifest"))?;
+        let manifest = Arc::new(manifest);
+        let mut known = self.0.lock().expect("no holder of this lock can panic");
+        if known.len() >= MOST {
+            known.clear();
+        }
+        known.insert(id, manifest.clone());
+        Ok(manifest)
+    }
+}

@@ -1,0 +1,545 @@
+//! An app of two parts in the rig: its rows as the commands write them, and its operations as they open them.
+
+use jiff::SignedDuration;
+use muster_db::{Store, Tx};
+use muster_engine::{Definition, Open, instance, member, members, open, supersede};
+use muster_ids::{
+    AppId, AppVersionId, InstanceId, MemberId, OperationId, ServiceAccountId, TypedId as _, World,
+};
+use muster_model::app::{App, AppVersion, Audience, Entitlement};
+use muster_model::artifact::{ArtifactState, Change};
+use muster_model::identity::ServiceAccount;
+use muster_model::instance::{Component, Health, Instance, InstanceState, RepairMode};
+use muster_model::member::{Member, MemberState};
+use muster_model::operation::{Item, ItemState, Operation, OperationState};
+use muster_model::{Labels, Project};
+use serde_json::{Value, json};
+
+use crate::rig::Rig;
+
+/// What every test has: an app with two releases, and the account of its adapter.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Catalog {
+    app: AppId,
+    /// The releases: the first, and the second.
+    pub(crate) versions: [AppVersionId; 2],
+    /// A third, of whose units a majority must stay at work.
+    pub(crate) steady: AppVersionId,
+    pub(crate) account: ServiceAccountId,
+}
+
+/// A hub, which is up by what lies in it; units, which are what the hub knows of them.
+fn manifest(version: &str, replace_order: &str) -> Value {
+    let check = |place: &str, exec: [&str; 2], stdout: &str| json!({"in": place, "exec": exec, "expect": {"stdout": stdout}, "within": "2s"});
+    let of_unit = |word: &str| check("hub", ["/bin/cat", "/members/{member.name}"], word);
+    let runtime = |port: u16, start: &str| {
+        json!({"root": {"host": ["/usr"]}, "services": [{"name": "main", "command": ["/bin/main"], "start": start}],
+               "environment": {"RELEASE": version}, "ports": [{"name": "http", "port": port, "expose": "node"}]})
+    };
+    let whole =
+        json!({"in": "self", "exec": ["/bin/test", "-e", "/broken"], "expect": {"exit": 1}, "within": "2s"});
+    // The second release listens somewhere else.
+    let port = if version == "1" { 80 } else { 81 };
+    let mut manifest = json!({
+        "app": "pair", "version": version, "artifact_kind": "controller",
+        "compatibility": {"requires_capacity_shape": ["gpu_slice"]},
+        "operations": ["add", "drain", "resume", "remove", "replace", "recover"],
+        "components": [
+            {"key": "hub", "count": {"min": 1, "max": 1}, "capacity": {"cpus": 1, "memory_mb": 64}, "update_order": 0,
+             "state": ["/members"], "shared": ["/common"], "runtime": runtime(port, "with_cell"),
+             "witnesses": {"active": [check("self", ["/bin/cat", "/ready"], "^up$"), whole],
+                           "drained": [check("self", ["/bin/cat", "/ready"], "^drained$")]}},
+            {"key": "unit", "count": {"min": 0, "max": 64}, "capacity": {"cpus": 1, "memory_mb": 64}, "update_order": 1,
+             "drain_pace": {"at_once": 2}, "replace_order": replace_order, "shared": ["/common"], "runtime": runtime(port, "on_request"),
+             "witnesses": {"active": [of_unit("^active$")], "drained": [of_unit("^drained$")],
+                           "removed": [{"in": "hub", "exec": ["/bin/test", "-e", "/members/{member.name}"],
+                                        "expect": {"exit": 1}, "within": "2s"}]}},
+        ],
+    });
+    if version == "3" {
+        manifest["components"][1]["quorum"] = json!("majority");
+    }
+    manifest
+}
+
+impl Catalog {
+    pub(crate) async fn stock(store: &Store, world: &World, project: &Project) -> Self {
+        let now = world.now();
+        let (tenant_id, project_id) = (project.tenant_id, project.id);
+        let account = ServiceAccount {
+            id: world.id(),
+            tenant_id,
+            project_id,
+            name: "pair-adapter".to_owned(),
+            description: String::new(),
+            permissions: Vec::new(),
+            disabled: false,
+            labels: Labels::new(),
+            created_at: now,
+            updated_at: now,
+            version: 1,
+        };
+        let app = App {
+            id: world.id(),
+            tenant_id,
+            project_id,
+            slug: "pair".to_owned(),
+            display_name: "Pair".to_owned(),
+            description: String::new(),
+            audience: Audience::Project,
+            labels: Labels::new(),
+            created_at: now,
+            updated_at: now,
+            version: 1,
+        };
+        let entitlement = Entitlement {
+            id: world.id(),
+            tenant_id,
+            project_id,
+            app_id: app.id,
+            publisher_project_id: project_id,
+            operator_account_id: account.id,
+            permissions: Vec::new(),
+            revoked_at: None,
+            created_at: now,
+            updated_at: now,
+            version: 1,
+        };
+        let release = |name: &str, replace_order: &str| AppVersion {
+            id: world.id(),
+            tenant_id,
+            project_id,
+            app_id: app.id,
+            name: name.to_owned(),
+            manifest: manifest(name, replace_order),
+            digest: format!("sha256:{name}"),
+            state: ArtifactState::Draft,
+            canary_percent: None,
+            superseded_by: None,
+            deprecated_at: None,
+            created_at: now,
+            updated_at: now,
+            version: 1,
+        };
+        let releases = [release("1", "new_first"), release("2", "old_first"), release("3", "old_first")];
+        let change = Change {
+            before: None,
+            after: ArtifactState::Draft,
+            actor_id: "usr_test".to_owned(),
+            reason: String::new(),
+            at: now,
+        };
+        let mut tx = store.begin().await.unwrap();
+        tx.service_account_insert(&account).await.unwrap();
+        tx.app_insert(&app).await.unwrap();
+        tx.entitlement_insert(&entitlement).await.unwrap();
+        for release in &releases {
+            tx.app_version_publish(release, &[], &change).await.unwrap();
+        }
+        tx.commit().await.unwrap();
+        store.sabotage("UPDATE app_versions SET state = 'active' WHERE name = '1'").await.unwrap();
+        let [first, second, third] = releases;
+        Self { app: app.id, versions: [first.id, second.id], steady: third.id, account: account.id }
+    }
+}
+
+/// What a wish for new members says.
+pub(crate) fn adding(rig: &Rig) -> Value {
+    json!({"app_version_id": rig.catalog.versions[0], "shape": "gpu_slice",
+           "capacity": {"hub": {"gpus": 0, "cpus": 1, "memory_mb": 64, "disk_mb": 64},
+                        "unit": {"gpus": rig.unit_gpus, "cpus": 1, "memory_mb": 64, "disk_mb": 64}}})
+}
+
+fn item(member: &Member) -> Item {
+    let (id, name) = (member.id.to_string(), member.name.clone());
+    Item { id, name, state: ItemState::Pending, operation_id: None, message: None }
+}
+
+impl Rig {
+    pub(crate) async fn member(&self, id: MemberId) -> Member {
+        self.store.member_lookup(id).await.unwrap().unwrap()
+    }
+
+    pub(crate) async fn app_instance(&self, id: InstanceId) -> Instance {
+        self.store.instance_lookup(id).await.unwrap().unwrap()
+    }
+
+    /// How many members of a component its owner wants.
+    pub(crate) async fn desired(&self, id: InstanceId, key: &str) -> i64 {
+        let components = self.store.component_list(id).await.unwrap();
+        components.iter().find(|component| component.key == key).unwrap().desired
+    }
+
+    /// The hub.
+    pub(crate) async fn hub(&self, id: InstanceId) -> MemberId {
+        let members = self.store.member_living(id).await.unwrap();
+        members.iter().find(|member| member.component_key == "hub").unwrap().id
+    }
+
+    /// The units that live, in order.
+    pub(crate) async fn units(&self, id: InstanceId) -> Vec<MemberId> {
+        let members = self.store.member_living(id).await.unwrap();
+        members.iter().filter(|member| member.component_key == "unit").map(|member| member.id).collect()
+    }
+
+    /// What is written of a unit in the hub.
+    pub(crate) async fn known(&self, id: MemberId) -> Option<String> {
+        let member = self.member(id).await;
+        let path = format!("{}{}", crate::node::STATE, member.name);
+        let nodes = [Some(&self.node), self.far.as_ref()];
+        nodes
+            .into_iter()
+            .flatten()
+            .flat_map(|node| node.files.values())
+            .find_map(|files| files.get(&path).cloned())
+    }
+
+    fn member_row(&self, instance: &Instance, key: &str, ordinal: i64) -> Member {
+        let now = self.world.now();
+        Member {
+            id: self.world.id(),
+            tenant_id: instance.tenant_id,
+            project_id: instance.project_id,
+            instance_id: instance.id,
+            component_key: key.to_owned(),
+            name: format!("{}-{key}-{ordinal}", instance.name),
+            state: MemberState::Requested,
+            health: Health::Unknown,
+            health_message: None,
+            health_incarnation: 0,
+            health_reason: None,
+            health_since: None,
+            free_at: None,
+            allocation_id: None,
+            allocation_made: false,
+            bound_capacity_shape: None,
+            cell_id: None,
+            incarnation: 0,
+            app_version_id: None,
+            adapter_detail: json!({}),
+            failure_reason: None,
+            message: None,
+            fenced: false,
+            active_witness_id: None,
+            drained_witness_id: None,
+            removed_witness_id: None,
+            operation_id: None,
+            correlation_id: "c".to_owned(),
+            created_at: now,
+            updated_at: now,
+            version: 1,
+        }
+    }
+
+    /// New members of a component; `more` says how many more its owner wants by that.
+    async fn rows(&self, tx: &mut Tx, instance: &Instance, key: &str, count: i64, more: i64) -> Vec<Member> {
+        let component = tx.component_want(instance.id, key, more, count).await.unwrap();
+        let mut made = Vec::new();
+        for back in (0..count).rev() {
+            // Ids of one instant have no order.
+            self.clock.advance(SignedDuration::from_millis(1));
+            let member = self.member_row(instance, key, component.last_ordinal - back);
+            tx.member_request(&member).await.unwrap();
+            made.push(member);
+        }
+        made
+    }
+
+    fn opened_app(
+        &self,
+        definition: &'static Definition,
+        subject: (&'static str, uuid::Uuid, &str),
+        shares: Vec<uuid::Uuid>,
+        input: Value,
+    ) -> Operation {
+        self.clock.advance(SignedDuration::from_millis(1));
+        let now = self.world.now();
+        let bulk = definition.kind.starts_with("members.");
+        open(
+            definition,
+            Open {
+                id: self.world.id(),
+                scope: muster_model::Scope::Project(self.project.tenant_id, self.project.id),
+                subject_kind: subject.0,
+                subject_id: subject.1,
+                subject_name: subject.2.to_owned(),
+                touches: if bulk { Vec::new() } else { vec![subject.1] },
+                shares,
+                asked_by: self.asked(),
+                correlation_id: "c".to_owned(),
+                input,
+                deadline_at: now + SignedDuration::from_secs(300),
+                parent_id: None,
+                now,
+            },
+        )
+    }
+
+    /// Opens an operation on one member. What is under way on it is taken over from if `takes_over` says so.
+    pub(crate) async fn member_op_with(
+        &self,
+        definition: &'static Definition,
+        id: MemberId,
+        input: Value,
+        takes_over: bool,
+    ) -> OperationId {
+        let member = self.member(id).await;
+        let shares = vec![member.instance_id.uuid()];
+        let mut operation = self.opened_app(definition, ("member", id.uuid(), &member.name), shares, input);
+        let under_way = self.store.operation_open_on(id.uuid()).await.unwrap();
+        let now = self.world.now();
+        let mut tx = self.store.begin().await.unwrap();
+        // One that is on its way out is not counted out twice.
+        let going = under_way.iter().any(|other| other.kind == "member.remove");
+        if definition.kind == "member.remove" && !member.never_worked() && !going {
+            tx.component_want(member.instance_id, &member.component_key, -1, 0).await.unwrap();
+        }
+        if definition.kind == "member.replace" {
+            let instance = self.app_instance(member.instance_id).await;
+            let more = i64::from(member.never_worked());
+            let new = self.rows(&mut tx, &instance, &member.component_key, 1, more).await.remove(0);
+            let said = operation.input.as_object_mut().unwrap();
+            said.insert("successor".to_owned(), json!(new.id));
+            said.extend(adding(self).as_object().unwrap().clone());
+        }
+        if takes_over {
+            for old in &under_way {
+                assert!(supersede(&mut tx, &self.world, old, &mut operation, now).await.unwrap());
+            }
+        }
+        tx.operation_open(&operation).await.unwrap();
+        tx.commit().await.unwrap();
+        operation.id
+    }
+
+    /// Opens an operation on one member.
+    pub(crate) async fn member_op(
+        &self,
+        definition: &'static Definition,
+        id: MemberId,
+        input: Value,
+    ) -> OperationId {
+        self.member_op_with(definition, id, input, false).await
+    }
+
+    /// Asks for one more unit.
+    pub(crate) async fn add(&self, id: InstanceId) -> (MemberId, OperationId) {
+        self.add_to(id, "unit").await
+    }
+
+    /// Asks for one more member of a component.
+    pub(crate) async fn add_to(&self, id: InstanceId, key: &str) -> (MemberId, OperationId) {
+        let instance = self.app_instance(id).await;
+        let mut tx = self.store.begin().await.unwrap();
+        let new = self.rows(&mut tx, &instance, key, 1, 1).await.remove(0);
+        let operation = self.opened_app(
+            &member::ADD,
+            ("member", new.id.uuid(), &new.name),
+            vec![id.uuid()],
+            adding(self),
+        );
+        tx.operation_open(&operation).await.unwrap();
+        tx.commit().await.unwrap();
+        (new.id, operation.id)
+    }
+
+    /// Asks for several more units at once.
+    pub(crate) async fn add_many(&self, id: InstanceId, count: i64) -> (Vec<MemberId>, OperationId) {
+        let instance = self.app_instance(id).await;
+        let mut tx = self.store.begin().await.unwrap();
+        let new = self.rows(&mut tx, &instance, "unit", count, count).await;
+        let mut operation = self.opened_app(
+            &members::ADD,
+            ("instance", id.uuid(), &instance.name),
+            vec![id.uuid()],
+            adding(self),
+        );
+        operation.items = new.iter().map(item).collect();
+        tx.operation_open(&operation).await.unwrap();
+        tx.commit().await.unwrap();
+        (new.iter().map(|member| member.id).collect(), operation.id)
+    }
+
+    /// Opens an operation on several members.
+    pub(crate) async fn members_op(
+        &self,
+        definition: &'static Definition,
+        id: InstanceId,
+        ids: &[MemberId],
+    ) -> OperationId {
+        let instance = self.app_instance(id).await;
+        let mut named = Vec::new();
+        for id in ids {
+            named.push(self.member(*id).await);
+        }
+        let mut operation = self.opened_app(
+            definition,
+            ("instance", id.uuid(), &instance.name),
+            vec![id.uuid()],
+            json!({"force": false}),
+        );
+        operation.items = named.iter().map(item).collect();
+        let mut tx = self.store.begin().await.unwrap();
+        if definition.kind == "members.remove" {
+            for member in named.iter().filter(|member| !member.never_worked()) {
+                tx.component_want(id, &member.component_key, -1, 0).await.unwrap();
+            }
+        }
+        if definition.kind == "members.replace" {
+            let count = i64::try_from(ids.len()).unwrap();
+            let more = named.iter().filter(|member| member.never_worked()).count();
+            let more = i64::try_from(more).unwrap();
+            let new = self.rows(&mut tx, &instance, "unit", count, more).await;
+            let pairs = named.iter().zip(&new).map(|(old, new)| (old.id.to_string(), json!(new.id)));
+            let said = operation.input.as_object_mut().unwrap();
+            said.insert("successors".to_owned(), Value::Object(pairs.collect()));
+            said.extend(adding(self).as_object().unwrap().clone());
+        }
+        tx.operation_open(&operation).await.unwrap();
+        tx.commit().await.unwrap();
+        operation.id
+    }
+
+    /// Asks for an instance with so many units.
+    pub(crate) async fn launch(&self, name: &str, units: i64) -> (InstanceId, OperationId) {
+        self.clock.advance(SignedDuration::from_millis(1));
+        let now = self.world.now();
+        let (tenant_id, project_id) = (self.project.tenant_id, self.project.id);
+        let mut tx = self.store.begin().await.unwrap();
+        let network = tx.network_ensure(self.world.id(), tenant_id, project_id, name, now).await.unwrap();
+        let mut instance = Instance {
+            id: self.world.id(),
+            tenant_id,
+            project_id,
+            app_id: self.catalog.app,
+            app: "pair".to_owned(),
+            app_version_id: self.catalog.versions[0],
+            previous_version_id: None,
+            previous_config: None,
+            name: name.to_owned(),
+            labels: Labels::new(),
+            config: json!({}),
+            operator_account_id: self.catalog.account,
+            network_id: network.id,
+            topology_mode: None,
+            shape: "gpu_slice".to_owned(),
+            state: InstanceState::Created,
+            health: Health::Unknown,
+            health_message: None,
+            health_since: None,
+            repair: RepairMode::Off,
+            repairs: Vec::new(),
+            protected: false,
+            expires_at: None,
+            reason: None,
+            message: None,
+            running_witness_id: None,
+            stopped_witness_id: None,
+            operation_id: None,
+            reconcile_due_at: None,
+            reconciled_at: None,
+            created_at: now,
+            updated_at: now,
+            version: 1,
+        };
+        let mut operation = self.opened_app(
+            &instance::CREATE,
+            ("instance", instance.id.uuid(), name),
+            Vec::new(),
+            adding(self),
+        );
+        instance.operation_id = Some(operation.id);
+        tx.instance_request(&instance).await.unwrap();
+        for key in ["hub", "unit"] {
+            let component = Component {
+                instance_id: instance.id,
+                key: key.to_owned(),
+                desired: 0,
+                last_ordinal: 0,
+                capacity: None,
+                allocation_id: None,
+            };
+            tx.component_request(&component).await.unwrap();
+        }
+        let mut made = self.rows(&mut tx, &instance, "hub", 1, 1).await;
+        made.extend(self.rows(&mut tx, &instance, "unit", units, units).await);
+        operation.items = made.iter().map(item).collect();
+        tx.operation_open(&operation).await.unwrap();
+        tx.commit().await.unwrap();
+        (instance.id, operation.id)
+    }
+
+    /// A running instance with so many units.
+    pub(crate) async fn instance(&mut self, name: &str, units: i64) -> InstanceId {
+        let (id, operation) = self.launch(name, units).await;
+        let ended = self.drive(operation).await;
+        assert_eq!(ended.state, OperationState::Succeeded, "{ended:#?}");
+        assert_eq!(self.app_instance(id).await.state, InstanceState::Running);
+        id
+    }
+
+    /// Opens an operation on an instance as a whole.
+    pub(crate) async fn instance_op(
+        &self,
+        definition: &'static Definition,
+        id: InstanceId,
+        input: Value,
+        takes_over: bool,
+    ) -> OperationId {
+        let instance = self.app_instance(id).await;
+        let under_way = self.store.operation_open_on(id.uuid()).await.unwrap();
+        let living = self.store.member_living(id).await.unwrap();
+        let mut operation =
+            self.opened_app(definition, ("instance", id.uuid(), &instance.name), Vec::new(), input);
+        let now = self.world.now();
+        let mut tx = self.store.begin().await.unwrap();
+        if takes_over {
+            for old in &under_way {
+                assert!(supersede(&mut tx, &self.world, old, &mut operation, now).await.unwrap());
+            }
+        }
+        operation.items = living.iter().map(item).collect();
+        tx.operation_open(&operation).await.unwrap();
+        tx.commit().await.unwrap();
+        operation.id
+    }
+
+    /// One unit more and one less.
+    pub(crate) async fn scale(&self, id: InstanceId, remove: MemberId) -> OperationId {
+        let instance = self.app_instance(id).await;
+        let old = self.member(remove).await;
+        let mut tx = self.store.begin().await.unwrap();
+        let new = self.rows(&mut tx, &instance, "unit", 1, 1).await.remove(0);
+        tx.component_want(id, "unit", -1, 0).await.unwrap();
+        let mut input = adding(self);
+        (input["add"], input["remove"]) = (json!([new.id]), json!([remove]));
+        let mut operation =
+            self.opened_app(&instance::SCALE, ("instance", id.uuid(), &instance.name), Vec::new(), input);
+        operation.items = vec![item(&new), item(&old)];
+        tx.operation_open(&operation).await.unwrap();
+        tx.commit().await.unwrap();
+        operation.id
+    }
+
+    /// A unit whose bootstrap failed.
+    pub(crate) async fn failed_unit(&mut self, id: InstanceId) -> MemberId {
+        self.adapter.cannot(muster_model::adapter::AdapterVerb::Join);
+        let (unit, add) = self.add(id).await;
+        assert_eq!(self.drive(add).await.state, OperationState::Failed);
+        assert_eq!(self.member(unit).await.state, MemberState::Failed);
+        self.adapter.fails.clear();
+        unit
+    }
+
+    /// A unit that worked and works no more, in the room that it had.
+    pub(crate) async fn broken_unit(&mut self, id: InstanceId) -> MemberId {
+        let (unit, add) = self.add(id).await;
+        assert_eq!(self.drive(add).await.state, OperationState::Succeeded);
+        let member = self.member(unit).await;
+        let mut tx = self.store.begin().await.unwrap();
+        let after = Member { state: MemberState::Failed, ..member.clone() };
+        tx.member_move(&member, &after, self.world.now()).await.unwrap();
+        tx.commit().await.unwrap();
+        unit
+    }
+}

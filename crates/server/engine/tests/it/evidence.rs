@@ -1,0 +1,103 @@
+//! What counts as evidence, how long it is waited for, and who is asked for it.
+
+use jiff::SignedDuration;
+use muster_engine::member;
+use muster_model::adapter::AdapterVerb;
+use muster_model::member::MemberState;
+use muster_model::operation::OperationState;
+use muster_testkit::Database;
+use serde_json::json;
+
+use crate::laws;
+use crate::member_stories::{cordon, succeeds, why};
+use crate::rig::{Rig, TIMING};
+use crate::stories::retry;
+
+stories! {
+    what_never_becomes_ready_is_not_looked_at_for_ever
+    who_tries_again_waits_for_a_place_anew
+    whoever_is_heard_is_asked_first
+    what_a_hub_that_is_out_of_work_still_knows_counts
+}
+
+async fn what_never_becomes_ready_is_not_looked_at_for_ever(rig: &mut Rig) {
+    let i = rig.instance("i", 0).await;
+    let hub = rig.hub(i).await;
+    rig.node.unready = true;
+    let began = rig.world.now();
+    let drain = rig.member_op(&member::DRAIN, hub, json!({})).await;
+    let parked = rig.drive(drain).await;
+    assert!(!why(&parked).contains("deadline"), "{}", why(&parked));
+    let took = rig.world.now().duration_since(began);
+    assert!(took < TIMING.task * 3, "it took {took:#}");
+    rig.node.unready = false;
+    retry(rig, drain).await;
+    succeeds(rig, drain).await;
+}
+
+async fn who_tries_again_waits_for_a_place_anew(rig: &mut Rig) {
+    let i = rig.instance("i", 1).await;
+    let unit = rig.units(i).await[0];
+    let hub = rig.hub(i).await;
+    let out = rig.member_op(&member::DRAIN, hub, json!({})).await;
+    succeeds(rig, out).await;
+    let drain = rig.member_op(&member::DRAIN, unit, json!({})).await;
+    let parked = rig.drive(drain).await;
+    assert!(why(&parked).contains("no member of that is active"), "{}", why(&parked));
+    rig.pass(SignedDuration::from_secs(30)).await;
+    retry(rig, drain).await;
+    let waits = loop {
+        let now = rig.operation(drain).await;
+        if now.state == OperationState::Parked {
+            break false;
+        }
+        if now.waiting.is_some_and(|waiting| waiting.contains("no member of that is active")) {
+            break true;
+        }
+        if !rig.turn().await {
+            rig.clock.advance(SignedDuration::from_millis(100));
+        }
+    };
+    assert!(waits, "it was given no time");
+    let back = rig.member_op(&member::RESUME, hub, json!({})).await;
+    succeeds(rig, back).await;
+    if rig.drive(drain).await.state == OperationState::Parked {
+        retry(rig, drain).await;
+    }
+    succeeds(rig, drain).await;
+}
+
+async fn whoever_is_heard_is_asked_first(rig: &mut Rig) {
+    let i = rig.instance("i", 0).await;
+    rig.add_far(2, 8).await;
+    cordon(rig, true).await;
+    let (second, add) = rig.add_to(i, "hub").await;
+    succeeds(rig, add).await;
+    // The first hub is on a node that nobody hears from; the second knows the same as it does.
+    rig.node.reachable = false;
+    let mut tx = rig.store.begin().await.unwrap();
+    assert!(tx.node_lost(rig.node.id, rig.world.now()).await.unwrap());
+    tx.commit().await.unwrap();
+    let cell = rig.member(second).await.cell_id.unwrap();
+    let files = rig.far.as_mut().unwrap().files.entry(cell).or_default();
+    files.insert("/members/i-unit-1".to_owned(), "active".to_owned());
+    let (unit, add) = rig.add(i).await;
+    succeeds(rig, add).await;
+    assert_eq!(rig.member(unit).await.state, MemberState::Active);
+}
+
+async fn what_a_hub_that_is_out_of_work_still_knows_counts(rig: &mut Rig) {
+    let i = rig.instance("i", 1).await;
+    let unit = rig.units(i).await[0];
+    for id in [unit, rig.hub(i).await] {
+        let drain = rig.member_op(&member::DRAIN, id, json!({})).await;
+        succeeds(rig, drain).await;
+    }
+    rig.adapter.lies.insert(AdapterVerb::Remove);
+    let remove = rig.member_op(&member::REMOVE, unit, json!({"force": false})).await;
+    let parked = rig.drive(remove).await;
+    assert!(why(&parked).contains("check 0 (/bin/test -e /members/i-unit-1"), "{}", why(&parked));
+    rig.adapter.lies.clear();
+    retry(rig, remove).await;
+    succeeds(rig, remove).await;
+}

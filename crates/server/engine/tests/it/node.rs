@@ -1,0 +1,420 @@
+//! A node that is made up, and keeps a journal of its own that the engine never sees: the oracle of these tests.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use muster_db::{Store, StoreError, TaskReport};
+use muster_ids::{AllocationId, CellId, NetworkId, NodeId};
+use muster_model::task::{Task, TaskKind, TaskState};
+use muster_wire::cell::{CellDeath, CellFindings, ServiceFindings, ServiceState};
+use muster_wire::task::{Amount, CellAct, Details, Findings, KeptLog, Place, Ran, Refusal, Thing};
+
+/// What lies under this survives the incarnations of a cell.
+pub(crate) const STATE: &str = "/members/";
+
+/// A place on the node.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Made {
+    pub(crate) incarnation: i64,
+    pub(crate) devices: BTreeSet<String>,
+    pub(crate) amount: Amount,
+}
+
+/// What the node is made to do wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wrong {
+    /// The next task of this kind fails, and nothing is done.
+    Fails(TaskKind),
+    /// The next task of this kind is refused, in a way that no retry changes.
+    Refuses(TaskKind),
+    /// The agent dies before it does the next task of this kind.
+    DiesBefore(TaskKind),
+    /// The agent does it and dies before it can say so.
+    DiesAfter(TaskKind),
+    /// The next wipe leaves something.
+    LeavesResidue,
+    /// The next place is made with too few devices.
+    MakesTooLittle,
+    /// The next cell that is looked at seems not to be there.
+    HidesCell,
+    /// The next removal of what cells shared leaves something.
+    LeavesShare,
+}
+
+/// The networks whose cells have made something there: one list for all nodes that share it.
+pub(crate) type Shares = std::sync::Arc<std::sync::Mutex<BTreeSet<NetworkId>>>;
+
+/// The node.
+pub(crate) struct Node {
+    pub(crate) id: NodeId,
+    pub(crate) places: BTreeMap<AllocationId, Made>,
+    /// Cells: in whose place, and which incarnation.
+    pub(crate) cells: BTreeMap<CellId, (AllocationId, i64)>,
+    /// What lies in the cells: paths and what is written there.
+    pub(crate) files: BTreeMap<CellId, BTreeMap<String, String>>,
+    /// What cells share, by their network, on a file system that all nodes have.
+    pub(crate) shares: Shares,
+    /// Things that belong to nobody.
+    pub(crate) strays: Vec<Thing>,
+    /// Devices that were used and not wiped, and by whom.
+    pub(crate) dirty: BTreeMap<String, AllocationId>,
+    pub(crate) wrong: Vec<Wrong>,
+    /// What was done, in order, and to which cell.
+    pub(crate) done: Vec<(TaskKind, Option<CellId>)>,
+    /// How often something went wrong on purpose.
+    pub(crate) struck: usize,
+    /// Every task is done twice, and reported twice.
+    pub(crate) repeats: bool,
+    /// Reports that were refused.
+    pub(crate) refused: usize,
+    /// What must never happen.
+    pub(crate) violations: Vec<String>,
+    /// Whether its agent can be reached.
+    pub(crate) reachable: bool,
+    /// What runs in its cells never becomes ready.
+    pub(crate) unready: bool,
+    /// Cells whose first process was killed: nothing runs in them, and what was made for them is still there.
+    pub(crate) dead: BTreeSet<CellId>,
+}
+
+impl Node {
+    pub(crate) fn new(id: NodeId) -> Self {
+        Self {
+            id,
+            places: BTreeMap::new(),
+            cells: BTreeMap::new(),
+            files: BTreeMap::new(),
+            shares: Shares::default(),
+            strays: Vec::new(),
+            dirty: BTreeMap::new(),
+            wrong: Vec::new(),
+            done: Vec::new(),
+            struck: 0,
+            repeats: false,
+            refused: 0,
+            violations: Vec::new(),
+            reachable: true,
+            unready: false,
+            dead: BTreeSet::new(),
+        }
+    }
+
+    /// Kills the first process of a cell.
+    pub(crate) fn kill(&mut self, cell: CellId) {
+        assert!(self.cells.contains_key(&cell), "{cell} is not there");
+        self.dead.insert(cell);
+    }
+
+    /// Whether something runs in a cell.
+    pub(crate) fn runs(&self, cell: CellId) -> bool {
+        self.cells.contains_key(&cell) && !self.dead.contains(&cell)
+    }
+
+    /// The machine starts anew: nothing runs on it any more.
+    pub(crate) fn reboot(&mut self) {
+        self.dead.extend(self.cells.keys().copied());
+    }
+
+    fn strikes(&mut self, wrong: Wrong) -> bool {
+        let Some(at) = self.wrong.iter().position(|armed| *armed == wrong) else { return false };
+        self.wrong.remove(at);
+        self.struck += 1;
+        true
+    }
+
+    /// Fetches tasks, does them, and reports; says how many it got.
+    pub(crate) async fn serve(&mut self, store: &Store, now: Timestamp) -> usize {
+        if !self.reachable {
+            return 0;
+        }
+        let tasks = store.task_deliver(self.id, 1, now, 16).await.unwrap();
+        for task in &tasks {
+            if self.strikes(Wrong::DiesBefore(task.kind)) {
+                return self.restart(store, tasks.len()).await;
+            }
+            let (mut state, mut findings, mut message) = (TaskState::Done, Findings::default(), None);
+            for _ in 0..=usize::from(self.repeats) {
+                if self.strikes(Wrong::Refuses(task.kind)) {
+                    (state, message) = (TaskState::Failed, Some("it can never do that".to_owned()));
+                    findings.refusal = Some(Refusal::Unsupported);
+                    break;
+                }
+                let fails = self.strikes(Wrong::Fails(task.kind));
+                match fails {
+                    true => (state, message) = (TaskState::Failed, Some("it fails on purpose".to_owned())),
+                    false if self.is_in_vain(task) => {
+                        (state, message) = (TaskState::Failed, Some("the cell does not run".to_owned()));
+                    }
+                    false => findings = self.perform(task),
+                }
+            }
+            if self.strikes(Wrong::DiesAfter(task.kind)) {
+                return self.restart(store, tasks.len()).await;
+            }
+            let report = TaskReport {
+                id: task.id,
+                incarnation: task.incarnation,
+                generation: task.generation,
+                state,
+                result: serde_json::to_value(&findings).unwrap(),
+                message,
+            };
+            for _ in 0..=usize::from(self.repeats) {
+                self.report(store, task, &report, now).await;
+            }
+        }
+        tasks.len()
+    }
+
+    async fn report(&mut self, store: &Store, task: &Task, report: &TaskReport, now: Timestamp) {
+        let mut tx = store.begin().await.unwrap();
+        match tx.task_report(self.id, report, now).await {
+            Ok(()) => {
+                tx.operation_wake(task.operation_id, now).await.unwrap();
+                tx.commit().await.unwrap();
+            }
+            Err(StoreError::Fenced) => {
+                tx.rollback().await;
+                self.refused += 1;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// A new agent on the same machine: what it was given is given again, and its places are still there.
+    async fn restart(&mut self, store: &Store, served: usize) -> usize {
+        let mut tx = store.begin().await.unwrap();
+        tx.task_requeue(self.id).await.unwrap();
+        tx.commit().await.unwrap();
+        served
+    }
+
+    /// Whether something is asked for in a cell in which nothing runs.
+    fn is_in_vain(&self, task: &Task) -> bool {
+        let details: Details = serde_json::from_value(task.payload.clone()).unwrap();
+        let inside = matches!(
+            task.kind,
+            TaskKind::CellFiles | TaskKind::CellService | TaskKind::CellCommand | TaskKind::CellProbe
+        );
+        inside && details.cell.is_some_and(|order| self.dead.contains(&order.cell_id))
+    }
+
+    fn perform(&mut self, task: &Task) -> Findings {
+        let details: Details = serde_json::from_value(task.payload.clone()).unwrap();
+        self.done.push((task.kind, details.cell.as_ref().map(|order| order.cell_id)));
+        let Some(allocation) = task.allocation_id else {
+            if task.kind == TaskKind::Sweep {
+                self.strays.retain(|stray| !details.things.contains(stray));
+            }
+            if let Some(network) = details.share {
+                return self.remove_share(network);
+            }
+            return self.survey();
+        };
+        let known = self.places.get(&allocation).cloned();
+        if known.as_ref().is_some_and(|made| made.incarnation > task.incarnation) {
+            self.violations.push(format!("a task of incarnation {} was let through", task.incarnation));
+        }
+        let devices: BTreeSet<String> = details.devices.iter().cloned().collect();
+        match task.kind {
+            TaskKind::Prepare => self.prepare(allocation, task.incarnation, devices, details.amount),
+            TaskKind::Resize => {
+                let added: Vec<String> = match &known {
+                    Some(made) => devices.difference(&made.devices).cloned().collect(),
+                    None => devices.iter().cloned().collect(),
+                };
+                self.take(allocation, &added);
+                if let Some(made) = self.places.get_mut(&allocation) {
+                    (made.devices, made.amount) = (devices, details.amount);
+                }
+            }
+            TaskKind::Destroy => {
+                self.places.remove(&allocation);
+                self.cells.retain(|_, (of, _)| *of != allocation);
+                self.dead.retain(|cell| self.cells.contains_key(cell));
+                self.files.retain(|cell, _| self.cells.contains_key(cell));
+            }
+            TaskKind::CellCreate => self.make_cell(allocation, &details),
+            TaskKind::CellDestroy => {
+                let order = details.cell.as_ref().expect("a cell's task names it");
+                self.cells.remove(&order.cell_id);
+                self.dead.remove(&order.cell_id);
+                match order.keep_state {
+                    true => {
+                        self.files.entry(order.cell_id).or_default().retain(|path, _| path.starts_with(STATE))
+                    }
+                    false => drop(self.files.remove(&order.cell_id)),
+                }
+            }
+            TaskKind::Wipe => {
+                let leaves = self.strikes(Wrong::LeavesResidue);
+                let in_use: BTreeSet<String> =
+                    self.places.values().flat_map(|made| made.devices.iter().cloned()).collect();
+                for device in devices.iter().skip(usize::from(leaves)) {
+                    if in_use.contains(device) {
+                        self.violations.push(format!("{device} was wiped while in use"));
+                    }
+                    self.dirty.remove(device);
+                }
+            }
+            TaskKind::Inspect
+            | TaskKind::Survey
+            | TaskKind::CellInspect
+            | TaskKind::KeepLogs
+            | TaskKind::Stream
+            | TaskKind::CellFiles
+            | TaskKind::CellService
+            | TaskKind::CellCommand
+            | TaskKind::CellProbe
+            | TaskKind::ImagePull
+            | TaskKind::ShareRemove
+            | TaskKind::Sweep => {}
+        }
+        let mut findings = self.inspect(allocation, &details);
+        findings.cell = details.cell.as_ref().map(|order| self.look_at(order.cell_id, task.kind));
+        if let (Some(CellAct::Probe(probe)), Some(order)) = (&details.act, &details.cell) {
+            findings.ran = Some(self.run_check(order.cell_id, &probe.command));
+        }
+        if task.kind == TaskKind::KeepLogs {
+            let kept = |cell: &CellId| KeptLog {
+                cell_id: *cell,
+                service: "main".to_owned(),
+                text: "its last words".to_owned(),
+                truncated: false,
+            };
+            findings.logs = self.cells.keys().map(kept).collect();
+        }
+        findings
+    }
+
+    /// The two programs that there are.
+    fn run_check(&self, cell: CellId, command: &[String]) -> Ran {
+        let words: Vec<&str> = command.iter().map(String::as_str).collect();
+        let file = |path: &str| self.files.get(&cell).and_then(|files| files.get(path));
+        let (exit, stdout) = match words.as_slice() {
+            _ if !self.cells.contains_key(&cell) => (127, String::new()),
+            ["/bin/cat", path] => file(path).map_or((1, String::new()), |text| (0, format!("{text}\n"))),
+            ["/bin/test", "-e", path] => (i32::from(file(path).is_none()), String::new()),
+            _ => (127, String::new()),
+        };
+        Ran { exit, stdout, ..Ran::default() }
+    }
+
+    fn make_cell(&mut self, allocation: AllocationId, details: &Details) {
+        let order = details.cell.as_ref().expect("a cell's task names it");
+        if !self.places.contains_key(&allocation) {
+            self.violations.push(format!("{} was made in no place", order.cell_id));
+        }
+        if order.spec.is_none() || order.attachment.is_none() {
+            self.violations.push(format!("{} was made of nothing", order.cell_id));
+        }
+        if order.spec.as_ref().is_some_and(|spec| !spec.shared.is_empty()) {
+            let network = order.attachment.as_ref().expect("who shares is in a network").network_id;
+            self.shares.lock().unwrap().insert(network);
+        }
+        let made = (allocation, order.incarnation);
+        if let Some(there) = self.cells.insert(order.cell_id, made)
+            && there != made
+        {
+            self.violations.push(format!("{} was made over another incarnation", order.cell_id));
+        }
+    }
+
+    fn look_at(&mut self, cell: CellId, kind: TaskKind) -> CellFindings {
+        let hidden = kind == TaskKind::CellInspect && self.strikes(Wrong::HidesCell);
+        let counted =
+            |processes| Some(CellDeath { boot_id: "boot".to_owned(), processes, namespaces: 0, mounts: 1 });
+        match self.cells.get(&cell) {
+            // It only seems not to be there, and nothing is counted: that proves nothing.
+            _ if hidden => CellFindings::default(),
+            Some((_, incarnation)) if self.dead.contains(&cell) => {
+                CellFindings { incarnation: *incarnation, death: counted(0), ..CellFindings::default() }
+            }
+            Some((_, incarnation)) => CellFindings {
+                present: true,
+                incarnation: *incarnation,
+                pid: 1,
+                services: vec![ServiceFindings {
+                    name: "main".to_owned(),
+                    state: ServiceState::Running,
+                    pid: 2,
+                    ready: !self.unready,
+                    restarts: 0,
+                    exit: None,
+                    message: None,
+                }],
+                ..CellFindings::default()
+            },
+            None => CellFindings { death: counted(0), ..CellFindings::default() },
+        }
+    }
+
+    fn prepare(
+        &mut self,
+        allocation: AllocationId,
+        incarnation: i64,
+        devices: BTreeSet<String>,
+        amount: Amount,
+    ) {
+        if self.places.get(&allocation).is_some_and(|made| made.incarnation == incarnation) {
+            return;
+        }
+        let mut devices = devices;
+        if self.strikes(Wrong::MakesTooLittle) {
+            devices.pop_first();
+        }
+        let fresh: Vec<String> = devices.iter().cloned().collect();
+        self.take(allocation, &fresh);
+        self.places.insert(allocation, Made { incarnation, devices, amount });
+    }
+
+    fn take(&mut self, allocation: AllocationId, devices: &[String]) {
+        for device in devices {
+            let holder =
+                self.places.iter().find(|(of, made)| **of != allocation && made.devices.contains(device));
+            if let Some((of, _)) = holder {
+                self.violations.push(format!("{device} went to {allocation} while {of} has it"));
+            }
+            // What its owner used before stays its owner's until it is given back.
+            if self.dirty.get(device).is_some_and(|by| *by != allocation) {
+                self.violations.push(format!("{device} went to {allocation} unwiped"));
+            }
+            self.dirty.insert(device.clone(), allocation);
+        }
+    }
+
+    fn inspect(&self, allocation: AllocationId, details: &Details) -> Findings {
+        let made = self.places.get(&allocation);
+        Findings {
+            present: made.is_some(),
+            incarnation: made.map_or(0, |made| made.incarnation),
+            devices: made.map(|made| made.devices.iter().cloned().collect()).unwrap_or_default(),
+            amount: made.map(|made| made.amount).unwrap_or_default(),
+            residue: details
+                .devices
+                .iter()
+                .filter(|device| self.dirty.contains_key(*device))
+                .cloned()
+                .collect(),
+            ..Findings::default()
+        }
+    }
+
+    fn remove_share(&mut self, network: NetworkId) -> Findings {
+        if self.strikes(Wrong::LeavesShare) {
+            return Findings { left: vec![network.to_string()], ..Findings::default() };
+        }
+        self.shares.lock().unwrap().remove(&network);
+        Findings { checked: vec![network.to_string()], ..Findings::default() }
+    }
+
+    fn survey(&self) -> Findings {
+        let place =
+            |(id, made): (&AllocationId, &Made)| Place { allocation_id: *id, incarnation: made.incarnation };
+        Findings {
+            places: self.places.iter().map(place).collect(),
+            things: self.strays.clone(),
+            ..Findings::default()
+        }
+    }
+}

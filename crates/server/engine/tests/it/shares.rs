@@ -1,0 +1,100 @@
+//! What the members of an instance have in common.
+
+use muster_engine::node::AUDIT;
+use muster_engine::{instance, member};
+use muster_model::instance::InstanceState;
+use muster_model::member::MemberFailure;
+use muster_model::operation::OperationState;
+use muster_testkit::Database;
+use muster_wire::task::{Thing, ThingKind};
+use serde_json::json;
+
+use crate::laws;
+use crate::member_stories::{cordon, succeeds, why};
+use crate::node::Wrong;
+use crate::rig::Rig;
+use crate::stories::retry;
+
+stories! {
+    what_members_shared_goes_after_them_and_is_seen_to_be_gone
+    a_member_is_refused_where_it_would_share_with_nobody
+    what_came_back_of_a_share_is_told_and_never_swept_away
+}
+
+async fn what_members_shared_goes_after_them_and_is_seen_to_be_gone(rig: &mut Rig) {
+    let i = rig.instance("i", 2).await;
+    let network = rig.app_instance(i).await.network_id;
+    assert!(rig.shares().contains(&network));
+    // Members that go take nothing of it along.
+    let remove = rig.member_op(&member::REMOVE, rig.units(i).await[0], json!({"force": false})).await;
+    succeeds(rig, remove).await;
+    assert!(rig.shares().contains(&network));
+    rig.node.wrong.push(Wrong::LeavesShare);
+    let stop = rig.instance_op(&instance::DECOMMISSION, i, json!({}), false).await;
+    let parked = rig.drive(stop).await;
+    assert!(why(&parked).contains("of what its members shared is left"), "{}", why(&parked));
+    assert!(rig.node.cells.is_empty(), "what cells have is not taken away from under them");
+    assert_eq!(rig.app_instance(i).await.state, InstanceState::Stopping);
+    retry(rig, stop).await;
+    succeeds(rig, stop).await;
+    let stopped = rig.app_instance(i).await.stopped_witness_id.unwrap();
+    let witness = rig.store.witness_lookup(stopped).await.unwrap().unwrap();
+    let seen = &witness.checked[2];
+    assert_eq!((&seen["what"], &seen["left"]), (&json!("what its members shared"), &json!(0)), "{seen}");
+    assert_eq!(seen["node_id"], json!(rig.node.id));
+}
+
+async fn a_member_is_refused_where_it_would_share_with_nobody(rig: &mut Rig) {
+    let i = rig.instance("i", 1).await;
+    let far = rig.add_far(2, 8).await;
+    cordon(rig, true).await;
+    for (files, why) in [(None, "the node far shares no files"), (Some("others"), "another file system")] {
+        let mut tx = rig.store.begin().await.unwrap();
+        tx.node_shared_files(far, files).await.unwrap();
+        tx.commit().await.unwrap();
+        let (unit, add) = rig.add(i).await;
+        let ended = rig.drive(add).await;
+        assert_eq!(ended.state, OperationState::Failed, "{ended:#?}");
+        let unit = rig.member(unit).await;
+        assert_eq!(unit.failure_reason, Some(MemberFailure::ProvisionFailed));
+        let message = unit.message.unwrap_or_default();
+        assert!(message.contains(why) && message.contains("/common"), "{message}");
+        assert!(rig.far.as_ref().unwrap().cells.is_empty());
+    }
+    let mut tx = rig.store.begin().await.unwrap();
+    tx.node_shared_files(far, Some("files")).await.unwrap();
+    tx.commit().await.unwrap();
+    let (_, add) = rig.add(i).await;
+    succeeds(rig, add).await;
+    assert_eq!(rig.far.as_ref().unwrap().cells.len(), 1);
+    // Any node that has them can remove them.
+    cordon(rig, false).await;
+    let stop = rig.instance_op(&instance::DECOMMISSION, i, json!({}), false).await;
+    succeeds(rig, stop).await;
+    assert!(rig.shares().is_empty());
+}
+
+async fn what_came_back_of_a_share_is_told_and_never_swept_away(rig: &mut Rig) {
+    let i = rig.instance("i", 1).await;
+    let network = rig.app_instance(i).await.network_id;
+    let share = |network_id| Thing {
+        kind: ThingKind::Share,
+        name: "left".to_owned(),
+        allocation_id: None,
+        cell_id: None,
+        network_id: Some(network_id),
+    };
+    // What members share now, and what is another platform's, is as it should be. The made-up node lists no cells, which is told.
+    rig.node.strays = vec![share(network), share(rig.world.id())];
+    let audit = rig.ask(&AUDIT, "node", rig.node.id, json!({"mend": true})).await;
+    let why = rig.drive(audit).await.message.unwrap_or_default();
+    assert!(why.contains("i-unit-1") && !why.contains("shared is there"), "{why}");
+    let stop = rig.instance_op(&instance::DECOMMISSION, i, json!({}), false).await;
+    succeeds(rig, stop).await;
+    let audit = rig.ask(&AUDIT, "node", rig.node.id, json!({"mend": true})).await;
+    let ended = rig.drive(audit).await;
+    assert_eq!(ended.state, OperationState::Failed, "{ended:#?}");
+    let why = ended.message.unwrap_or_default();
+    assert!(why.contains("what the cells of left shared is there"), "{why}");
+    assert_eq!(rig.node.strays.len(), 2, "a new instance of the same name may have its files there");
+}

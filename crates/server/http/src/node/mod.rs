@@ -1,0 +1,155 @@
+//! The listener that agents dial: TLS always, by certificates of the platform's own authority, apart from the public API.
+
+mod door;
+mod registry;
+mod stream;
+mod tls;
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Path, Request};
+use axum::routing::{any, get, post};
+use muster_api::{Code, Problem};
+use muster_control::Platform;
+use muster_wire::{OPERATIONS, STREAM};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::registry::Registry;
+use crate::schema::Schemas;
+use crate::{Settings, SettingsError, StartError, listen, respond};
+use door::NodeDoor;
+
+/// Starts what nodes need of a server; says where it listens, or nothing if that is off.
+pub(crate) async fn start(
+    settings: &Settings,
+    platform: &Arc<Platform>,
+    timeout: Duration,
+    tasks: &mut JoinSet<()>,
+    stop: &watch::Receiver<bool>,
+) -> Result<Option<SocketAddr>, StartError> {
+    if settings.text("nodes.listen").is_empty() {
+        return Ok(None);
+    }
+    let address: SocketAddr = settings.parsed("nodes.listen")?;
+    let listener = TcpListener::bind(address).await.map_err(|error| StartError::Listen { address, error })?;
+    let address = listener.local_addr().map_err(|error| StartError::Listen { address, error })?;
+    let names = tls::names(address, settings.text("nodes.hosts"), advertised(settings)?.as_deref());
+    let (acceptor, certificate) = tls::acceptor(platform, names).await?;
+    let connections = settings.parsed::<usize>("http.max_connections")?.max(1);
+    let door = Arc::new(NodeDoor { platform: platform.clone(), schemas: Schemas::of_nodes(), timeout });
+    let registry =
+        Arc::new(Registry { platform: platform.clone(), hosts: None, patience: timeout, tls: true });
+    tasks.spawn(listen::serve(
+        listener,
+        Some(acceptor),
+        router(&door, &registry),
+        listen::Admission {
+            timeout,
+            connections,
+            reserve: 0,
+            // Many nodes may come from one address, and their certificates tell them apart.
+            per_address: u32::MAX,
+            without_certificate: Some((connections / 16).max(16)),
+            proxies: Arc::default(),
+        },
+        stop.clone(),
+    ));
+    tasks.spawn(crate::run::until_stopped(stop.clone(), certificate.run(platform.clone())));
+    tasks.spawn(crate::run::until_stopped(stop.clone(), platform.clone().run_polls()));
+    tasks.spawn(platform.clone().run_heartbeats(stop.clone()));
+    tasks.spawn(platform.clone().run_loss(stop.clone()));
+    tasks.spawn(platform.clone().run_health(stop.clone()));
+    Ok(Some(address))
+}
+
+/// Where agents reach this very replica, if that was said.
+pub(crate) fn advertised(settings: &Settings) -> Result<Option<String>, SettingsError> {
+    let text = settings.text("nodes.advertise");
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let authority: http::uri::Authority = settings.parsed("nodes.advertise")?;
+    match authority.port_u16() {
+        Some(_) if !text.contains('@') => Ok(Some(text.to_owned())),
+        _ => Err(SettingsError::Value {
+            key: "nodes.advertise".to_owned(),
+            value: text.to_owned(),
+            source_name: "the settings".to_owned(),
+            why: "it should be HOST:PORT".to_owned(),
+        }),
+    }
+}
+
+/// The address for the line that an operator runs on a new machine: the first name that agents dial by, or where we listen.
+pub(crate) fn url(settings: &Settings) -> Result<String, SettingsError> {
+    let listen = settings.text("nodes.listen");
+    let address: Option<SocketAddr> =
+        if listen.is_empty() { None } else { Some(settings.parsed("nodes.listen")?) };
+    let port = match address.map(|address| address.port()) {
+        None | Some(0) => "<nodes port>".to_owned(),
+        Some(port) => port.to_string(),
+    };
+    let given = settings.text("nodes.hosts").split(',').map(str::trim).find(|host| !host.is_empty());
+    let host = match (given, address.map(|address| address.ip())) {
+        (Some(host), _) if host.contains(':') => format!("[{host}]"),
+        (Some(host), _) => host.to_owned(),
+        (None, Some(IpAddr::V6(ip))) if !ip.is_unspecified() => format!("[{ip}]"),
+        (None, Some(IpAddr::V4(ip))) if !ip.is_unspecified() => ip.to_string(),
+        (None, _) => "<this server>".to_owned(),
+    };
+    Ok(format!("https://{host}:{port}"))
+}
+
+fn router(door: &Arc<NodeDoor>, registry: &Arc<Registry>) -> Router {
+    let mut router = Router::new();
+    for operation in OPERATIONS {
+        let door = door.clone();
+        let serve = move |request: Request| door.clone().serve(operation, request);
+        router = router.route(operation.path, post(serve));
+    }
+    let streams = door.clone();
+    let stream =
+        move |Path(stream): Path<String>, request: Request| streams.clone().serve_stream(stream, request);
+    router = router.route(STREAM.path, get(stream));
+    let (reader, registry) = (door.clone(), registry.clone());
+    let read = move |Path(rest): Path<String>, request: Request| {
+        reader.clone().serve_registry(registry.clone(), rest, request)
+    };
+    router = router.route("/v2/{*rest}", any(read));
+    let (absent, wrong) = (door.clone(), door.clone());
+    router
+        .fallback(async move |request: Request| {
+            let problem = Problem::new(Code::NotFound, "agents ask for nothing at this path");
+            respond::problem(problem, &absent.correlation(request.headers()))
+        })
+        .method_not_allowed_fallback(async move |request: Request| {
+            let problem = Problem::new(Code::MethodNotAllowed, "agents send POST, and GET for streams alone");
+            respond::problem(problem, &wrong.correlation(request.headers()))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operators_are_told_the_first_name_or_where_we_listen() {
+        let told = |listen: &str, hosts: &str| {
+            let mut settings = Settings::default();
+            settings.set("nodes.listen", listen.to_owned(), "the test").unwrap();
+            settings.set("nodes.hosts", hosts.to_owned(), "the test").unwrap();
+            url(&settings).unwrap()
+        };
+        assert_eq!(told("127.0.0.1:7481", ""), "https://127.0.0.1:7481");
+        assert_eq!(told("0.0.0.0:7481", ""), "https://<this server>:7481");
+        assert_eq!(told("0.0.0.0:7481", "muster.example, 10.0.0.7"), "https://muster.example:7481");
+        assert_eq!(told("[::]:7481", "fd00::7"), "https://[fd00::7]:7481");
+        assert_eq!(told("[fd00::7]:0", ""), "https://[fd00::7]:<nodes port>");
+        assert_eq!(told("", ""), "https://<this server>:<nodes port>");
+    }
+}

@@ -1,0 +1,44 @@
+//! An agent comes to a stream that it was asked to join. Its certificate must be that of the cell's own node, and somebody must
+//! wait here; to everybody else there is nothing at this path.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use http::request::Parts;
+use http::{Request, Response};
+use muster_api::Problem;
+use muster_control::Result;
+use muster_ids::StreamId;
+use muster_wire::STREAM;
+
+use super::door::NodeDoor;
+use crate::websocket::{Serve, Upgrade};
+
+impl NodeDoor {
+    /// Answers one agent that dials for a stream.
+    pub(super) async fn serve_stream(
+        self: Arc<Self>,
+        reference: String,
+        request: Request<Body>,
+    ) -> Response<Body> {
+        let started = std::time::Instant::now();
+        let (mut parts, _) = request.into_parts();
+        let correlation_id = self.correlation(&parts.headers);
+        let result = self.come(&reference, &mut parts, &correlation_id).await;
+        self.respond(STREAM.id, result, &correlation_id, started)
+    }
+
+    async fn come(&self, reference: &str, parts: &mut Parts, correlation_id: &str) -> Result<Response<Body>> {
+        let agent = self.admit(parts, correlation_id).await?;
+        let upgrade = Upgrade::read(parts).await?;
+        let stream = reference.parse::<StreamId>().ok();
+        let waiting = stream.and_then(|stream| self.platform.streams.take(stream, agent.node));
+        let waiting = waiting.ok_or_else(|| Problem::not_found("stream that is waited for here"))?;
+        let serve: Serve = Box::new(move |node| {
+            // Who waited may have gone meanwhile; then the socket is closed with the rest.
+            drop(waiting.send(node));
+            Box::pin(std::future::ready(()))
+        });
+        Ok(upgrade.serve(serve))
+    }
+}

@@ -1,0 +1,180 @@
+//! A node whose agent is played by the test, over the real wire. It keeps what it is told to keep, and says of it what the test
+//! wants it to say.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use muster_ids::{AllocationId, CellId, NodeId};
+use muster_wire::cell::{CellFindings, ServiceFindings, ServiceState, Wanted};
+use muster_wire::inventory::Inventory;
+use muster_wire::task::{Findings, Task, TaskKind};
+use serde_json::{Value, json};
+
+use super::Scene;
+use crate::fleet_api::{approve, inventory};
+use crate::node_wire::agent::Agent;
+
+/// Where its node is found.
+pub(super) const ADDRESS: &str = "192.0.2.1";
+
+/// Changes what is said of a task.
+type Tamper = Box<dyn Fn(&Task, &mut Findings) + Send>;
+
+/// What is on the node, and what it was asked and sent.
+#[derive(Default)]
+pub(super) struct Held {
+    places: BTreeMap<AllocationId, Findings>,
+    cells: BTreeMap<CellId, (AllocationId, CellFindings)>,
+    /// Every task that came, in order.
+    pub(super) tasks: Vec<Task>,
+    /// Every word that came of what the node should have, in order.
+    pub(super) wanted: Vec<Wanted>,
+    /// Whether it is followed.
+    pub(super) idle: bool,
+    pub(super) tamper: Option<Tamper>,
+}
+
+impl Held {
+    fn carry_out(&mut self, task: &Task) -> Findings {
+        let Some(allocation) = task.allocation_id else { return Findings::default() };
+        let details = &task.details;
+        match (task.kind, &details.cell) {
+            (TaskKind::Prepare | TaskKind::Resize, _) => {
+                let (devices, amount) = (details.devices.clone(), details.amount);
+                let incarnation = task.incarnation;
+                let found = Findings { present: true, incarnation, devices, amount, ..Findings::default() };
+                self.places.insert(allocation, found);
+            }
+            (TaskKind::Destroy, _) => {
+                self.places.remove(&allocation);
+                self.cells.retain(|_, (of, _)| *of != allocation);
+            }
+            (TaskKind::CellCreate, Some(order)) => {
+                let spec = order.spec.as_ref().unwrap();
+                let service = |name: &str| ServiceFindings {
+                    name: name.to_owned(),
+                    state: ServiceState::Running,
+                    pid: 7,
+                    ready: true,
+                    restarts: 0,
+                    exit: None,
+                    message: None,
+                };
+                let found = CellFindings {
+                    present: true,
+                    incarnation: order.incarnation,
+                    pid: 7,
+                    address: order.attachment.as_ref().map(|attachment| attachment.address.clone()),
+                    services: spec.services.iter().map(|one| service(&one.name)).collect(),
+                    ..CellFindings::default()
+                };
+                self.cells.insert(order.cell_id, (allocation, found));
+            }
+            (TaskKind::CellDestroy, Some(order)) => drop(self.cells.remove(&order.cell_id)),
+            _ => {}
+        }
+        let mut found = self.places.get(&allocation).cloned().unwrap_or_default();
+        found.cell = details
+            .cell
+            .as_ref()
+            .map(|order| self.cells.get(&order.cell_id).map(|(_, found)| found.clone()).unwrap_or_default());
+        if let Some(tamper) = &self.tamper {
+            tamper(task, &mut found);
+        }
+        self.tasks.push(task.clone());
+        found
+    }
+}
+
+/// What such a machine has: no GPUs.
+pub(super) fn machine(name: &str) -> Inventory {
+    Inventory { gpus: Vec::new(), ..inventory(name, 2) }
+}
+
+/// The node. Its agent is played until this is dropped.
+pub(super) struct Hand {
+    pub(super) node: NodeId,
+    pub(super) agent: Arc<Agent>,
+    pub(super) held: Arc<Mutex<Held>>,
+    playing: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for Hand {
+    fn drop(&mut self) {
+        self.playing.abort();
+    }
+}
+
+/// An agent that has said hello, on a node that takes allocations.
+pub(super) async fn approved(scene: &Scene, at: usize) -> Agent {
+    let mut agent = Agent::join(&scene.kit, at).await;
+    agent.session = hello(&agent, json!({})).await["session"].as_i64().unwrap();
+    let digest = machine(&agent.name).hardware_digest();
+    approve(&scene.kit.operator(), &agent.name, &digest).await.ok();
+    agent
+}
+
+/// Says hello with this, and nothing else on the node.
+pub(super) async fn hello(agent: &Agent, also: Value) -> Value {
+    let mut body = json!({"agent_version": "0.1.0", "inventory": machine(&agent.name), "places": []});
+    body.as_object_mut().unwrap().extend(also.as_object().unwrap().clone());
+    agent.send("hello", &body).await.ok()
+}
+
+/// Polls with this revision.
+pub(super) async fn poll(agent: &Agent, wait_seconds: u64, revision: i64) -> Value {
+    let body = json!({"session": agent.session, "wait_seconds": wait_seconds, "revision": revision});
+    agent.send("poll", &body).await.ok()
+}
+
+/// A report that a task was done.
+pub(super) fn report(task: &Task, findings: &Findings) -> Value {
+    json!({"task_id": task.id, "incarnation": task.incarnation, "generation": task.generation,
+           "ending": "done", "findings": findings})
+}
+
+impl Hand {
+    /// Joins at server `at`, and plays along.
+    pub(super) async fn start(scene: &Scene, at: usize) -> Self {
+        let mut agent = approved(scene, at).await;
+        let found_at = hello(&agent, json!({"address": ADDRESS})).await;
+        agent.session = found_at["session"].as_i64().unwrap();
+        let (node, held) = (agent.node, Arc::new(Mutex::new(Held::default())));
+        let (agent, shared) = (Arc::new(agent), held.clone());
+        let played = agent.clone();
+        let playing = tokio::spawn(async move {
+            let mut revision = 0;
+            loop {
+                let work = poll(&played, 1, revision).await;
+                if let Some(wanted) = work.get("wanted") {
+                    let wanted: Wanted = serde_json::from_value(wanted.clone()).unwrap();
+                    let mut held = shared.lock().unwrap();
+                    if !held.idle {
+                        revision = wanted.revision;
+                    }
+                    held.wanted.push(wanted);
+                }
+                let tasks: Vec<Task> = serde_json::from_value(work["tasks"].clone()).unwrap();
+                let reports: Vec<Value> =
+                    tasks.iter().map(|task| report(task, &shared.lock().unwrap().carry_out(task))).collect();
+                if !reports.is_empty() {
+                    let body = json!({"session": played.session, "reports": reports});
+                    assert_eq!(played.send("report", &body).await.ok()["refused"], json!([]));
+                } else if shared.lock().unwrap().idle {
+                    // Who does not follow is told again at once.
+                    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                }
+            }
+        });
+        Self { node, agent, held, playing }
+    }
+
+    pub(super) fn tamper(&self, tamper: impl Fn(&Task, &mut Findings) + Send + 'static) {
+        self.held.lock().unwrap().tamper = Some(Box::new(tamper));
+    }
+
+    /// The tasks of a kind that came, in order.
+    pub(super) fn tasks(&self, kind: TaskKind) -> Vec<Task> {
+        self.held.lock().unwrap().tasks.iter().filter(|task| task.kind == kind).cloned().collect()
+    }
+}

@@ -1,0 +1,159 @@
+//! Ends of cells that are not asked for cell by cell, and ends that cannot be believed.
+
+use muster_testkit::Database;
+use muster_wire::task::{KeptLog, TaskKind, ThingKind};
+use serde_json::{Value, json};
+
+use super::hand::Hand;
+use super::{Scene, stop, until, with_agent};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_release_takes_its_cells_along_with_evidence_for_each_and_keeps_their_logs() {
+    for database in Database::both() {
+        let scene = Scene::new(database, 1).await;
+        let hand = Hand::start(&scene, 0).await;
+        scene.allocate("a", 0).await;
+        scene.allocate("b", 0).await;
+        let web = json!({"services": [{"name": "web", "command": ["/usr/bin/true"]}]});
+        let mut ids = Vec::new();
+        for name in ["one", "two"] {
+            ids.push(scene.running(name, "a", web.clone()).await["id"].as_str().unwrap().to_owned());
+        }
+        let other = scene.running("other", "b", json!({})).await;
+        let (cells, foreign) = (ids.clone(), other["id"].as_str().unwrap().to_owned());
+        hand.tamper(move |task, found| {
+            if task.kind == TaskKind::KeepLogs {
+                let log = |cell: &String, text: &str| KeptLog {
+                    cell_id: cell.parse().unwrap(),
+                    service: "web".to_owned(),
+                    text: text.to_owned(),
+                    truncated: false,
+                };
+                found.logs = cells.iter().map(|cell| log(cell, &format!("of {cell}"))).collect();
+                // A node says what it likes; of cells that are not in the allocation nothing is taken from it.
+                found.logs.push(log(&foreign, "forged"));
+            }
+        });
+        scene.done(scene.act("allocations/a/release").await).await;
+        for (name, id) in ["one", "two"].iter().zip(&ids) {
+            let cell = scene.cell(id).await;
+            assert_eq!((&cell["name"], &cell["state"]), (&json!(name), &json!("gone")));
+            let row = scene.kit.store().cell_lookup(id.parse().unwrap()).await.unwrap().unwrap();
+            let witness = row.gone_witness_id.unwrap();
+            let witness = scene.kit.store().witness_lookup(witness).await.unwrap().unwrap();
+            assert_eq!((witness.incarnation, witness.node_id), (1, Some(hand.node)));
+            let kept = scene.admin.get(&format!("{}/cells/{id}/kept-logs", scene.base)).await.ok().body;
+            assert_eq!(kept["logs"][0]["text"], json!(format!("of {id}")));
+            assert_eq!(kept["logs"].as_array().unwrap().len(), 1);
+        }
+        // Each was looked for by itself.
+        let looked = hand.tasks(TaskKind::Inspect).into_iter().find(|task| !task.details.things.is_empty());
+        let things = looked.expect("cells are named where the place is looked for").details.things;
+        assert!(things.iter().all(|thing| thing.kind == ThingKind::Cell));
+        let mut looked_for: Vec<String> =
+            things.iter().map(|thing| thing.cell_id.unwrap().to_string()).collect();
+        looked_for.sort();
+        ids.sort();
+        assert_eq!(looked_for, ids);
+
+        let kept = scene.admin.get(&format!("{}/cells/other/kept-logs", scene.base)).await.ok().body;
+        assert_eq!(kept["logs"], json!([]), "nothing forged is kept");
+        assert_eq!(scene.cell("other").await["state"], "running");
+        assert_eq!(scene.told().await.iter().filter(|word| *word == "cell.gone").count(), 2);
+        drop(hand);
+        scene.kit.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_allocation_is_restarted_and_resized_with_the_cells_in_it() {
+    for database in Database::both() {
+        let (scene, nodes) = with_agent(database).await;
+        let before = scene.running("shell", "a", json!({})).await;
+        let number = |thing: &Value| thing["incarnation"].as_i64().unwrap();
+        let place = async || scene.admin.get(&format!("{}/allocations/a", scene.base)).await.ok().body;
+        let first = number(&place().await);
+        // The plan names what is restarted, and restarts nothing.
+        let restart = format!("{}/allocations/a/restart", scene.base);
+        let plan = scene.admin.post(&restart, json!({"dry_run": true})).await.ok().body["plan"].clone();
+        assert!(plan["touches"].as_array().unwrap().contains(&before["id"]), "{plan}");
+        assert_eq!(number(&scene.cell("shell").await), number(&before));
+        scene.done(scene.admin.post(&restart, json!({"reason": "a test"})).await).await;
+        let again = scene.cell("shell").await;
+        assert_eq!((&again["state"], &again["id"]), (&json!("running"), &before["id"]));
+        assert_eq!((number(&again), number(&place().await)), (number(&before) + 1, first + 1));
+        // CPUs and memory change around it.
+        let resize = format!("{}/allocations/a/resize", scene.base);
+        scene.done(scene.admin.post(&resize, json!({"cpus": 3, "memory_mb": 512})).await).await;
+        assert_eq!(number(&scene.cell("shell").await), number(&again));
+        // Other GPUs need a restart, and that is asked for by name.
+        for dry_run in [true, false] {
+            let asked = json!({"gpus": 2, "dry_run": dry_run});
+            let refused = scene.admin.post(&resize, asked).await.refused(409, "invalid_state");
+            assert!(refused.text.contains("shell") && refused.text.contains("--restart"), "{}", refused.text);
+        }
+        scene.admin.post(&resize, json!({"gpus": 2, "force": true})).await.refused(400, "invalid_request");
+        scene.done(scene.admin.post(&resize, json!({"gpus": 2, "restart": true})).await).await;
+        let more = scene.cell("shell").await;
+        assert_eq!((&more["state"], number(&more)), (&json!("running"), number(&again) + 1));
+        assert_eq!(place().await["held"]["gpus"], 2);
+        // A cell that names a GPU keeps it.
+        scene.running("second", "a", json!({"gpus": [1]})).await;
+        let refused = scene.admin.post(&resize, json!({"gpus": 1, "restart": true})).await;
+        assert!(refused.refused(400, "invalid_request").text.contains("second asks for GPU 1"));
+        scene.done(scene.act("cells/second/destroy").await).await;
+        scene.done(scene.admin.post(&resize, json!({"gpus": 1, "restart": true})).await).await;
+        assert_eq!(scene.cell("shell").await["state"], "running");
+        stop(scene, nodes).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_project_with_living_cells_is_not_removed_and_history_goes_with_a_cascade() {
+    for database in Database::both() {
+        let (scene, nodes) = with_agent(database).await;
+        scene.running("shell", "a", json!({})).await;
+        let key = json!({"name": "laptop", "public_key": super::KEY});
+        scene.admin.post(&format!("{}/ssh-keys", scene.base), key).await.ok();
+        let operator = scene.kit.operator();
+        let remove = format!("{}?cascade=true", scene.base);
+        operator.delete(&remove).await.refused(409, "not_empty");
+        operator.delete("/v1/tenants/acme?cascade=true").await.refused(409, "not_empty");
+        assert_eq!(scene.cell("shell").await["state"], "running");
+        scene.done(scene.act("allocations/a/release").await).await;
+        operator.delete(&scene.base).await.refused(409, "not_empty");
+        let removed = operator.delete(&remove).await.ok().body["removed"].clone();
+        let counts = ["cells", "networks", "ssh_keys", "allocations"].map(|noun| removed[noun].clone());
+        assert_eq!(counts, [1, 1, 1, 1].map(Value::from), "{removed}");
+        operator.delete("/v1/tenants/acme?cascade=true").await.ok();
+        stop(scene, nodes).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cell_that_left_something_behind_is_not_gone_and_somebody_is_told_what() {
+    let scene = Scene::new(Database::sqlite(), 1).await;
+    let hand = Hand::start(&scene, 0).await;
+    scene.allocate("a", 0).await;
+    scene.running("shell", "a", json!({})).await;
+    hand.tamper(|task, found| {
+        if let Some(cell) = found.cell.as_mut().filter(|_| task.kind == TaskKind::CellInspect) {
+            cell.left = vec!["mount /m".to_owned()];
+        }
+    });
+    let started = scene.act("cells/shell/destroy").await.ok();
+    let operation = format!("/v1/operations/{}", started.body["operation"]["id"].as_str().unwrap());
+    let shown = async || scene.admin.get(&operation).await.ok().body;
+    until("it is parked", async || shown().await["state"] == "parked").await;
+    let parked = shown().await;
+    assert!(parked["parked"]["reason"].as_str().unwrap().contains("mount /m"), "{parked:#}");
+    assert_eq!(parked["parked"]["unblock_by"], "operator");
+    assert_eq!(scene.cell("shell").await["state"], "destroying");
+    // Once it is clean, another look is enough.
+    hand.tamper(|_, _| {});
+    let retry = json!({"choice": "retry"});
+    scene.kit.operator().post(&format!("{operation}/unblock"), retry).await.ok();
+    until("it is gone", async || scene.cell("shell").await["state"] == "gone").await;
+    drop(hand);
+    scene.kit.stop().await;
+}

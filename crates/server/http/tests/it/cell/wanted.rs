@@ -1,0 +1,320 @@
+//! What a node should have beside its places, as its agent gets it.
+
+use std::time::{Duration, Instant};
+
+use muster_ids::World;
+use muster_testkit::Database;
+use muster_wire::cell::{CellPeople, Wanted};
+use serde_json::{Value, json};
+
+use super::hand::{ADDRESS, Hand, approved, hello, machine, poll};
+use super::{KEY, OTHER_KEY, Scene, until};
+
+fn last(hand: &Hand) -> Wanted {
+    hand.held.lock().unwrap().wanted.last().cloned().unwrap_or_default()
+}
+
+fn keys(hand: &Hand) -> Vec<String> {
+    let wanted = last(hand);
+    let people = |cell: &CellPeople| {
+        let people = wanted.people_of(cell.cell_id).unwrap();
+        people.into_iter().flat_map(|person| person.keys).collect::<Vec<_>>().join("\n")
+    };
+    wanted.people.iter().map(people).collect()
+}
+
+/// Where the members of the node's networks are.
+fn found_at(hand: &Hand) -> Vec<String> {
+    last(hand)
+        .networks
+        .into_iter()
+        .flat_map(|network| network.neighbours)
+        .map(|one| one.node_address)
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_is_sent_the_networks_and_keys_of_its_cells_and_of_no_others() {
+    for database in Database::both() {
+        let scene = Scene::new(database, 1).await;
+        let hand = Hand::start(&scene, 0).await;
+        scene.allocate("a", 0).await;
+        let admin = scene.fixture.client(&scene.kit, "project_admin");
+        let ssh_keys = format!("{}/ssh-keys", scene.base);
+        let key = admin.post(&ssh_keys, json!({"name": "k", "public_key": KEY})).await.ok();
+        // Of another project, and of somebody who may only look.
+        let other = json!({"name": "k", "public_key": OTHER_KEY});
+        let elsewhere = format!("/v1/projects/{}/ssh-keys", scene.fixture.id("serve"));
+        scene.admin.post(&elsewhere, other.clone()).await.ok();
+        let viewer = scene.fixture.client(&scene.kit, "viewer");
+        viewer.post(&ssh_keys, other).await.refused(403, "permission_denied");
+
+        let open = scene.running("open", "a", json!({"people": true})).await;
+        let closed = scene.running("closed", "a", json!({})).await;
+        until("both are known", async || {
+            last(&hand).networks.first().is_some_and(|network| network.neighbours.len() == 2)
+        })
+        .await;
+        let wanted = last(&hand);
+        let network = scene.admin.get(&format!("{}/networks/default", scene.base)).await.ok().body;
+        assert_eq!(wanted.networks.len(), 1);
+        assert_eq!(json!(wanted.networks[0].network_id), network["id"]);
+        assert_eq!(
+            (json!(wanted.networks[0].subnet), wanted.networks[0].name.as_str()),
+            (network["subnet"].clone(), "default")
+        );
+        let shown: Vec<Value> = wanted.networks[0]
+            .neighbours
+            .iter()
+            .map(|one| json!([one.cell_id, one.name, one.address]))
+            .collect();
+        let member = |cell: &Value| json!([cell["id"], cell["name"], cell["address"]]);
+        assert_eq!(shown, [member(&open), member(&closed)]);
+        let found = wanted.people_of(wanted.people[0].cell_id).unwrap();
+        let people: Vec<Value> = found.iter().map(|one| json!([one.name, one.keys])).collect();
+        assert_eq!((wanted.people.len(), json!(wanted.people[0].cell_id)), (1, open["id"].clone()));
+        assert_eq!(json!(people), json!([["tenant_admin", []], ["project_admin", [KEY]]]));
+        until("it is written that it followed", async || {
+            let (wanted, applied) = scene.kit.store().wanted(hand.node).await.unwrap();
+            applied == wanted && wanted == last(&hand).revision
+        })
+        .await;
+
+        admin.delete(&format!("{ssh_keys}/{}", key.text_of("id"))).await.ok();
+        until("the key is taken away", async || keys(&hand) == [""]).await;
+        admin.post(&ssh_keys, json!({"name": "k", "public_key": KEY})).await.ok();
+        until("another is given", async || keys(&hand) == [KEY]).await;
+        let binding = format!("/v1/role-bindings/{}", scene.fixture.id("project_admin_binding"));
+        scene.admin.delete(&binding).await.ok();
+        until("its owner has left", async || keys(&hand) == [""]).await;
+
+        scene.done(scene.act("allocations/a/release").await).await;
+        until("nothing is left", async || last(&hand).networks.is_empty() && last(&hand).people.is_empty())
+            .await;
+        drop(hand);
+        scene.kit.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_is_sent_once_however_many_cells_it_counts_in() {
+    let scene = Scene::new(Database::sqlite(), 1).await;
+    let hand = Hand::start(&scene, 0).await;
+    scene.allocate("a", 0).await;
+    let admin = scene.fixture.client(&scene.kit, "project_admin");
+    admin.post(&format!("{}/ssh-keys", scene.base), json!({"name": "k", "public_key": KEY})).await.ok();
+    for name in ["one", "two", "three"] {
+        scene.running(name, "a", json!({"people": true})).await;
+    }
+    until("three cells have it", async || keys(&hand) == [KEY, KEY, KEY]).await;
+    assert_eq!(last(&hand).keys, [KEY]);
+    drop(hand);
+    scene.kit.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_reaches_a_node_that_waits_at_another_server_within_a_second() {
+    let scene = Scene::new(Database::postgres(), 2).await;
+    let hand = Hand::start(&scene, 1).await;
+    scene.allocate("a", 0).await;
+    scene.running("open", "a", json!({"people": true})).await;
+    until("its keys are known", async || keys(&hand) == [""]).await;
+    let body = json!({"name": "k", "public_key": KEY});
+    scene
+        .fixture
+        .client(&scene.kit, "project_admin")
+        .post(&format!("{}/ssh-keys", scene.base), body)
+        .await
+        .ok();
+    let asked = Instant::now();
+    until("the key is there", async || keys(&hand) == [KEY]).await;
+    assert!(asked.elapsed() < Duration::from_secs(1), "{:?}", asked.elapsed());
+    drop(hand);
+    scene.kit.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_is_told_again_until_it_has_followed() {
+    let scene = Scene::new(Database::sqlite(), 1).await;
+    let hand = Hand::start(&scene, 0).await;
+    scene.allocate("a", 0).await;
+    scene.running("shell", "a", json!({})).await;
+    let followed = async || {
+        let (wanted, applied) = scene.kit.store().wanted(hand.node).await.unwrap();
+        wanted == applied
+    };
+    let other = approved(&scene, 0).await;
+    assert!(poll(&other, 0, 0).await.get("wanted").is_none(), "a node without cells has nothing to follow");
+    until("it has followed", followed).await;
+    hand.held.lock().unwrap().idle = true;
+    let mut tx = scene.kit.store().begin().await.unwrap();
+    tx.wanted_raise_node(hand.node).await.unwrap();
+    tx.commit().await.unwrap();
+    let count = || hand.held.lock().unwrap().wanted.len();
+    let before = count();
+    until("it is told again until it follows", async || count() > before + 2).await;
+    let (wanted, applied) = scene.kit.store().wanted(hand.node).await.unwrap();
+    assert!(applied < wanted, "{applied} of {wanted}");
+    hand.held.lock().unwrap().idle = false;
+    until("it has followed again", followed).await;
+    drop(hand);
+    scene.kit.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_a_node_is_found_is_told_to_those_who_share_a_network_with_it() {
+    let scene = Scene::new(Database::sqlite(), 1).await;
+    let hand = Hand::start(&scene, 0).await;
+    scene.allocate("a", 0).await;
+    scene.running("shell", "a", json!({})).await;
+    until("it is known", async || found_at(&hand) == [ADDRESS]).await;
+    let mut tx = scene.kit.store().begin().await.unwrap();
+    assert!(tx.node_address(hand.node, "192.0.2.2").await.unwrap());
+    tx.wanted_raise_node(hand.node).await.unwrap();
+    tx.commit().await.unwrap();
+    until("it is told", async || found_at(&hand) == ["192.0.2.2"]).await;
+    let agent = approved(&scene, 0).await;
+    let body = json!({"agent_version": "0.1.0", "inventory": super::hand::machine("x"), "places": [],
+                      "address": "not-an-address"});
+    agent.send("hello", &body).await.refused(400, "invalid_request");
+    drop(hand);
+    scene.kit.stop().await;
+}
+
+fn at(time: jiff::Timestamp) -> Value {
+    json!(time.to_string())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_grant_lets_a_person_into_one_allocation_and_ends_with_its_time() {
+    let scene = Scene::new(Database::sqlite(), 1).await;
+    let hand = Hand::start(&scene, 0).await;
+    for name in ["a", "b"] {
+        scene.allocate(name, 0).await;
+        scene.running(&format!("in-{name}"), name, json!({"people": true})).await;
+    }
+    let ssh_keys = format!("{}/ssh-keys", scene.base);
+    let admin = scene.fixture.client(&scene.kit, "project_admin");
+    let now = World::system().now();
+    let (soon, later) = (at(now + Duration::from_secs(5)), at(now + Duration::from_secs(3600)));
+    let grant = json!({"name": "help", "public_key": OTHER_KEY, "user": scene.fixture.id("viewer"),
+                           "allocation": "a", "expires_at": soon});
+    let without = |field: &str| {
+        let mut body = grant.clone();
+        body.as_object_mut().unwrap().remove(field);
+        body
+    };
+    for (body, field) in [
+        (without("allocation"), "/allocation"),
+        (without("expires_at"), "/expires_at"),
+        (json!({"name": "k", "public_key": KEY, "allocation": "missing"}), "/allocation"),
+        (json!({"name": "k", "public_key": KEY, "expires_at": "2020-01-01T00:00:00Z"}), "/expires_at"),
+        (json!({"name": "k", "public_key": KEY, "user": "stranger@acme.example"}), "/user"),
+    ] {
+        let refused = admin.post(&ssh_keys, body).await.refused(400, "invalid_request");
+        assert_eq!(refused.body["errors"][0]["pointer"], field, "{}", refused.text);
+    }
+    let viewer = scene.fixture.client(&scene.kit, "viewer");
+    viewer.post(&ssh_keys, grant.clone()).await.refused(403, "permission_denied");
+    let granted = admin.post(&ssh_keys, grant).await.ok();
+    assert_eq!(granted.text_of("granted_by"), scene.fixture.id("project_admin"));
+    let own = json!({"name": "own", "public_key": KEY, "allocation": "b", "expires_at": later});
+    admin.post(&ssh_keys, own).await.ok();
+
+    until("each key is in the cells of its allocation alone", async || keys(&hand) == [OTHER_KEY, KEY]).await;
+    let cells = last(&hand).people;
+    let logins = |cell: usize| {
+        let people = last(&hand).people_of(cells[cell].cell_id).unwrap();
+        people.into_iter().map(|person| person.name).collect::<Vec<_>>()
+    };
+    assert!(logins(0).contains(&"viewer".to_owned()), "{:?}", logins(0));
+    assert!(!logins(1).contains(&"viewer".to_owned()), "{:?}", logins(1));
+    scene.done(scene.act("allocations/b/release").await).await;
+    let waited = Instant::now();
+    while keys(&hand) != [""] {
+        assert!(waited.elapsed() < Duration::from_secs(90), "the expired grant is still in the cell");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert!(!logins(0).contains(&"viewer".to_owned()), "{:?}", logins(0));
+    assert!(scene.told().await.iter().any(|event| event == "ssh_key.expired"));
+
+    let waited = Instant::now();
+    while !admin.get(&ssh_keys).await.ok().body["items"].as_array().unwrap().is_empty() {
+        assert!(waited.elapsed() < Duration::from_secs(90), "the key outlives its allocation");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    drop(hand);
+    scene.kit.stop().await;
+}
+
+/// Where the neighbours of a node send packets for its cells, and the revision that they are told.
+async fn sent_to(scene: &Scene, node: muster_ids::NodeId) -> (Vec<Option<String>>, i64) {
+    let store = scene.kit.store();
+    let mut addresses = Vec::new();
+    for network in store.network_on_node(node).await.unwrap() {
+        let neighbours = store.network_neighbours(network.id).await.unwrap();
+        addresses.extend(neighbours.into_iter().map(|member| member.node_address));
+    }
+    (addresses, store.wanted(node).await.unwrap().0)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_reports_another_address_moves_no_packets() {
+    let scene = Scene::new(Database::sqlite(), 1).await;
+    let hand = Hand::start(&scene, 0).await;
+    scene.allocate("a", 0).await;
+    scene.running("shell", "a", json!({})).await;
+    until("it is known", async || found_at(&hand) == [ADDRESS]).await;
+    let (node, agent) = (hand.node, hand.agent.clone());
+    let victim = approved(&scene, 0).await;
+    hello(&victim, json!({"address": "192.0.2.7"})).await;
+    let before = sent_to(&scene, node).await;
+    assert_eq!(before.0, [Some(ADDRESS.to_owned())]);
+
+    // It claims the address of another node.
+    hello(&agent, json!({"address": "192.0.2.7"})).await;
+    hello(&agent, json!({"address": "192.0.2.7"})).await;
+    assert_eq!(sent_to(&scene, node).await, before);
+    let operator = scene.kit.operator();
+    let path = format!("/v1/nodes/{node}");
+    let seen = operator.get(&path).await.ok().body;
+    assert_eq!((&seen["address"], &seen["reported_address"]), (&json!(ADDRESS), &json!("192.0.2.7")));
+    assert_eq!((&seen["needs_approval"], &seen["peer_address"]), (&json!(true), &json!("127.0.0.1")));
+    scene.kit.sealed().await;
+    let told = operator.get("/v1/audit?action=node.hello").await.ok().body;
+    let claims: Vec<&Value> =
+        told["items"].as_array().unwrap().iter().map(|entry| &entry["record"]["detail"]).collect();
+    let claims: Vec<_> = claims.iter().filter(|detail| detail["reported_address"] == "192.0.2.7").collect();
+    assert_eq!(claims.len(), 1, "told once: {told:#}");
+    let holder = operator.get(&format!("/v1/nodes/{}", victim.name)).await.ok().text_of("id");
+    assert_eq!((&claims[0]["address"], &claims[0]["held_by"]), (&json!(ADDRESS), &json!(holder)));
+
+    // Not even an operator lets two nodes have one address.
+    let digest = machine(&agent.name).hardware_digest();
+    let approve = async |body: Value| {
+        let request = operator.request(reqwest::Method::POST, &format!("{path}/approve"));
+        let key = format!("approve-{body}").replace(|letter: char| !letter.is_ascii_alphanumeric(), "-");
+        let request = request.header("if-match", "*").header("idempotency-key", key);
+        operator.send(request.json(&body)).await
+    };
+    approve(json!({"digest": digest})).await.refused(409, "invalid_state");
+    operator.patch(&path, json!({"address": "192.0.2.7"})).await.refused(409, "invalid_state");
+    assert_eq!(sent_to(&scene, node).await, before);
+
+    // A new one is used once an operator has named it.
+    hello(&agent, json!({"address": "192.0.2.8"})).await;
+    assert_eq!(sent_to(&scene, node).await, before);
+    operator.patch(&path, json!({"address": "192.0.2.9"})).await.refused(400, "invalid_request");
+    approve(json!({"digest": digest, "address": "192.0.2.9"})).await.refused(400, "invalid_request");
+    operator.patch(&path, json!({"address": "192.0.2.8"})).await.ok();
+    let (sent, revision) = sent_to(&scene, node).await;
+    assert_eq!(sent, [Some("192.0.2.8".to_owned())]);
+    assert!(revision > before.1, "its neighbours are told");
+    hello(&agent, json!({"address": "192.0.2.10"})).await;
+    approve(json!({"digest": digest, "address": "192.0.2.10"})).await.ok();
+    assert_eq!(sent_to(&scene, node).await.0, [Some("192.0.2.10".to_owned())]);
+    let seen = operator.get(&path).await.ok().body;
+    assert_eq!(seen["needs_approval"], false, "{seen:#}");
+    drop(hand);
+    scene.kit.stop().await;
+}

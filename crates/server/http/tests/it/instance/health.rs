@@ -1,0 +1,385 @@
+//! Health has an age: what an agent, the loss watch or an adapter reports changes it, and so does their silence.
+
+use jiff::SignedDuration;
+use muster_db::CellReport;
+use muster_ids::{CellId, InstanceId, NodeId, World};
+use muster_testkit::Database;
+use serde_json::{Value, json};
+
+use super::{Good, Stage, pool, publish_as};
+use crate::cell::until;
+
+fn id<T: std::str::FromStr>(value: &Value) -> T
+where
+    T::Err: std::fmt::Debug,
+{
+    value.as_str().unwrap().parse().unwrap()
+}
+
+/// Has the first process of a member's cell die on its node, whose agent reports it.
+async fn cell_dies(stage: &Stage, name: &str) {
+    let cell = id::<CellId>(&stage.member(name).await["cell_id"]);
+    let end = |at| stage.nodes.fleet.kill_cell(at, cell).unwrap();
+    assert!(end(0) || end(1), "one of the nodes has it");
+}
+
+/// Has the service of a member's cell end on its node: for good, or to be restarted by its supervisor.
+fn service_ends(stage: &Stage, member: &Value, restarted: bool) {
+    let (cell, fleet) = (id::<CellId>(&member["cell_id"]), &stage.nodes.fleet);
+    let mut struck = false;
+    for at in 0..2 {
+        struck |= match restarted {
+            true => fleet.crash_services(at, cell, None).unwrap(),
+            false => fleet.end_services(at, cell, None).unwrap(),
+        };
+    }
+    assert!(struck, "one of the nodes has it");
+}
+
+async fn metric(stage: &Stage, name: &str) -> i64 {
+    let text = stage.scene.kit.operator().get("/metrics").await.text;
+    let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
+    line.unwrap_or_else(|| panic!("no {name} in {text}")).parse().unwrap()
+}
+
+async fn count_told(stage: &Stage, word: &str) -> usize {
+    stage.scene.told().await.iter().filter(|told| *told == word).count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dead_cell_fails_its_member_and_recover_brings_it_back() {
+    for database in Database::both() {
+        let stage = Stage::new(database).await;
+        stage.running(2).await;
+        cell_dies(&stage, "farm-head-1").await;
+        until("the member is failed", async || stage.member("farm-head-1").await["state"] == "failed").await;
+        let head = stage.member("farm-head-1").await;
+        assert_eq!((&head["failure_reason"], &head["health"]), (&json!("cell_ended"), &json!("unhealthy")));
+        assert_eq!(head["health_reason"], "cell_exited", "{head:#}");
+        assert!(head["health_since"].is_string());
+        let farm = stage.get("app-instances/farm").await;
+        assert_eq!((&farm["state"], &farm["health"]), (&json!("running"), &json!("unhealthy")));
+        assert!(farm["health_message"].as_str().unwrap().contains("farm-head-1"), "{farm:#}");
+        assert_eq!(count_told(&stage, "member.member_failed").await, 1);
+        assert_eq!(count_told(&stage, "instance.health_changed").await, 1);
+        // The mode of this app is to propose, and what is proposed keeps the member's place and state.
+        assert_eq!(count_told(&stage, "instance.repair_proposed").await, 1);
+
+        let good = Good::start(&stage);
+        let started = stage.order("recover", json!({"members": ["farm-head-1"]})).await;
+        stage.scene.done(started).await;
+        until("it is healthy again", async || stage.get("app-instances/farm").await["health"] == "healthy")
+            .await;
+        assert_eq!(stage.member("farm-head-1").await["state"], "active");
+        good.stop().await;
+        stage.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_report_on_another_incarnation_or_node_changes_nothing() {
+    let stage = Stage::new(Database::sqlite()).await;
+    stage.running(1).await;
+    let (head, worker) = (stage.member("farm-head-1").await, stage.member("farm-worker-1").await);
+    let report = |incarnation: i64| CellReport {
+        cell_id: id::<CellId>(&head["cell_id"]),
+        incarnation,
+        alive: false,
+        services: json!([]),
+        message: None,
+        boot_id: "one".to_owned(),
+    };
+    let now = World::system().now();
+    let own = head["incarnation"].as_i64().unwrap();
+    let mut tx = stage.scene.kit.store().begin().await.unwrap();
+    let at = id::<NodeId>(&head["node_id"]);
+    assert!(!tx.cell_observe(at, &report(own + 1), now).await.unwrap());
+    assert!(!tx.cell_observe(at, &report(own - 1), now).await.unwrap());
+    let elsewhere = World::system().id::<NodeId>();
+    assert!(!tx.cell_observe(elsewhere, &report(own), now).await.unwrap());
+    tx.commit().await.unwrap();
+    assert_eq!(stage.member("farm-head-1").await["state"], "active");
+    assert_eq!(worker["state"], "active");
+    stage.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_silent_adapter_makes_health_unknown_and_never_failed() {
+    let stage = Stage::new(Database::sqlite()).await;
+    stage.running(1).await;
+    let instance: InstanceId = id(&stage.get("app-instances/farm").await["id"]);
+    let past = World::system().now() - SignedDuration::from_secs(1);
+    let mut tx = stage.scene.kit.store().begin().await.unwrap();
+    tx.instance_assessed(instance, Some(past), Some(past)).await.unwrap();
+    tx.commit().await.unwrap();
+    until("its health is unknown", async || stage.get("app-instances/farm").await["health"] == "unknown")
+        .await;
+    let head = stage.member("farm-head-1").await;
+    assert_eq!((&head["state"], &head["health_reason"]), (&json!("active"), &json!("adapter_silent")));
+    assert_eq!(count_told(&stage, "member.member_failed").await, 0, "silence proves nothing");
+    assert_eq!(count_told(&stage, "instance.adapter_silent").await, 1, "once, for the instance");
+    assert_eq!(count_told(&stage, "instance.repair_proposed").await, 0);
+    // The adapter is back, and its next look confirms everything.
+    let mut tx = stage.scene.kit.store().begin().await.unwrap();
+    tx.instance_suspect(instance, past).await.unwrap();
+    tx.commit().await.unwrap();
+    let good = Good::start(&stage);
+    until("it is healthy again", async || stage.get("app-instances/farm").await["health"] == "healthy").await;
+    good.stop().await;
+    stage.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_that_ends_shows_and_has_its_time_to_restart() {
+    let stage = Stage::new(Database::sqlite()).await;
+    stage.running(1).await;
+    let worker = stage.member("farm-worker-1").await;
+    let now = World::system().now();
+    let node = id::<NodeId>(&worker["node_id"]);
+    let observed = async |state: &str, ready: bool| {
+        let services = json!([{"name": "main", "state": state, "ready": ready, "restarts": 1}]);
+        let report = CellReport {
+            cell_id: id::<CellId>(&worker["cell_id"]),
+            incarnation: worker["incarnation"].as_i64().unwrap(),
+            alive: true,
+            services,
+            message: None,
+            boot_id: "one".to_owned(),
+        };
+        let mut tx = stage.scene.kit.store().begin().await.unwrap();
+        assert!(tx.cell_observe(node, &report, World::system().now()).await.unwrap());
+        tx.instances_assess_on(node, now).await.unwrap();
+        tx.commit().await.unwrap();
+    };
+    observed("restarting", false).await;
+    until("it shows", async || stage.member("farm-worker-1").await["health_reason"] == "service_restarting")
+        .await;
+    assert_eq!(stage.member("farm-worker-1").await["state"], "active");
+    assert_eq!(count_told(&stage, "instance.repair_proposed").await, 0, "a restart is no reason to repair");
+    observed("running", true).await;
+    until("it is well again", async || stage.member("farm-worker-1").await["health"] == "healthy").await;
+    observed("ended", false).await;
+    until("it is proposed", async || count_told(&stage, "instance.repair_proposed").await == 1).await;
+    assert_eq!(stage.member("farm-worker-1").await["health_reason"], "service_failed");
+    let cell = stage.get(&format!("cells/{}", worker["cell_id"].as_str().unwrap())).await;
+    assert_eq!(
+        (&cell["health"], &cell["status"]["services"][0]["state"]),
+        (&json!("unhealthy"), &json!("ended"))
+    );
+    stage.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_instance_fails_only_when_its_repair_budget_is_spent() {
+    let stage = Stage::new(Database::sqlite()).await;
+    stage.running(1).await;
+    let admin = &stage.scene.admin;
+    let request =
+        admin.request(reqwest::Method::PATCH, &stage.at("app-instances/farm")).header("if-match", "*");
+    admin.send(request.json(&json!({"repair": "automatic"}))).await.ok();
+    let good = Good::start(&stage);
+    for round in 1..=3_i64 {
+        cell_dies(&stage, "farm-head-1").await;
+        until("it is recovered in its place", async || {
+            let head = stage.member("farm-head-1").await;
+            head["state"] == "active" && head["incarnation"].as_i64().unwrap() > round
+        })
+        .await;
+        assert_eq!(stage.get("app-instances/farm").await["state"], "running");
+        assert_eq!(stage.members().await.len(), 2, "nobody took its place");
+    }
+    cell_dies(&stage, "farm-head-1").await;
+    until("it is failed", async || stage.get("app-instances/farm").await["state"] == "failed").await;
+    let farm = stage.get("app-instances/farm").await;
+    assert_eq!(farm["reason"], "repairs_exhausted", "{farm:#}");
+    assert_eq!(count_told(&stage, "instance.failed").await, 1);
+    assert_eq!(count_told(&stage, "instance.repair_suspended").await, 1);
+    good.stop().await;
+    stage.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crash_loop_that_is_up_at_each_look_is_shown_and_degrades() {
+    for database in Database::both() {
+        let stage = Stage::new(database).await;
+        stage.running(1).await;
+        let worker = stage.member("farm-worker-1").await;
+        let restarts = async || stage.member("farm-worker-1").await["services"][0]["restarts"].as_i64();
+        for _ in 0..2 {
+            service_ends(&stage, &worker, true);
+        }
+        until("two restarts are counted", async || restarts().await == Some(2)).await;
+        assert_eq!(stage.member("farm-worker-1").await["health"], "healthy");
+        assert_eq!(count_told(&stage, "member.crash_loop_detected").await, 0);
+        service_ends(&stage, &worker, true);
+        until("it shows", async || stage.member("farm-worker-1").await["health"] == "degraded").await;
+        let looping = stage.member("farm-worker-1").await;
+        assert_eq!((&looping["state"], &looping["health_reason"]), (&json!("active"), &json!("crash_loop")));
+        assert_eq!(looping["services"][0]["restarts"], 3, "{looping:#}");
+        let farm = stage.get("app-instances/farm").await;
+        assert_eq!((&farm["state"], &farm["health"]), (&json!("running"), &json!("degraded")), "{farm:#}");
+        let cell = stage.get(&format!("cells/{}", worker["cell_id"].as_str().unwrap())).await;
+        assert_eq!(
+            (&cell["health"], &cell["status"]["services"][0]["restarts"]),
+            (&json!("degraded"), &json!(3))
+        );
+        service_ends(&stage, &worker, true);
+        until("the fourth is counted", async || restarts().await == Some(4)).await;
+        assert_eq!(count_told(&stage, "member.crash_loop_detected").await, 1, "once for a loop");
+        stage.stop().await;
+    }
+}
+
+/// Neither silence of every source at once nor a spent budget makes an instance or a member fail.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_fails_by_silence_also_when_no_repair_is_left() {
+    for database in Database::both() {
+        let stage = Stage::new(database).await;
+        stage.running(2).await;
+        let admin = &stage.scene.admin;
+        let request =
+            admin.request(reqwest::Method::PATCH, &stage.at("app-instances/farm")).header("if-match", "*");
+        admin.send(request.json(&json!({"repair": "automatic"}))).await.ok();
+        let instance: InstanceId = id(&stage.get("app-instances/farm").await["id"]);
+        let now = World::system().now();
+        let store = stage.scene.kit.store();
+        let mut tx = store.begin().await.unwrap();
+        // The budget is spent: whatever were found broken now would not be repaired any more.
+        tx.instance_repaired(instance, &[now, now, now], now).await.unwrap();
+        tx.commit().await.unwrap();
+        for at in 0..2 {
+            stage.nodes.fleet.partition(at, true);
+        }
+        let mut tx = store.begin().await.unwrap();
+        for member in stage.members().await {
+            tx.node_lost(id::<NodeId>(&member["node_id"]), now).await.unwrap();
+        }
+        let past = now - SignedDuration::from_hours(1);
+        tx.instance_assessed(instance, Some(past), Some(past)).await.unwrap();
+        tx.commit().await.unwrap();
+        until("nothing is known", async || stage.get("app-instances/farm").await["health"] == "unknown")
+            .await;
+        assert_eq!(metric(&stage, "muster_adapters_silent").await, 1);
+        for _ in 0..3 {
+            // Whatever has the instance assessed again comes to the same.
+            let mut tx = store.begin().await.unwrap();
+            tx.instance_assessed(instance, Some(past), Some(past)).await.unwrap();
+            tx.commit().await.unwrap();
+            tokio::time::sleep(std::time::Duration::from_millis(1200)).await;
+        }
+        let farm = stage.get("app-instances/farm").await;
+        assert_eq!((&farm["state"], &farm["health"]), (&json!("running"), &json!("unknown")), "{farm:#}");
+        for member in stage.members().await {
+            assert_eq!(
+                (&member["state"], &member["health"]),
+                (&json!("active"), &json!("unknown")),
+                "{member:#}"
+            );
+            assert_eq!(member["health_reason"], "node_unreachable");
+            assert!(member["health_since"].is_string());
+        }
+        for word in ["instance.failed", "member.member_failed", "instance.repair_suspended"] {
+            assert_eq!(count_told(&stage, word).await, 0, "{word}");
+        }
+        stage.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_that_is_being_recovered_does_not_count_as_lost_for_good() {
+    let stage = Stage::new(Database::sqlite()).await;
+    stage.running(1).await;
+    let admin = &stage.scene.admin;
+    cell_dies(&stage, "farm-head-1").await;
+    until("the member is failed", async || stage.member("farm-head-1").await["state"] == "failed").await;
+    // No adapter takes the recovery up, so that it goes on for as long as the test wants.
+    stage.order("recover", json!({"members": ["farm-head-1"]})).await.ok();
+    let instance: InstanceId = id(&stage.get("app-instances/farm").await["id"]);
+    let now = World::system().now();
+    let mut tx = stage.scene.kit.store().begin().await.unwrap();
+    tx.instance_repaired(instance, &[now, now, now], now).await.unwrap();
+    tx.commit().await.unwrap();
+    let request =
+        admin.request(reqwest::Method::PATCH, &stage.at("app-instances/farm")).header("if-match", "*");
+    admin.send(request.json(&json!({"repair": "automatic"}))).await.ok();
+    cell_dies(&stage, "farm-worker-1").await;
+    until("the worker is failed", async || stage.member("farm-worker-1").await["state"] == "failed").await;
+    tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+    assert_eq!(stage.get("app-instances/farm").await["state"], "running", "its head is being recovered");
+    let good = Good::start(&stage);
+    until("it is back", async || stage.member("farm-head-1").await["state"] == "active").await;
+    assert_eq!(stage.get("app-instances/farm").await["state"], "running");
+    good.stop().await;
+    stage.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unhealthy_member_fails_with_its_instance_and_says_so() {
+    let stage = Stage::new(Database::sqlite()).await;
+    stage.running(1).await;
+    let instance: InstanceId = id(&stage.get("app-instances/farm").await["id"]);
+    let now = World::system().now();
+    let mut tx = stage.scene.kit.store().begin().await.unwrap();
+    tx.instance_repaired(instance, &[now, now, now], now).await.unwrap();
+    tx.commit().await.unwrap();
+    let admin = &stage.scene.admin;
+    let request =
+        admin.request(reqwest::Method::PATCH, &stage.at("app-instances/farm")).header("if-match", "*");
+    admin.send(request.json(&json!({"repair": "automatic"}))).await.ok();
+    let head = stage.member("farm-head-1").await;
+    service_ends(&stage, &head, false);
+    until("it is failed", async || stage.get("app-instances/farm").await["state"] == "failed").await;
+    let head = stage.member("farm-head-1").await;
+    assert_eq!(
+        (&head["state"], &head["failure_reason"]),
+        (&json!("failed"), &json!("unhealthy")),
+        "{head:#}"
+    );
+    assert_eq!(stage.member("farm-worker-1").await["state"], "active", "nothing is wrong with it");
+    assert_eq!(count_told(&stage, "member.member_failed").await, 1);
+    assert_eq!(count_told(&stage, "instance.failed").await, 1);
+    let good = Good::start(&stage);
+    stage.scene.done(stage.post("app-instances/farm/decommission", json!({"reason": "over"})).await).await;
+    good.stop().await;
+    stage.stop().await;
+}
+
+/// An app without an adapter is looked at for as long as it runs, by the agent of its node.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_launchable_app_is_probed_for_as_long_as_it_runs() {
+    let stage = Stage::new(Database::sqlite()).await;
+    let mut manifest = pool("3");
+    manifest["artifact_kind"] = json!("launchable");
+    manifest["components"].as_array_mut().unwrap().truncate(1);
+    publish_as(&stage.scene, "3", manifest).await;
+    let body = json!({"name": "farm", "app": "pool", "app_version": "3"});
+    stage.scene.done(stage.post("app-instances", body).await).await;
+    let head = stage.member("farm-head-1").await;
+    service_ends(&stage, &head, false);
+    let since = std::time::Instant::now();
+    until("it shows", async || stage.get("app-instances/farm").await["health"] == "unhealthy").await;
+    assert!(since.elapsed() < std::time::Duration::from_secs(5), "{:?}", since.elapsed());
+    let head = stage.member("farm-head-1").await;
+    assert_eq!(
+        (&head["health_reason"], &head["services"][0]["ready"]),
+        (&json!("service_failed"), &json!(false))
+    );
+    stage.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_change_of_a_member_is_an_event() {
+    let stage = Stage::new(Database::sqlite()).await;
+    stage.running(2).await;
+    assert_eq!(count_told(&stage, "member.member_added").await, 3);
+    assert_eq!(count_told(&stage, "member.member_removed").await, 0);
+    let good = Good::start(&stage);
+    stage.scene.done(stage.order("remove", json!({"members": ["farm-worker-2"]})).await).await;
+    assert_eq!(count_told(&stage, "member.drained").await, 1);
+    assert_eq!(count_told(&stage, "member.member_removed").await, 1);
+    assert_eq!(count_told(&stage, "member.member_failed").await, 0);
+    cell_dies(&stage, "farm-worker-1").await;
+    until("it is told", async || count_told(&stage, "member.member_failed").await == 1).await;
+    good.stop().await;
+    stage.stop().await;
+}

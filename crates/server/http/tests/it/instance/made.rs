@@ -1,0 +1,204 @@
+//! An instance that runs and a step that is leased, as far as the database knows: for those who only ask who may do what.
+
+use jiff::SignedDuration;
+use muster_ids::{InstanceId, MemberId, TypedId as _, World};
+use muster_model::Labels;
+use muster_model::adapter::{AdapterStep, AdapterStepState, AdapterVerb};
+use muster_model::instance::{Component, Health, Instance, InstanceState, RepairMode};
+use muster_model::member::{Member, MemberState};
+use muster_model::task::{Task, TaskKind, TaskState};
+use muster_model::witness::{Transition, Witness, WitnessKind};
+use muster_testkit::{Fixture, Kit};
+use muster_wire::task::CellAct;
+use serde_json::json;
+use uuid::Uuid;
+
+fn witness(world: &World, subject_id: Uuid, transition: Transition) -> Witness {
+    Witness {
+        id: world.id(),
+        subject_id,
+        transition,
+        kind: WitnessKind::Witnessed,
+        incarnation: 1,
+        operation_id: None,
+        node_id: None,
+        task_id: None,
+        actor_id: None,
+        checked: json!([]),
+        result: json!({}),
+        at: world.now(),
+    }
+}
+
+/// An instance of the fixture's app that runs in `acme.train` with one worker, a step of it that its operator holds, and a task
+/// under that step. Its operator is the account with every permission.
+pub(crate) async fn made(kit: &Kit, fixture: &mut Fixture) {
+    let world = World::system();
+    let now = world.now();
+    let store = kit.store();
+    let project = store.project_lookup(fixture.id("train").parse().unwrap()).await.unwrap().unwrap();
+    let mut tx = store.begin().await.unwrap();
+    let network = tx.network_ensure(world.id(), project.tenant_id, project.id, "farm", now).await.unwrap();
+    let (id, member_id): (InstanceId, MemberId) = (world.id(), world.id());
+    let mut instance = Instance {
+        id,
+        tenant_id: project.tenant_id,
+        project_id: project.id,
+        app_id: fixture.id("app").parse().unwrap(),
+        app: String::new(),
+        app_version_id: fixture.id("app_version").parse().unwrap(),
+        previous_version_id: None,
+        previous_config: None,
+        name: "farm".to_owned(),
+        labels: Labels::new(),
+        config: json!({}),
+        operator_account_id: fixture.id("account_with_grant").parse().unwrap(),
+        network_id: network.id,
+        topology_mode: None,
+        shape: "gpu_slice".to_owned(),
+        state: InstanceState::Created,
+        health: Health::Unknown,
+        health_message: None,
+        health_since: None,
+        repair: RepairMode::Propose,
+        repairs: Vec::new(),
+        protected: false,
+        expires_at: None,
+        reason: None,
+        message: None,
+        running_witness_id: None,
+        stopped_witness_id: None,
+        operation_id: None,
+        reconcile_due_at: None,
+        reconciled_at: None,
+        created_at: now,
+        updated_at: now,
+        version: 1,
+    };
+    tx.instance_request(&instance).await.unwrap();
+    let runs = witness(&world, id.uuid(), Transition::Running);
+    tx.witness_insert(&runs).await.unwrap();
+    for state in [InstanceState::Starting, InstanceState::Running] {
+        let after = Instance { state, running_witness_id: Some(runs.id), ..instance.clone() };
+        tx.instance_move(&instance, &after, now).await.unwrap();
+        instance = Instance { version: instance.version + 1, ..after };
+    }
+    let component = Component {
+        instance_id: id,
+        key: "worker".to_owned(),
+        desired: 1,
+        last_ordinal: 1,
+        capacity: None,
+        allocation_id: None,
+    };
+    tx.component_request(&component).await.unwrap();
+    let works = witness(&world, member_id.uuid(), Transition::Active);
+    let mut member = Member {
+        id: member_id,
+        tenant_id: project.tenant_id,
+        project_id: project.id,
+        instance_id: id,
+        component_key: "worker".to_owned(),
+        name: "farm-worker-1".to_owned(),
+        state: MemberState::Requested,
+        health: Health::Healthy,
+        health_message: None,
+        health_incarnation: 0,
+        health_reason: None,
+        health_since: None,
+        free_at: None,
+        allocation_id: None,
+        allocation_made: false,
+        bound_capacity_shape: None,
+        cell_id: None,
+        incarnation: 0,
+        app_version_id: None,
+        adapter_detail: json!({}),
+        failure_reason: None,
+        message: None,
+        fenced: false,
+        active_witness_id: None,
+        drained_witness_id: None,
+        removed_witness_id: None,
+        operation_id: None,
+        correlation_id: "made".to_owned(),
+        created_at: now,
+        updated_at: now,
+        version: 1,
+    };
+    tx.member_request(&member).await.unwrap();
+    tx.witness_insert(&works).await.unwrap();
+    for state in [MemberState::Provisioning, MemberState::Joining, MemberState::Active] {
+        let after = Member {
+            state,
+            active_witness_id: Some(works.id),
+            app_version_id: Some(instance.app_version_id),
+            ..member.clone()
+        };
+        tx.member_move(&member, &after, now).await.unwrap();
+        member = Member { version: member.version + 1, ..after };
+    }
+    let step = AdapterStep {
+        id: world.id(),
+        tenant_id: project.tenant_id,
+        project_id: project.id,
+        app_id: instance.app_id,
+        instance_id: id,
+        member_id: Some(member_id),
+        incarnation: 0,
+        operation_id: Some(world.id()),
+        key: "join".to_owned(),
+        verb: AdapterVerb::Join,
+        operator_account_id: instance.operator_account_id,
+        input: json!({}),
+        state: AdapterStepState::Queued,
+        generation: 0,
+        holder: String::new(),
+        leased_until: None,
+        due_at: now,
+        attempts: 0,
+        message: None,
+        percent: None,
+        reason: None,
+        adapter_detail: None,
+        correlation_id: "made".to_owned(),
+        created_at: now,
+        expires_at: now + SignedDuration::from_hours(1),
+        finished_at: None,
+    };
+    tx.adapter_step_queue(&step).await.unwrap();
+    let hour = SignedDuration::from_hours(1);
+    let leased = tx.adapter_step_lease(instance.operator_account_id, "made", now, hour, 1).await.unwrap();
+    assert_eq!(leased[0].generation, 1);
+    // The very task that the matrix asks for: under its key there is no other.
+    let act: CellAct = serde_json::from_value(json!({"command": {"command": ["/bin/true"]}})).unwrap();
+    let task = Task {
+        id: world.id(),
+        node_id: fixture.id("machine").parse().unwrap(),
+        operation_id: step.operation_id.unwrap(),
+        key: format!("adapter/{}/made", step.id),
+        kind: TaskKind::CellCommand,
+        allocation_id: None,
+        incarnation: 1,
+        generation: 1,
+        payload: json!({"act": act}),
+        state: TaskState::Queued,
+        result: None,
+        message: None,
+        correlation_id: "made".to_owned(),
+        queued_at: now,
+        delivered_at: None,
+        finished_at: None,
+        expires_at: now + hour,
+    };
+    tx.task_queue(&task).await.unwrap();
+    tx.commit().await.unwrap();
+    for (name, id) in [
+        ("instance", id.to_string()),
+        ("member", member_id.to_string()),
+        ("adapter_step", step.id.to_string()),
+        ("adapter_task", task.id.to_string()),
+    ] {
+        fixture.ids.insert(name.to_owned(), id);
+    }
+}
